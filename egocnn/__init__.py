@@ -1,0 +1,1 @@
+"""egocnn: graph models that show which part of a graph made them say so."""

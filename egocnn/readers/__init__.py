@@ -1,0 +1,1 @@
+"""anything -> Graphs: one reader per kind of source, one entrance."""
