@@ -368,7 +368,8 @@ class Graphs:
                 new = np.array([*(position.get(name, -1) for name in old), -1])  # the last serves -1 itself
                 changes[column] = new[values].astype(values.dtype)
             changes["class_names" if column == "target" else f"{column}_names"] = names
-        return replace(self, **changes)
+        renamed: Graphs = replace(self, **changes)
+        return renamed
 
 
 ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)

@@ -1,0 +1,165 @@
+"""Every setting in one place, torch-free so that ``--help`` is quick: frozen records, checked once.
+
+The line under each field is its meaning; the command line shows the same line as help.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from egocnn.errors import ConfigError
+
+Task = Literal["auto", "classification", "regression"]
+Embedding = Literal["patchy-san", "adjacency", "attributes"]
+Readout = Literal["max", "mean", "sum", "mean+max", "sort"]
+Schedule = Literal["cosine", "constant"]
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadConfig:
+    """How to read a source of graphs."""
+
+    smiles: str | None = None
+    """Column with SMILES (a CSV; default: the column called smiles)."""
+    target: str | None = None
+    """Column or field to predict (default: the one called target, label, class or y)."""
+    name: str | None = None
+    """Column or field with the graphs' names (default: the one called name or id, else row numbers)."""
+    split: str | None = None
+    """Column or field that says train, validation or test."""
+    group: str | None = None
+    """Column or field whose equal values never stand on both sides of a split."""
+    task: Task = "auto"
+    """Predict a class or a number (auto: words and few whole numbers are classes)."""
+    hydrogens: bool = False
+    """Make the hydrogen atoms of SMILES nodes of the graph."""
+    skip_invalid: bool = False
+    """Leave out rows that do not parse instead of stopping at the first."""
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """The network: node embedding, ego-convolutions, readout, dense head."""
+
+    embedding: Embedding = "patchy-san"
+    """First layer: labelled neighbourhoods, plain adjacency vectors, or the nodes' own attributes."""
+    slots: int = 10
+    """Nodes that Patchy-San reads around each node, the node itself counted (P)."""
+    k: int | tuple[int, ...] = 16
+    """Ranked neighbours read per node, the node itself not counted (K); one number, or one per layer."""
+    width: int | tuple[int, ...] = 128
+    """Filters per layer (D); one number, or one per layer."""
+    depth: int = 3
+    """Ego-convolution layers (L): a prediction sees this many hops around every node."""
+    tie: bool = False
+    """One filter bank shared by all layers: the scale-free prior."""
+    readout: Readout = "max"
+    """From node embeddings to one vector per graph."""
+    sort_nodes: int = 64
+    """Nodes that the sort readout keeps per graph."""
+    hidden: int = 128
+    """Neurons of the dense layer before the output."""
+    dropout: float = 0.1
+    """Share of activations dropped after the embedding, every ego layer and the dense layer."""
+    max_hops: int = 1
+    """How far neighbours may be: more hops fill the ranks up to K."""
+    wl_rounds: int = 3
+    """Weisfeiler-Lehman rounds whose colours are counted for rarity."""
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        _check_at_least(1, slots=self.slots, depth=self.depth, sort_nodes=self.sort_nodes, hidden=self.hidden)
+        _check_at_least(1, max_hops=self.max_hops, wl_rounds=self.wl_rounds)
+        for name, values in (("k", self.k), ("width", self.width)):
+            if isinstance(values, tuple) and len(values) != self.depth:
+                raise ConfigError(f"{name} has {len(values)} values for a depth of {self.depth}; give one per layer")
+            _check_at_least(1, **{name: min(per_layer(values, self.depth))})
+        if self.tie and (len(set(self.layer_k)) > 1 or len(set(self.layer_width)) > 1):
+            raise ConfigError("tied layers share one filter bank, so k and width must be the same in every layer")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+
+    @property
+    def layer_k(self) -> tuple[int, ...]:
+        return per_layer(self.k, self.depth)
+
+    @property
+    def layer_width(self) -> tuple[int, ...]:
+        return per_layer(self.width, self.depth)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How the network is trained."""
+
+    epochs: int = 60
+    """Passes over the training part at most."""
+    batch_size: int = 64
+    """Graphs per step."""
+    learning_rate: float = 2e-3
+    """Step size of AdamW at its highest."""
+    weight_decay: float = 1e-4
+    """Pull of the weights towards zero."""
+    schedule: Schedule = "cosine"
+    """Learning rate over the epochs: falling to zero after a short rise, or constant."""
+    patience: int = 20
+    """Stop after this many epochs without a better validation score."""
+    validation: float = 0.1
+    """Share of the training part that chooses the best epoch, where the data has no validation part."""
+    class_weights: bool = False
+    """Weigh classes by the inverse of their frequency in the loss."""
+    precision: Precision = "auto"
+    """Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU)."""
+    seed: int = 0
+    """Every random choice follows from it."""
+    device: Device = "auto"
+    """Where to compute (auto: the GPU if there is one)."""
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        _check_at_least(1, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience)
+        _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
+        if self.learning_rate <= 0:
+            raise ConfigError(f"learning_rate must be above 0, got {self.learning_rate}")
+        if not 0 < self.validation < 1:
+            raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
+
+
+def per_layer(values: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
+    return values if isinstance(values, tuple) else (values,) * depth
+
+
+def field_help(config: type[Any]) -> dict[str, str]:
+    """The line of meaning under every field, read from the source of the class."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
+    assert isinstance(definition, ast.ClassDef)
+    meaning = {}
+    for statement, following in zip(definition.body, definition.body[1:], strict=False):
+        is_text = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and is_text:
+            meaning[statement.target.id] = inspect.cleandoc(str(following.value.value))  # type: ignore[attr-defined]
+    return meaning
+
+
+def _check_choices(config: Any) -> None:
+    """A field whose type lists its values holds one of them."""
+    for field in fields(config):
+        choices = get_args(globals().get(str(field.type)))
+        value = getattr(config, field.name)
+        if choices and value not in choices:
+            raise ConfigError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _check_at_least(least: float, **values: float) -> None:
+    for name, value in values.items():
+        if value < least:
+            raise ConfigError(f"{name} must be at least {least}, got {value}")
