@@ -1,1 +1,36 @@
 """egocnn: graph models that show which part of a graph made them say so."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from egocnn.estimator import EgoCNNClassifier, EgoCNNRegressor, load
+    from egocnn.graphs import Graph, Graphs
+    from egocnn.ranking import rank_neighbours
+    from egocnn.reading import read
+
+__version__ = "0.1.0"
+__all__ = ["EgoCNNClassifier", "EgoCNNRegressor", "Graph", "Graphs", "load", "rank_neighbours", "read"]
+
+_HOME = {
+    "EgoCNNClassifier": "estimator",
+    "EgoCNNRegressor": "estimator",
+    "load": "estimator",
+    "Graph": "graphs",
+    "Graphs": "graphs",
+    "rank_neighbours": "ranking",
+    "read": "reading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: ``egocnn --help`` must not wait for torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'egocnn' has no attribute {name!r}")
+    return getattr(import_module(f"egocnn.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

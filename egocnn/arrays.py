@@ -34,24 +34,40 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
         raise DataError(f"an edge names node {edges.min() if edges.min() < 0 else edges.max()} of {n_nodes}")
     if n_nodes >= 2**31:
         raise DataError(f"{n_nodes} nodes; a collection holds fewer than 2^31")
-    low = np.minimum(edges[:, 0], edges[:, 1]).astype(np.int64)
-    high = np.maximum(edges[:, 0], edges[:, 1]).astype(np.int64)
-    key, source = np.unique(low * n_nodes + high, return_index=True)
-    low, high = np.divmod(key, max(n_nodes, 1))
+    key, source = _distinct(_edge_keys(edges.astype(np.int32, copy=False), n_nodes))
+    low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
     mirrored = proper[np.argsort(high[proper], kind="stable")]  # sorted by (high, low), as key was by (low, high)
 
     # a row lists its smaller neighbours first (the mirrored entries), then itself and the greater ones
-    smaller = np.bincount(high[proper], minlength=n_nodes)
+    smaller = np.bincount(high[mirrored], minlength=n_nodes)
     greater = np.bincount(low, minlength=n_nodes)
-    indptr = pointers(smaller + greater)
-    indices = np.empty(len(key) + len(proper), np.int32)
-    origin = np.empty(len(indices), np.int64)
-    place_smaller = ranges(indptr[:-1], indptr[:-1] + smaller)
-    place_greater = ranges(indptr[:-1] + smaller, indptr[1:])
-    indices[place_smaller], origin[place_smaller] = low[mirrored], source[mirrored]
-    indices[place_greater], origin[place_greater] = high, source
-    return indptr, indices, origin
+    is_smaller = np.repeat(np.tile([True, False], n_nodes), np.stack([smaller, greater], axis=1).ravel())
+    indices = np.empty(len(is_smaller), np.int32)
+    origin = np.empty(len(is_smaller), np.int64)
+    for place, neighbour, edge in ((is_smaller, low[mirrored], source[mirrored]), (~is_smaller, high, source)):
+        indices[place], origin[place] = neighbour, edge
+    return pointers(smaller + greater), indices, origin
+
+
+def _edge_keys(edges: Ints, n_nodes: int) -> Ints:
+    """(E) one number per edge, the same in both directions; ascending like (low, high)."""
+    key = np.minimum(edges[:, 0], edges[:, 1]).astype(np.int64)
+    key *= n_nodes  # in place: tens of millions of edges are touched more slowly than they are computed
+    key += np.maximum(edges[:, 0], edges[:, 1])
+    return key
+
+
+def _distinct(key: Ints) -> tuple[Ints, Ints]:
+    """The different keys in ascending order, and where each stands first."""
+    if (key[1:] < key[:-1]).any():
+        key, source = np.unique(key, return_index=True)
+        return key, source
+    # files often list the edges in order, both directions together: nothing to sort
+    fresh = np.ones(len(key), bool)
+    fresh[1:] = key[1:] != key[:-1]
+    source = np.flatnonzero(fresh)
+    return key[source], source
 
 
 def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None:

@@ -9,6 +9,10 @@ class DataError(EgoCNNError):
     """Input that breaks a rule; the message names the file, the line, the value and the rule."""
 
 
+class MissingColumnError(DataError):
+    """A column or field that was asked for by name is not there."""
+
+
 class DuplicateEdgeError(DataError):
     """The same edge given twice with different labels or weights.
 

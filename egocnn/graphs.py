@@ -268,7 +268,7 @@ class Graphs:
             raise DataError("these graphs bring no split of their own")
         if part not in PARTS:
             raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
-        return self[self.part == PARTS.index(part)]
+        return self[np.flatnonzero(self.part == PARTS.index(part))]
 
     def split(self, *, test: float = 0.2, seed: int = 0) -> tuple[Graphs, Graphs]:
         """Two disjoint collections, classes in equal shares on both sides, groups never torn apart."""

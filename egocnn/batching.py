@@ -1,0 +1,111 @@
+"""A prepared collection in flat tensors, and any choice of its graphs -> one batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from egocnn.ops import Neighbours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bags:
+    """Patchy-San's table rows for every node, end to end."""
+
+    rows: Tensor
+    offsets: Tensor
+    """(N) where the rows of each node start"""
+    weight: Tensor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """B graphs with N nodes in all, as the network reads them."""
+
+    neighbours: Neighbours
+    """ranked neighbours (N, K)"""
+    bags: Bags
+    node_label: Tensor
+    """(N) label numbers of the training graphs; -1: unseen, or graphs without labels"""
+    attributes: Tensor
+    """(N, A), standardised; A may be 0"""
+    adjacency: Tensor
+    """(N, K) weight of the edge to every ranked neighbour; 0: none"""
+    place: Tensor
+    """(N) where each node stands in the ranking of all nodes"""
+    graph_of: Tensor
+    """(N)"""
+    node_counts: Tensor
+    """(B)"""
+    target: Tensor | None
+    """(B) class numbers, or values"""
+
+    def __len__(self) -> int:
+        return len(self.node_counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A whole collection as flat tensors; :meth:`batch` cuts graphs out of it."""
+
+    node_ptr: Tensor
+    steps: Tensor
+    """(N, K) from every node to its ranked neighbours, as a difference of node ids; 0: absent"""
+    bag_ptr: Tensor
+    bag_rows: Tensor
+    bag_weight: Tensor | None
+    node_label: Tensor
+    attributes: Tensor
+    adjacency: Tensor | None
+    """(N, K), only where edges have weights"""
+    place: Tensor
+    target: Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @property
+    def megabytes(self) -> float:
+        """What the tensors take together."""
+        return sum(t.numel() * t.element_size() for t in self._tensors().values() if t is not None) / 1e6
+
+    def to(self, device: torch.device) -> Prepared:
+        moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._tensors().items()}
+        return Prepared(**moved)
+
+    def _tensors(self) -> dict[str, Tensor | None]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def batch(self, chosen: Tensor) -> Batch:
+        """The graphs with these numbers, in this order."""
+        counts = self.node_ptr[chosen + 1] - self.node_ptr[chosen]
+        nodes = _ranges(self.node_ptr[chosen], counts)
+        steps = self.steps[nodes]
+        position = torch.arange(len(nodes), device=nodes.device)
+        table = torch.where(steps == 0, -1, position[:, None] + steps)
+        bag_counts = self.bag_ptr[nodes + 1] - self.bag_ptr[nodes]
+        entries = _ranges(self.bag_ptr[nodes], bag_counts)
+        return Batch(
+            neighbours=Neighbours.of(table),
+            bags=Bags(
+                rows=self.bag_rows[entries],
+                offsets=(bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype),
+                weight=None if self.bag_weight is None else self.bag_weight[entries],
+            ),
+            node_label=self.node_label[nodes],
+            attributes=self.attributes[nodes],
+            adjacency=(table >= 0).float() if self.adjacency is None else self.adjacency[nodes],
+            place=self.place[nodes],
+            graph_of=torch.repeat_interleave(torch.arange(len(chosen), device=nodes.device), counts),
+            node_counts=counts,
+            target=None if self.target is None else self.target[chosen],
+        )
+
+
+def _ranges(first: Tensor, counts: Tensor) -> Tensor:
+    """All integers of first[0]..first[0]+counts[0]-1, then of the next, end to end."""
+    shift = torch.repeat_interleave(first - (counts.cumsum(0) - counts), counts)
+    return torch.arange(len(shift), device=first.device) + shift

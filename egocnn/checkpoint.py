@@ -1,0 +1,75 @@
+"""What survives a crash: training progress <-> one file that is always whole.
+
+The file holds weights, best weights, optimiser state and history together, so no two of them can disagree.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from egocnn.errors import RunError
+from egocnn.files import replacing
+from egocnn.training import History, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The checkpoint file of one run, and what the run is: a checkpoint of another run is refused."""
+
+    path: Path
+    fingerprint: str
+    """names the data and settings; see :func:`egocnn.runs.fingerprint`"""
+
+    def keep(self, progress: Progress) -> None:
+        """Store the progress; the last one stays whole until this one is."""
+        tensors: dict[str, Tensor] = {}
+        for prefix, state in (("network", progress.network.state_dict()), ("best", progress.best)):
+            tensors |= {f"{prefix}.{name}": value for name, value in state.items()}
+        for number, moments in progress.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
+        note = {"fingerprint": self.fingerprint, "history": progress.history.to_plain()}
+        tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
+        # tied layers share storage, which safetensors refuses to write twice: clone
+        with replacing(self.path) as temporary:
+            save_file({name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}, temporary)
+
+    def resume(self, progress: Progress) -> None:
+        """Fill ``progress`` from the file; leave it fresh where there is none yet."""
+        if not self.path.exists():
+            return
+        try:
+            tensors = load_file(self.path)
+            note = json.loads(tensors.pop("note").numpy().tobytes())
+            if note["fingerprint"] != self.fingerprint:
+                raise RunError(f"{self.path.parent}: was started with other data or settings; use them, or --overwrite")
+            device = next(progress.network.parameters()).device
+            states = _nested({name: value.to(device) for name, value in tensors.items()})
+            progress.network.load_state_dict(states["network"])
+            progress.best = states["best"]
+            moments = {int(number): values for number, values in states["optimizer"].items()}
+            groups = progress.optimizer.state_dict()["param_groups"]
+            progress.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+            progress.history = History.from_plain(note["history"])
+        except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
+            raise RunError(f"{self.path}: damaged ({error}); --overwrite starts the run anew") from None
+
+
+def _nested(flat: dict[str, Tensor]) -> dict[str, Any]:
+    """'network.convs.0.weight' -> {'network': {'convs.0.weight': ...}}, the optimiser by parameter number."""
+    nested: dict[str, Any] = {"network": {}, "best": {}, "optimizer": {}}
+    for name, value in flat.items():
+        kind, rest = name.split(".", 1)
+        if kind == "optimizer":
+            number, moment = rest.split(".", 1)
+            nested[kind].setdefault(number, {})[moment] = value
+        else:
+            nested[kind][rest] = value
+    return nested

@@ -1,0 +1,189 @@
+"""Scikit-learn style models: EgoCNNClassifier and EgoCNNRegressor, Graphs in, classes or values out."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.errors import DataError
+from egocnn.files import write_json, write_text
+from egocnn.graphs import Graphs
+from egocnn.learning import learn
+from egocnn.predictor import Predictor
+from egocnn.progress import training_report
+from egocnn.reading import read
+from egocnn.runs import history_csv, measure, test_scores, versions
+from egocnn.training import History
+
+SETTINGS: dict[str, Any] = {f.name: f.default for config in (ModelConfig, TrainConfig) for f in fields(config)}
+"""Every parameter of the estimators with its default: the fields of both records, so there is no second list."""
+
+EXTRAS: dict[str, Any] = {"embed": None, "embed_width": None, "verbose": False}
+"""A module in place of the node embedding, the width it returns, and whether to show progress."""
+
+
+class _EgoCNN(BaseEstimator):  # type: ignore[misc]
+    """What classifier and regressor share: settings, fitting, saving."""
+
+    predictor_: Predictor
+    history_: History
+
+    def __init__(self, **settings: Any) -> None:
+        unknown = settings.keys() - (SETTINGS | EXTRAS).keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no setting {sorted(unknown)[0]!r}")
+        for name, value in (SETTINGS | EXTRAS | settings).items():
+            setattr(self, name, value)
+
+    def _configs(self) -> tuple[ModelConfig, TrainConfig]:
+        settings = self.get_params(deep=False)
+        model, train = ({f.name: settings[f.name] for f in fields(config)} for config in (ModelConfig, TrainConfig))
+        return ModelConfig(**model), TrainConfig(**train)
+
+    def _learn(self, graphs: Graphs) -> Self:
+        model, train = self._configs()
+        with training_report(train, visible=self.get_params()["verbose"]) as report:
+            predictor, self.history_ = learn(
+                graphs,
+                model,
+                train,
+                embed=self.get_params(deep=False)["embed"],
+                embed_width=self.get_params()["embed_width"],
+                report=report,
+            )
+        about = {"train": asdict(train), "versions": versions()}
+        self.predictor_ = replace(predictor, about=about)
+        return self
+
+    @property
+    def _fitted(self) -> Predictor:
+        if not hasattr(self, "predictor_"):
+            raise NotFittedError(f"this {type(self).__name__} has not been fitted; call fit first")
+        return self.predictor_
+
+    def save(self, folder: str | Path) -> None:
+        """Write a run folder that :func:`egocnn.load` and ``egocnn predict`` read."""
+        self._fitted.save(folder)
+        if hasattr(self, "history_"):
+            write_text(Path(folder) / "history.csv", history_csv(self.history_))
+            nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), np.int64))
+            metrics = measure(self._fitted, nothing, self.history_, device="cpu")
+            del metrics["graphs"]
+            write_json(Path(folder) / "metrics.json", metrics)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:
+        """Read a run folder; nothing in it is executed."""
+        predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
+        trained = {name: value for name, value in predictor.about.get("train", {}).items() if name in SETTINGS}
+        model = cls(**asdict(predictor.config), **trained, embed=embed, embed_width=embed_width)
+        model.predictor_ = predictor
+        return model
+
+
+# scikit-learn reads the parameters off the signature: give it the fields, though __init__ takes them as they come
+_EgoCNN.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    + [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        for name, default in (SETTINGS | EXTRAS).items()
+    ]
+)
+
+
+class EgoCNNClassifier(ClassifierMixin, _EgoCNN):  # type: ignore[misc]
+    """Tell classes of graphs apart.
+
+    ``fit(graphs)`` takes the classes from the graphs; ``fit(graphs, y)`` takes y instead. Works with scikit-learn's
+    ``clone``, ``cross_val_score`` and ``GridSearchCV``. Parameters: the fields of
+    :class:`egocnn.config.ModelConfig` and :class:`egocnn.config.TrainConfig`, ``embed`` and ``embed_width`` (a module
+    of your own in place of the node embedding), ``verbose``.
+    """
+
+    classes_: NDArray[Any]
+
+    def fit(self, graphs: Any, y: Any = None) -> Self:
+        graphs = read(graphs)
+        if y is not None:
+            self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+            _check_length(graphs, codes)
+            graphs = graphs.replace(target=codes, class_names=tuple(map(str, self.classes_)))
+        elif not graphs.is_classification:
+            raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
+        else:
+            self.classes_ = np.array(graphs.class_names)
+        return self._learn(graphs)
+
+    def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
+        """(G, C) calibrated probabilities, columns as in ``classes_``"""
+        return self._fitted.probabilities(read(graphs), device=self.get_params()["device"])
+
+    def predict(self, graphs: Any) -> NDArray[Any]:
+        """(G) the likeliest class"""
+        chosen: NDArray[Any] = self.classes_[self.predict_proba(graphs).argmax(axis=1)]
+        return chosen
+
+    def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy, against y or the graphs' own classes"""
+        graphs = read(graphs)
+        if y is None:
+            if graphs.target is None:
+                raise DataError("these graphs have no classes to compare with; pass y")
+            names = np.array([*graphs.class_names, ""])[graphs.target]
+            return float(np.average(self.predict(graphs).astype(str) == names, weights=sample_weight))
+        return float(np.average(self.predict(graphs) == np.asarray(y), weights=sample_weight))
+
+    @classmethod
+    def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:
+        model = super().load(folder, embed=embed, embed_width=embed_width)
+        if not model.predictor_.class_names:
+            raise DataError(f"{folder}: this model predicts a value; load it as EgoCNNRegressor, or with egocnn.load")
+        model.classes_ = np.array(model.predictor_.class_names)
+        return model
+
+
+class EgoCNNRegressor(RegressorMixin, _EgoCNN):  # type: ignore[misc]
+    """Predict a value of a graph; targets are standardised on the training part. Used as the classifier is."""
+
+    def fit(self, graphs: Any, y: Any = None) -> Self:
+        graphs = read(graphs)
+        if y is not None:
+            values = np.asarray(y, dtype=np.float64)
+            _check_length(graphs, values)
+            graphs = graphs.replace(target=values, class_names=())
+        elif graphs.target is None or graphs.is_classification:
+            raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
+        return self._learn(graphs)
+
+    def predict(self, graphs: Any) -> NDArray[np.float64]:
+        """(G) values in the unit of the target"""
+        return self._fitted.values(read(graphs), device=self.get_params()["device"])
+
+    def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R², against y or the graphs' own values"""
+        if y is not None:
+            return float(super().score(graphs, y, sample_weight))
+        graphs = read(graphs)
+        if graphs.target is None or graphs.is_classification:
+            raise DataError("these graphs have no values to compare with; pass y")
+        return test_scores(self._fitted, graphs, device=self.get_params()["device"])["r2"]
+
+
+def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Any:
+    """The classifier or regressor saved in a run folder."""
+    predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
+    kind = EgoCNNClassifier if predictor.class_names else EgoCNNRegressor
+    return kind.load(folder, embed=embed, embed_width=embed_width)
+
+
+def _check_length(graphs: Graphs, y: NDArray[Any]) -> None:
+    if y.shape != (len(graphs),):
+        raise DataError(f"y has shape {y.shape} for {len(graphs)} graphs")

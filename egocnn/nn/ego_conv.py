@@ -1,0 +1,57 @@
+"""Ego-convolution: node embeddings (N, D) -> node embeddings (N, D'), one hop wider."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from egocnn.errors import ConfigError
+from egocnn.ops import Neighbours, ego_conv
+
+
+class EgoConv(nn.Module):
+    r"""Read one filter bank over every ego network.
+
+    .. math:: h'_n = \sigma\Big(\mathrm{norm}\big(b + \sum_{k=0}^{K} h_{\nu(n,k)} W_k\big)\Big)
+
+    where :math:`\nu(n,0)=n` and :math:`\nu(n,k)` is the k-th ranked neighbour of n (equation 3 of the paper).
+    Absent neighbours contribute nothing. There are no padding nodes, so the batch norm sees real nodes alone; in
+    evaluation it uses its running statistics, where the authors' code used the test batch's own.
+
+    Shapes: x (N, D), neighbours (N, at least K; -1 where absent) -> (N, D')
+    """
+
+    def __init__(self, in_width: int, out_width: int, *, k: int, norm: bool = True, activation: bool = True) -> None:
+        super().__init__()
+        if k < 0:
+            raise ConfigError(f"k must be at least 0, got {k}")
+        self.k = k
+        self.weight = nn.Parameter(torch.empty(k + 1, in_width, out_width))
+        self.bias = nn.Parameter(torch.zeros(out_width))
+        self.norm: nn.Module = nn.BatchNorm1d(out_width) if norm else nn.Identity()
+        self.activation = activation
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        # most graphs fill few ranks: scaled for K + 1 of them, the signal would die out from layer to layer
+        bound = math.sqrt(6 / (self.weight.shape[1] * min(self.k + 1, 4)))
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor, neighbours: Tensor | Neighbours) -> Tensor:
+        y = self.norm(ego_conv(x, first_ranks(neighbours, self.k), self.weight, self.bias))
+        return F.relu(y) if self.activation else y
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]}, {self.weight.shape[2]}, k={self.k}"
+
+
+def first_ranks(neighbours: Tensor | Neighbours, k: int) -> Tensor | Neighbours:
+    """The first k columns of a table that may have more."""
+    table = neighbours.table if isinstance(neighbours, Neighbours) else neighbours
+    if table.shape[1] < k:
+        raise ConfigError(f"the layer reads k={k} neighbours, the table has {table.shape[1]}")
+    return neighbours if table.shape[1] == k else table[:, :k]

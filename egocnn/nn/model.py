@@ -1,0 +1,96 @@
+"""The Ego-CNN: a batch of graphs -> logits (B, C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from egocnn.batching import Batch
+from egocnn.config import ModelConfig
+from egocnn.errors import ConfigError
+from egocnn.nn.ego_conv import EgoConv
+from egocnn.nn.patchy_san import AdjacencyVector, Attributes, PatchySan
+from egocnn.nn.readout import Pool, SortPool
+from egocnn.patches import PatchShape
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Output:
+    logits: Tensor
+    """(B, C)"""
+    last: Tensor
+    """(N, D) embeddings after the deepest layer"""
+
+
+class EgoCNN(nn.Module):
+    """Node embedding, L ego-convolutions, readout and a dense head of two layers (section 3.1 of the paper).
+
+    ``embed`` takes the place of the configured node embedding: any module that turns a :class:`Batch` of N nodes
+    into (N, ``embed_width``).
+
+    Departures from the paper's settings: the readout is a choice (its flatten sees the order of the nodes), and the
+    defaults of dropout and learning rate are those of :mod:`egocnn.config`.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        shape: PatchShape,
+        attributes: int,
+        outputs: int,
+        embed: nn.Module | None = None,
+        embed_width: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.custom_embedding = embed is not None
+        widths = config.layer_width
+        if embed is not None:
+            if embed_width is None:
+                raise ConfigError("a module in place of the node embedding needs embed_width, the width it returns")
+            self.embed, in_width = embed, embed_width
+        else:
+            self.embed, in_width = _embedding(config, shape, attributes)
+        if config.tie and in_width != widths[0]:
+            raise ConfigError(
+                f"tied layers read and return the same width; the embedding gives {in_width}, not {widths[0]}"
+            )
+        tied = EgoConv(widths[0], widths[0], k=config.layer_k[0]) if config.tie else None
+        sizes = zip((in_width, *widths), widths, config.layer_k, strict=False)
+        self.convs = nn.ModuleList(tied or EgoConv(i, o, k=k) for i, o, k in sizes)
+        self.readout = SortPool(config.sort_nodes) if config.readout == "sort" else Pool(config.readout)
+        self.dropout = nn.Dropout(config.dropout)
+        factor = {"sort": config.sort_nodes, "mean+max": 2}.get(config.readout, 1)
+        self.hidden = nn.Linear(widths[-1] * factor, config.hidden)
+        self.out = nn.Linear(config.hidden, outputs)
+
+    def forward(self, batch: Batch) -> Output:
+        h = self.dropout(self.embed(batch))  # (N, D)
+        for conv in self.convs:
+            h = self.dropout(conv(h, batch.neighbours))  # (N, D), one hop wider each time
+        return Output(logits=self.head(self.readout(h, batch)), last=h)
+
+    def head(self, graph: Tensor) -> Tensor:
+        """(B, D) -> logits (B, C)"""
+        logits: Tensor = self.out(self.dropout(F.relu(self.hidden(graph))))
+        return logits
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that training can change; a tied filter bank counts once."""
+        return sum(p.numel() for p in self.parameters() if p.requires_grad)
+
+
+def _embedding(config: ModelConfig, shape: PatchShape, attributes: int) -> tuple[nn.Module, int]:
+    """The configured node embedding and the width it returns."""
+    if config.embedding == "patchy-san":
+        width = config.layer_width[0]
+        return PatchySan(shape, attributes=attributes, width=width, k=max(config.layer_k)), width
+    if config.embedding == "adjacency":
+        return AdjacencyVector(), max(config.layer_k)
+    if attributes == 0:
+        raise ConfigError("embedding 'attributes' needs graphs whose nodes have attributes")
+    return Attributes(), attributes

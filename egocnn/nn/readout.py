@@ -1,0 +1,50 @@
+"""Readouts: node embeddings (N, D) -> one vector per graph (B, D or more)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from egocnn.batching import Batch
+from egocnn.config import Readout
+
+
+class Pool(nn.Module):
+    """Maximum, mean or sum over the nodes of every graph, or mean and maximum side by side."""
+
+    def __init__(self, kind: Readout) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        if self.kind == "mean+max":
+            return torch.cat([pool(h, batch.node_counts, "mean"), pool(h, batch.node_counts, "max")], dim=1)
+        return pool(h, batch.node_counts, self.kind)
+
+
+class SortPool(nn.Module):
+    """The paper's flatten, made independent of node numbers: the S first-ranked nodes of a graph, end to end.
+
+    Smaller graphs are filled up with zeros; of larger ones the nodes ranked last are left out.
+
+    Shapes: (N, D) -> (B, S D)
+    """
+
+    def __init__(self, nodes: int) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+    def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        order = torch.argsort(batch.place, stable=True)
+        order = order[torch.argsort(batch.graph_of[order], stable=True)]  # by graph, then by place
+        first = batch.node_counts.cumsum(0) - batch.node_counts
+        rank = torch.arange(len(h), device=h.device) - torch.repeat_interleave(first, batch.node_counts)
+        kept = rank < self.nodes
+        flat = h.new_zeros(len(batch) * self.nodes, h.shape[1])
+        flat = flat.index_copy(0, (batch.graph_of * self.nodes + rank)[kept], h[order[kept]])
+        return flat.view(len(batch), -1)
+
+
+def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
+    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D)"""
+    return torch.segment_reduce(h, kind, lengths=node_counts, axis=0, unsafe=True)

@@ -1,0 +1,70 @@
+"""Settings <-> command-line options: the fields of a record become flags, and flags become the record again.
+
+argparse and not a larger library: the training path must run from a bare checkout where only torch, numpy,
+scikit-learn and safetensors are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
+
+from egocnn.config import field_help
+
+Config = TypeVar("Config")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that refuses with one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def add_options(parser: argparse.ArgumentParser, config: type[Any], *, skip: Sequence[str] = ()) -> None:
+    """One flag for every field, with its line of meaning and its default as help."""
+    group = parser.add_argument_group(f"{(config.__doc__ or '').strip().rstrip('.').lower()}")
+    meaning = field_help(config)
+    types = get_type_hints(config)
+    for field in fields(config):
+        if field.name in skip:
+            continue
+        flag = "--" + field.name.replace("_", "-")
+        text = meaning[field.name].replace("%", "%%")
+        default = None if field.default is MISSING else field.default
+        if types[field.name] is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=default, help=text)
+            continue
+        shown = f"{text} [{default}]" if default is not None and "default:" not in text else text
+        group.add_argument(flag, help=shown, default=default, **_kind(types[field.name]))
+
+
+def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
+    """The record that the flags describe; its own checks apply."""
+    given = {f.name: getattr(options, f.name) for f in fields(config) if hasattr(options, f.name)}  # type: ignore[arg-type]
+    return config(**given)
+
+
+def _kind(annotation: Any) -> dict[str, Any]:
+    """The argparse words for a field's type."""
+    if annotation in (int, float):
+        return {"type": annotation, "metavar": "N" if annotation is int else "X"}
+    choices = get_args(annotation)
+    if choices and all(isinstance(choice, str) for choice in choices):
+        return {"choices": choices}
+    if int in choices:
+        return {"type": _whole_numbers, "metavar": "N[,N…]"}
+    return {"metavar": "COLUMN"}
+
+
+def _whole_numbers(text: str) -> int | tuple[int, ...]:
+    """'16' -> 16, '16,8,4' -> (16, 8, 4)"""
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a whole number nor a comma-separated list of them"
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers

@@ -1,0 +1,165 @@
+"""A trained model: Graphs -> probabilities or values, and the run folder it is saved in.
+
+A run folder holds plain data only: ``config.json`` (settings and names), ``model.safetensors`` (weights, colour counts,
+scales), ``history.csv`` and ``metrics.json``. Loading it executes nothing from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from torch import nn
+
+from egocnn.batching import Prepared
+from egocnn.config import ModelConfig
+from egocnn.errors import DataError, EgoCNNError, RunError
+from egocnn.files import replacing, write_json
+from egocnn.graphs import Graphs
+from egocnn.nn.model import EgoCNN
+from egocnn.preparation import Preparation
+from egocnn.training import choose_device, predict
+
+FORMAT = 1
+"""Raised whenever an older egocnn could no longer read the folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predictor:
+    """A network with everything that must go before and after it."""
+
+    config: ModelConfig
+    preparation: Preparation
+    network: EgoCNN
+    temperature: float = 1.0
+    """What logits are divided by: fitted on the validation part, so that probabilities match frequencies"""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Where it comes from, for the reader of the run folder: data, settings of the training, versions"""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Empty where the model predicts a value."""
+        return self.preparation.class_names
+
+    @staticmethod
+    def build(
+        config: ModelConfig, preparation: Preparation, *, embed: nn.Module | None = None, embed_width: int | None = None
+    ) -> Predictor:
+        """An untrained network that fits the prepared graphs; the caller seeds torch."""
+        network = EgoCNN(
+            config,
+            shape=preparation.shape(config),
+            attributes=len(preparation.attr_mean),
+            outputs=len(preparation.class_names) or 1,
+            embed=embed,
+            embed_width=embed_width,
+        )
+        return Predictor(config=config, preparation=preparation, network=network)
+
+    def prepare(self, graphs: Graphs) -> Prepared:
+        return self.preparation.apply(graphs, self.config)
+
+    def outputs(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
+        """(G, C) logits, or (G, 1) standardised values"""
+        if len(graphs) == 0:
+            return np.zeros((0, len(self.class_names) or 1), np.float32)
+        place = choose_device(device)
+        return predict(self.network.to(place), self.prepare(graphs).to(place)).float().cpu().numpy()
+
+    def probabilities(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
+        """(G, C), calibrated, each row summing to 1"""
+        if not self.class_names:
+            raise DataError("this model predicts a value, not a class; it has no probabilities")
+        logits = torch.from_numpy(self.outputs(graphs, device=device)).double() / self.temperature
+        return torch.softmax(logits, dim=1).numpy()
+
+    def values(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
+        """(G) predictions of a regressor, in the unit of its target"""
+        if self.class_names:
+            raise DataError("this model predicts a class, not a value")
+        outputs = torch.from_numpy(self.outputs(graphs, device=device)[:, 0]).double()
+        return self.preparation.to_value(outputs).numpy()
+
+    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
+
+    def save(self, folder: str | Path) -> None:
+        folder = Path(folder)
+        arrays = {f"network.{name}": value.cpu().numpy() for name, value in self.network.state_dict().items()}
+        arrays |= {f"preparation.{name}": value for name, value in self.preparation.arrays().items()}
+        with replacing(folder / "model.safetensors") as temporary:
+            save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, temporary)
+        write_json(folder / "config.json", self.to_plain())
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "model": asdict(self.config),
+            "preparation": self.preparation.texts(),
+            "temperature": self.temperature,
+            "custom_embedding": self.network.custom_embedding,
+            **self.about,
+        }
+
+    @staticmethod
+    def load(folder: str | Path, *, embed: nn.Module | None = None, embed_width: int | None = None) -> Predictor:
+        """Read a run folder; a model with an embedding module of the user's own needs that module again."""
+        folder = Path(folder)
+        plain = read_config(folder)
+        if plain.get("custom_embedding") and embed is None:
+            raise RunError(f"{folder}: this model reads nodes through a module of its author; pass it as embed=")
+        try:
+            arrays = load_file(folder / "model.safetensors")
+            preparation = Preparation.restore(_under(arrays, "preparation."), plain["preparation"])
+            config = model_config(plain["model"])
+            predictor = Predictor.build(config, preparation, embed=embed, embed_width=embed_width)
+            state = {name: torch.from_numpy(value) for name, value in _under(arrays, "network.").items()}
+            predictor.network.load_state_dict(state)
+            temperature = float(plain["temperature"])
+        except FileNotFoundError:
+            raise RunError(
+                f"{folder}: no model.safetensors; the run has not finished (egocnn train --resume)"
+            ) from None
+        except EgoCNNError as error:
+            raise RunError(f"{folder}: {error}") from None
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise RunError(f"{folder}: config.json and model.safetensors do not make a model ({reason})") from None
+        predictor.network.eval()
+        return replace(predictor, temperature=temperature, about=_about(plain))
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """``config.json`` of a run folder as plain data, its format checked."""
+    try:
+        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{folder}: not a run folder; it has no config.json") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{folder}/config.json: {error}") from None
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        found = plain.get("format") if isinstance(plain, dict) else None
+        raise RunError(f"{folder}/config.json: format {found}; this egocnn reads format {FORMAT}")
+    return plain
+
+
+def model_config(plain: Mapping[str, Any]) -> ModelConfig:
+    """Settings from JSON, where tuples have become lists."""
+    settings: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in plain.items()}
+    return ModelConfig(**settings)
+
+
+def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+
+
+def _about(plain: Mapping[str, Any]) -> dict[str, Any]:
+    own = ("format", "model", "preparation", "temperature", "custom_embedding")
+    return {name: value for name, value in plain.items() if name not in own}

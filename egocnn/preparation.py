@@ -1,0 +1,162 @@
+"""Graphs -> flat tensors ready for the network; what is fitted for that is fitted on training graphs alone.
+
+Everything that does not depend on the weights is worked out once, here: ranked neighbours, Patchy-San's table
+rows, standardised attributes and targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from egocnn.arrays import Floats, Ints
+from egocnn.batching import Prepared
+from egocnn.config import ModelConfig
+from egocnn.errors import DataError
+from egocnn.graphs import Graphs
+from egocnn.patches import PatchShape, find_patches
+from egocnn.ranking import Ranking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Preparation:
+    """Names, colour counts and scales of the training graphs: saved with the model, applied to every graph."""
+
+    ranking: Ranking
+    node_label_names: tuple[str, ...]
+    edge_label_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    """empty where the model predicts a value"""
+    attr_mean: Floats
+    attr_scale: Floats
+    target_mean: float
+    target_scale: float
+
+    @staticmethod
+    def fit(graphs: Graphs, config: ModelConfig) -> Preparation:
+        attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr.astype(np.float64)
+        known = np.zeros(1)
+        if graphs.target is not None and not graphs.is_classification:
+            known = graphs.target[np.isfinite(graphs.target)]
+        return Preparation(
+            ranking=Ranking.fit(graphs, rounds=config.wl_rounds),
+            node_label_names=graphs.node_label_names,
+            edge_label_names=graphs.edge_label_names,
+            class_names=graphs.class_names,
+            attr_mean=attr.mean(axis=0),
+            attr_scale=_scale(attr.std(axis=0)),
+            target_mean=float(known.mean()),
+            target_scale=float(_scale(known.std())),
+        )
+
+    def shape(self, config: ModelConfig) -> PatchShape:
+        return PatchShape(
+            slots=config.slots, node_labels=len(self.node_label_names), edge_labels=len(self.edge_label_names)
+        )
+
+    def apply(self, graphs: Graphs, config: ModelConfig) -> Prepared:
+        """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
+        graphs = self._renamed(graphs)
+        order = self.ranking.order(graphs)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        table = self.ranking.neighbours(
+            graphs, max(*config.layer_k, config.slots - 1), max_hops=config.max_hops, order=order
+        )
+        patches = find_patches(graphs, table, self.shape(config))
+        table = table[:, : max(config.layer_k)]
+        steps = np.where(table >= 0, table - np.arange(graphs.n_nodes, dtype=np.int32)[:, None], 0)
+        label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
+        return Prepared(
+            node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
+            steps=torch.from_numpy(steps.astype(np.int32)),
+            bag_ptr=torch.from_numpy(patches.ptr),
+            bag_rows=torch.from_numpy(patches.rows),
+            bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
+            node_label=torch.from_numpy(label.astype(np.int32)),
+            attributes=torch.from_numpy(self._attributes(graphs)),
+            adjacency=None if graphs.edge_weight is None else torch.from_numpy(_weights(graphs, table)),
+            place=torch.from_numpy(place),
+            target=self._target(graphs),
+        )
+
+    def to_value(self, standardised: Tensor) -> Tensor:
+        """A regressor's output in the unit of the target."""
+        return standardised * self.target_scale + self.target_mean
+
+    def _renamed(self, graphs: Graphs) -> Graphs:
+        """Labels and classes by the training graphs' names; a kind of label the model does not know is left out."""
+        for kind, ours, theirs in (
+            ("node", self.node_label_names, graphs.node_label),
+            ("edge", self.edge_label_names, graphs.edge_label),
+        ):
+            if ours and theirs is None:
+                raise DataError(f"the model reads {kind} labels ({_some(ours)}), but these graphs have none")
+        renamed = graphs.with_names(
+            nodes=self.node_label_names, edges=self.edge_label_names, classes=self.class_names or None
+        )
+        return renamed.replace(
+            node_label=renamed.node_label if self.node_label_names else None,
+            edge_label=renamed.edge_label if self.edge_label_names else None,
+        )
+
+    def _attributes(self, graphs: Graphs) -> NDArray[np.float32]:
+        attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr
+        if attr.shape[1] != len(self.attr_mean):
+            raise DataError(f"the model reads {len(self.attr_mean)} node attributes, these graphs have {attr.shape[1]}")
+        return ((attr - self.attr_mean) / self.attr_scale).astype(np.float32)
+
+    def _target(self, graphs: Graphs) -> Tensor | None:
+        if graphs.target is None or graphs.is_classification != bool(self.class_names):
+            return None
+        if self.class_names:
+            return torch.from_numpy(graphs.target.astype(np.int64))
+        return torch.from_numpy(((graphs.target - self.target_mean) / self.target_scale).astype(np.float32))
+
+    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        scales = {"attr_mean": self.attr_mean, "attr_scale": self.attr_scale}
+        return {**scales, **{f"ranking.{name}": values for name, values in self.ranking.state().items()}}
+
+    def texts(self) -> dict[str, Any]:
+        names = ("node_label_names", "edge_label_names", "class_names", "target_mean", "target_scale")
+        return {name: getattr(self, name) for name in names}
+
+    @staticmethod
+    def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Preparation:
+        prefix = "ranking."
+        ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
+        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
+        return Preparation(
+            ranking=Ranking.from_state(ranking),
+            attr_mean=arrays["attr_mean"],
+            attr_scale=arrays["attr_scale"],
+            **plain,
+        )
+
+
+def _scale(deviation: Any) -> Any:
+    """What to divide by: a column that never varies is left as it is."""
+    return np.where(deviation > 1e-12, deviation, 1.0)
+
+
+def _weights(graphs: Graphs, table: Ints) -> NDArray[np.float32]:
+    """(N, K) weight of the edge to every ranked neighbour, 0 where there is none"""
+    assert graphs.edge_weight is not None
+    if graphs.n_entries == 0:
+        return np.zeros(table.shape, np.float32)
+    keys = graphs.entry_node.astype(np.int64) * graphs.n_nodes + graphs.indices
+    wanted = np.arange(graphs.n_nodes, dtype=np.int64)[:, None] * graphs.n_nodes + table
+    entry = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where((table >= 0) & (keys[entry] == wanted), graphs.edge_weight[entry], 0).astype(np.float32)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")

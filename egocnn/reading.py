@@ -1,0 +1,116 @@
+"""The one entrance: any source of graphs -> Graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError
+from egocnn.graphs import Graphs
+from egocnn.readers.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
+from egocnn.readers.jsonlines import read_jsonlines
+from egocnn.readers.networkx import from_networkx
+from egocnn.readers.pyg import from_pyg
+from egocnn.readers.smiles import read_smiles_table
+from egocnn.readers.text import short
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+ACCEPTED = (
+    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv or .tsv with SMILES, .jsonl, "
+    ".graphml, .gexf, .safetensors, compounds:NAME, networkx graphs, or objects with an edge_index"
+)
+
+
+def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graphs:
+    """Read graphs from a file, a folder, a name or Python objects.
+
+    ``options`` are fields of :class:`~egocnn.config.ReadConfig`: ``read("molecules.csv", target="toxic")``.
+    """
+    settings = replace(config or ReadConfig(), **options)
+    if isinstance(source, Graphs):
+        return source
+    if isinstance(source, (str, Path)):
+        return _read_named(str(source), settings)
+    return _read_objects(source, settings)
+
+
+def _read_named(source: str, config: ReadConfig) -> Graphs:
+    if source.startswith("compounds:"):
+        from egocnn.compounds import read_compounds
+
+        return read_compounds(source)
+    path = Path(source).expanduser()
+    try:
+        if path.is_dir():
+            return _read_folder(path, config)
+        if path.is_file():
+            return _read_file(path, config)
+    except OSError as error:
+        raise DataError(f"{short(source)}: cannot be read ({error.strerror})") from None
+    if re.fullmatch(r"[\w-]+", source):
+        return _read_set(source, config)
+    raise DataError(f"{source if source.isprintable() else short(source)}: no such file or folder")
+
+
+def _read_folder(path: Path, config: ReadConfig) -> Graphs:
+    graph_files = sorted(file for file in path.iterdir() if file.suffix.lower() in GRAPH_SUFFIXES)
+    if graph_files and not any(path.glob("*_A.txt")):
+        return read_graph_files(graph_files, path.name, config)
+    return _read_tu(path, config)
+
+
+def _read_file(path: Path, config: ReadConfig) -> Graphs:
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        return _read_tu(path, config)
+    if suffix in TABLE_SUFFIXES:
+        return read_smiles_table(path, config)
+    if suffix in JSON_SUFFIXES:
+        return read_jsonlines(path, config)
+    if suffix in GRAPH_SUFFIXES:
+        return read_graph_file(path, config)
+    if suffix == ".safetensors":
+        return Graphs.load(path)
+    raise DataError(f"{path}: cannot tell what this is from its name; {ACCEPTED}")
+
+
+def _read_tu(path: Path, config: ReadConfig) -> Graphs:
+    from egocnn.readers.tu import read_tu
+
+    return read_tu(path, config)
+
+
+def _read_set(name: str, config: ReadConfig) -> Graphs:
+    from egocnn.readers.download import fetch_set, find_set
+
+    return _read_tu(find_set(name) or fetch_set(name), config)
+
+
+def _read_objects(source: Any, config: ReadConfig) -> Graphs:
+    if _is_data(source) and hasattr(source, "to_data_list"):  # a batch of PyTorch Geometric
+        source = source.to_data_list()
+    elif _is_data(source) or _is_networkx(source):
+        source = [source]
+    if not isinstance(source, Iterable) or isinstance(source, (bytes, dict)):
+        raise DataError(f"{short(source)} is not a source of graphs; {ACCEPTED}")
+    items = list(source)
+    if not items:
+        raise DataError("no graphs are given")
+    if all(map(_is_networkx, items)):
+        return from_networkx(items, config)
+    if all(map(_is_data, items)):
+        return from_pyg(items, config)
+    raise DataError(f"graphs of several kinds, or other things among them: {short(items)}; {ACCEPTED}")
+
+
+def _is_networkx(value: Any) -> bool:
+    return all(hasattr(value, name) for name in ("nodes", "edges", "graph", "is_multigraph"))
+
+
+def _is_data(value: Any) -> bool:
+    return hasattr(value, "edge_index")

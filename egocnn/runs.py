@@ -1,0 +1,178 @@
+"""Graphs + settings -> a run folder: trained, tested, resumable."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from egocnn.checkpoint import Checkpoint
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.errors import RunError
+from egocnn.files import write_json, write_text
+from egocnn.graphs import ARRAYS, TEXTS, Graphs
+from egocnn.learning import check_targets, learn
+from egocnn.predictor import Predictor, read_config
+from egocnn.schema import PARTS
+from egocnn.splitting import split_in_two
+from egocnn.training import Epoch, History, Report
+
+
+def train_run(
+    graphs: Graphs,
+    folder: Path,
+    model: ModelConfig,
+    train: TrainConfig,
+    *,
+    test: float = 0.2,
+    about: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    report: Report | None = None,
+) -> dict[str, Any]:
+    """Train on all but the test part, score on it, and write the run folder; the metrics are returned too.
+
+    ``metrics.json`` is written last: a folder that has it is complete.
+    """
+    check_targets(graphs)
+    graphs = with_test_part(graphs, test, train.seed)
+    checkpoint = Checkpoint(folder / "checkpoint.safetensors", fingerprint(graphs, model, train))
+    if resume and (finished := finished_metrics(folder, checkpoint.fingerprint)):
+        return finished
+    _claim(folder, resume=resume, overwrite=overwrite)
+    started = time.perf_counter()
+
+    def keep_reporting(history: History, config: TrainConfig) -> None:
+        write_text(folder / "history.csv", history_csv(history))
+        if report is not None:
+            report(history, config)
+
+    predictor, history = learn(graphs, model, train, checkpoint=checkpoint, report=keep_reporting)
+    if history.best is None:
+        raise KeyboardInterrupt
+    about = {**(about or {}), "train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
+    predictor = replace(predictor, about=about)
+    metrics = {
+        **measure(predictor, graphs, history, device=train.device),
+        "seconds": round(sum(e.seconds for e in history.epochs) or time.perf_counter() - started, 3),
+        "seed": train.seed,
+    }
+    predictor.save(folder)
+    write_text(folder / "history.csv", history_csv(history))
+    write_json(folder / "metrics.json", metrics)
+    if not history.interrupted:
+        checkpoint.path.unlink(missing_ok=True)
+    return metrics
+
+
+def with_test_part(graphs: Graphs, share: float, seed: int) -> Graphs:
+    """The graphs with a test part marked: the data's own, or one split off by the seed; a share of 0 means none."""
+    if graphs.part is not None or share == 0:
+        return graphs
+    classes = graphs.target if graphs.is_classification else None
+    _, tested = split_in_two(len(graphs), share, classes=classes, groups=graphs.group, seed=seed)
+    part = np.full(len(graphs), PARTS.index("train"), np.int8)
+    part[tested] = PARTS.index("test")
+    return graphs.replace(part=part)
+
+
+def measure(predictor: Predictor, graphs: Graphs, history: History, *, device: str) -> dict[str, Any]:
+    """Scores of the best epoch on validation and test part, and the facts that go with them."""
+    assert graphs.part is not None or history.best is not None
+    score = "accuracy" if predictor.class_names else "r2"
+    metrics: dict[str, Any] = {
+        "task": "classification" if predictor.class_names else "regression",
+        f"validation_{score}": history.best.validation_score if history.best else None,
+        "validation_loss": history.best.validation_loss if history.best else None,
+        "epochs": len(history.epochs),
+        "best_epoch": history.best.epoch if history.best else None,
+        "interrupted": history.interrupted,
+        "parameters": predictor.network.n_parameters,
+        "graphs": len(graphs),
+    }
+    tested = graphs.select("test") if graphs.part is not None else graphs[:0]
+    if len(tested):
+        metrics["test_graphs"] = len(tested)
+        metrics |= {f"test_{name}": value for name, value in test_scores(predictor, tested, device=device).items()}
+    return metrics
+
+
+def test_scores(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str, float]:
+    """Accuracy and log loss of a classifier; R² and mean absolute error of a regressor."""
+    assert graphs.target is not None
+    if predictor.class_names:
+        probability = predictor.probabilities(graphs, device=device)
+        truth = graphs.with_names(classes=predictor.class_names).target
+        assert truth is not None
+        of_truth = np.where(truth >= 0, probability[np.arange(len(truth)), truth], 0)
+        return {
+            "accuracy": float((probability.argmax(axis=1) == truth).mean()),
+            "log_loss": float(-np.log(np.maximum(of_truth, 1e-12)).mean()),
+        }
+    error = predictor.values(graphs, device=device) - graphs.target
+    spread = float(np.square(graphs.target - graphs.target.mean()).sum())
+    return {
+        "r2": 1 - float(np.square(error).sum()) / spread if spread > 0 else 0.0,
+        "mean_absolute_error": float(np.abs(error).mean()),
+    }
+
+
+def fingerprint(graphs: Graphs, model: ModelConfig, train: TrainConfig) -> str:
+    """A digest of data and settings; where it is computed does not count."""
+    digest = hashlib.sha256()
+    for name in ARRAYS:
+        values = getattr(graphs, name)
+        digest.update(name.encode() if values is None else np.ascontiguousarray(values).tobytes())
+    settings = {**asdict(model), **asdict(train), "device": None}
+    texts = {name: getattr(graphs, name) for name in TEXTS}
+    digest.update(json.dumps([settings, texts], sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
+    """The metrics of a run that is complete already, else None."""
+    try:
+        metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        raise RunError(f"{folder}/metrics.json: {error}") from None
+    if read_config(folder).get("fingerprint") != expected:
+        raise RunError(f"{folder}: was started with other data or settings; use them, or --overwrite")
+    return metrics if isinstance(metrics, dict) and not metrics.get("interrupted") else None
+
+
+def history_csv(history: History) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [f.name for f in fields(Epoch)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(epoch) for epoch in history.epochs)
+    return text.getvalue()
+
+
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+
+
+def _claim(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make the folder ours: empty, or emptied of an earlier run with the user's consent."""
+    if folder.is_file():
+        raise RunError(f"{folder}: is a file, not a folder")
+    ours = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors")
+    taken = [name for name in ours if (folder / name).exists()]
+    if taken and not resume and not overwrite:
+        raise RunError(f"{folder}: holds a run already; --resume continues it, --overwrite replaces it")
+    if overwrite:
+        for name in taken:
+            (folder / name).unlink()
+    folder.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,265 @@
+"""The one training loop: prepared graphs + a network -> the network with its best weights, and the history.
+
+Every random choice of epoch e follows from (seed, e) alone. A run that is killed and resumed from its last
+checkpoint therefore ends with the same weights as an unbroken one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from egocnn.batching import Prepared
+from egocnn.config import TrainConfig
+from egocnn.errors import DataError
+from egocnn.nn.model import EgoCNN
+
+NODES_AT_ONCE = 1 << 15
+"""Nodes per batch where nothing is learned: bounds the memory."""
+
+WARM_UP = 0.05
+"""Share of all steps over which the learning rate rises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """One line of the history. Scores are accuracies, or R² where a value is predicted."""
+
+    epoch: int
+    learning_rate: float
+    train_loss: float
+    train_score: float
+    validation_loss: float
+    validation_score: float
+    seconds: float
+
+    def beats(self, other: Epoch | None) -> bool:
+        """A better validation score, or the same score with a lower loss."""
+        if other is None:
+            return True
+        return (self.validation_score, -self.validation_loss) > (other.validation_score, -other.validation_loss)
+
+
+@dataclass(slots=True)
+class History:
+    epochs: list[Epoch] = field(default_factory=list)
+    best: Epoch | None = None
+    interrupted: bool = False
+
+    def add(self, epoch: Epoch) -> bool:
+        """Append; true if this epoch is the best so far."""
+        self.epochs.append(epoch)
+        if math.isfinite(epoch.validation_loss) and epoch.beats(self.best):
+            self.best = epoch
+            return True
+        return False
+
+    @property
+    def stale(self) -> int:
+        """Epochs since the best one."""
+        return len(self.epochs) - (self.best.epoch if self.best else 0)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"epochs": [asdict(e) for e in self.epochs], "best": self.best.epoch if self.best else None}
+
+    @staticmethod
+    def from_plain(plain: dict[str, Any]) -> History:
+        epochs = [Epoch(**e) for e in plain["epochs"]]
+        return History(epochs, None if plain["best"] is None else epochs[plain["best"] - 1])
+
+
+@dataclass(slots=True)
+class Progress:
+    """Everything that must survive a crash: weights, best weights, optimiser and history."""
+
+    network: EgoCNN
+    optimizer: torch.optim.AdamW
+    best: dict[str, Tensor]
+    history: History
+
+
+Report = Callable[[History, TrainConfig], None]
+Keep = Callable[[Progress], None]
+
+
+def fit(
+    network: EgoCNN,
+    train: Prepared,
+    validation: Prepared,
+    config: TrainConfig,
+    *,
+    resume: Callable[[Progress], None] | None = None,
+    keep: Keep | None = None,
+    report: Report | None = None,
+) -> History:
+    """Train until the epochs or the patience run out, or Ctrl-C; leave the best weights in the network.
+
+    ``resume`` fills a fresh :class:`Progress` from a checkpoint, ``keep`` stores it after every epoch, ``report``
+    tells the user.
+    """
+    device = choose_device(config.device)
+    network, train, validation = network.to(device), train.to(device), validation.to(device)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
+    progress = Progress(network, optimizer, _copy(network.state_dict()), History())
+    if resume is not None:
+        resume(progress)
+    history = progress.history
+    weights = _class_weights(train, network.out.out_features) if config.class_weights else None
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        try:
+            while len(history.epochs) < config.epochs and history.stale < config.patience:
+                started = time.perf_counter()
+                epoch = len(history.epochs) + 1
+                torch.manual_seed(_seed(config.seed, epoch))
+                train_loss, train_score = _train_epoch(progress, train, config, epoch, weights)
+                loss, score = evaluate(network, validation, weights=weights)
+                improved = history.add(
+                    Epoch(
+                        epoch=epoch,
+                        learning_rate=optimizer.param_groups[0]["lr"],
+                        train_loss=train_loss,
+                        train_score=train_score,
+                        validation_loss=loss,
+                        validation_score=score,
+                        seconds=time.perf_counter() - started,
+                    )
+                )
+                if improved:
+                    progress.best = _copy(network.state_dict())
+                if keep is not None:
+                    keep(progress)
+                if report is not None:
+                    report(history, config)
+        except KeyboardInterrupt:
+            history.interrupted = True
+    network.load_state_dict(progress.best)
+    network.eval()
+    return history
+
+
+def _train_epoch(
+    progress: Progress, train: Prepared, config: TrainConfig, epoch: int, weights: Tensor | None
+) -> tuple[float, float]:
+    network, optimizer = progress.network.train(), progress.optimizer
+    order = torch.randperm(len(train), device="cpu").to(train.node_ptr.device)
+    batches = torch.tensor_split(order, math.ceil(len(train) / config.batch_size))  # equal sizes: no batch of one
+    results = Scores()
+    for number, chosen in enumerate(batches):
+        done = (epoch - 1 + number / len(batches)) / config.epochs
+        for group in optimizer.param_groups:
+            group["lr"] = config.learning_rate * rate(done, config)
+        batch = train.batch(chosen)
+        assert batch.target is not None
+        with _arithmetic(config, chosen.device):
+            outputs = network(batch).logits
+        loss = loss_of(outputs.float(), batch.target, weights)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        results.add(outputs.detach().float(), batch.target, loss.detach())
+    return results.loss, results.score
+
+
+@torch.no_grad()
+def evaluate(network: EgoCNN, data: Prepared, *, weights: Tensor | None = None) -> tuple[float, float]:
+    """Loss and score (accuracy, or R²) in evaluation mode."""
+    if data.target is None:
+        raise DataError("these graphs have no target to compare with")
+    outputs = predict(network, data)
+    results = Scores()
+    results.add(outputs, data.target, loss_of(outputs, data.target, weights))
+    return results.loss, results.score
+
+
+@torch.no_grad()
+def predict(network: EgoCNN, data: Prepared) -> Tensor:
+    """The network's outputs (G, C) for all graphs, in order; full precision, evaluation mode."""
+    network.eval()
+    return torch.cat([network(data.batch(chosen)).logits for chosen in portions(data)])
+
+
+def portions(data: Prepared) -> Iterator[Tensor]:
+    """All graphs in order, cut so that no portion has many more than ``NODES_AT_ONCE`` nodes."""
+    cut = torch.div(data.node_ptr[1:] - 1, NODES_AT_ONCE, rounding_mode="floor")
+    _, counts = torch.unique_consecutive(cut, return_counts=True)
+    yield from torch.split(torch.arange(len(data), device=data.node_ptr.device), counts.tolist())
+
+
+class Scores:
+    """Loss and score over batches, summed up on the device without waiting for it."""
+
+    def __init__(self) -> None:
+        self._outputs: list[Tensor] = []
+        self._targets: list[Tensor] = []
+        self._losses: list[Tensor] = []
+
+    def add(self, outputs: Tensor, target: Tensor, loss: Tensor) -> None:
+        self._outputs.append(outputs)
+        self._targets.append(target)
+        self._losses.append(loss * len(target))
+
+    @property
+    def loss(self) -> float:
+        return float(torch.stack(self._losses).sum()) / sum(map(len, self._targets))
+
+    @property
+    def score(self) -> float:
+        outputs, target = torch.cat(self._outputs), torch.cat(self._targets)
+        if not target.is_floating_point():
+            return float((outputs.argmax(1) == target).double().mean())
+        rest = (outputs[:, 0] - target).double().square().sum()
+        spread = (target - target.mean()).double().square().sum()
+        return float(1 - rest / spread) if spread > 0 else 0.0
+
+
+def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Cross-entropy for classes, mean squared error for (standardised) values."""
+    if target.is_floating_point():
+        return F.mse_loss(outputs[:, 0], target)
+    return F.cross_entropy(outputs, target, weight=weights)
+
+
+def rate(done: float, config: TrainConfig) -> float:
+    """Share of the full learning rate after this share of all steps: a short rise, then a cosine to zero."""
+    if config.schedule == "constant":
+        return 1.0
+    return min(1.0, (done + 1e-3) / WARM_UP) * (1 + math.cos(math.pi * done)) / 2
+
+
+def choose_device(device: str) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise DataError("--device cuda: this machine has no CUDA device that torch can use")
+    return torch.device(device)
+
+
+def _arithmetic(config: TrainConfig, device: torch.device) -> Any:
+    """bfloat16 matrix products pay on a GPU; a CPU always computes in float32."""
+    if device.type == "cuda" and config.precision in ("auto", "bfloat16"):
+        return torch.autocast("cuda", torch.bfloat16)
+    return nullcontext()
+
+
+def _class_weights(train: Prepared, n_classes: int) -> Tensor | None:
+    if train.target is None or train.target.is_floating_point():
+        return None
+    counts = torch.bincount(train.target, minlength=n_classes).clamp(min=1)
+    return len(train.target) / (n_classes * counts.float())
+
+
+def _seed(seed: int, epoch: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _copy(state: dict[str, Any]) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in state.items()}
