@@ -1,4 +1,4 @@
-"""Vector operations on ragged flat arrays: ranges, and a list of edges -> sorted adjacency rows."""
+"""Vector operations on flat arrays: ranges, hashes, and a list of edges -> sorted adjacency rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from egocnn.errors import DataError, DuplicateEdgeError
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
+Words: TypeAlias = NDArray[np.uint64]
 
 
 def pointers(lengths: Ints) -> Ints:
@@ -28,6 +29,42 @@ def ranges(first: Ints, last: Ints) -> Ints:
     return counted
 
 
+def positions(which: Any, length: int) -> Ints:
+    """A slice, a mask or a list of numbers, negative ones counting from the end -> positions 0 to length - 1."""
+    if isinstance(which, slice):
+        return np.arange(length)[which]
+    chosen = np.asarray(which)
+    if chosen.dtype == bool:
+        if chosen.shape != (length,):
+            raise IndexError(f"a mask of {chosen.size} for a collection of {length}")
+        return np.flatnonzero(chosen)
+    if chosen.size == 0:
+        return np.zeros(0, np.int64)
+    if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+        raise IndexError("graphs are chosen by a number, a slice, a mask or a list of whole numbers")
+    if chosen.min() < -length or chosen.max() >= length:
+        raise IndexError(f"graphs {chosen.min()} to {chosen.max()} of a collection of {length}")
+    return chosen.astype(np.int64) % length
+
+
+def mix(values: Words) -> Words:
+    """Scatter 64-bit numbers so that sums of the results look random (the finaliser of splitmix64)."""
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def bits(values: NDArray[Any]) -> Words:
+    """Numbers of any kind as 64-bit words, equal words for equal numbers."""
+    if np.issubdtype(values.dtype, np.floating):
+        return (values.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0
+    return values.astype(np.int64).view(np.uint64)
+
+
 def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     """Edges (E, 2) -> indptr (N + 1), indices (M), and the edge that each entry comes from (M)."""
     if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
@@ -37,10 +74,12 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     key, source = _distinct(_edge_keys(edges.astype(np.int32, copy=False), n_nodes))
     low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
-    mirrored = proper[np.argsort(high[proper], kind="stable")]  # sorted by (high, low), as key was by (low, high)
+    # numpy sorts 16-bit numbers by radix, three times as fast
+    by_high = np.argsort(high[proper].astype(np.uint16 if n_nodes <= 1 << 16 else np.int32), kind="stable")
+    mirrored = proper[by_high]  # sorted by (high, low), as key was by (low, high)
 
     # a row lists its smaller neighbours first (the mirrored entries), then itself and the greater ones
-    smaller = np.bincount(high[mirrored], minlength=n_nodes)
+    smaller = np.bincount(high[proper], minlength=n_nodes)
     greater = np.bincount(low, minlength=n_nodes)
     is_smaller = np.repeat(np.tile([True, False], n_nodes), np.stack([smaller, greater], axis=1).ravel())
     indices = np.empty(len(is_smaller), np.int32)

@@ -60,7 +60,7 @@ class Prepared:
     node_label: Tensor
     attributes: Tensor
     adjacency: Tensor | None
-    """(N, K), only where edges have weights"""
+    """(N, K), only where it says more than ``steps``: edges have weights, or neighbours may be several hops away"""
     place: Tensor
     target: Tensor | None
 

@@ -9,6 +9,8 @@ import ast
 import inspect
 import textwrap
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from types import NoneType
 from typing import Any, Literal, get_args
 
 from egocnn.errors import ConfigError
@@ -19,6 +21,15 @@ Readout = Literal["max", "mean", "sum", "mean+max", "sort"]
 Schedule = Literal["cosine", "constant"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
+
+KINDS: dict[str, tuple[Any, str]] = {
+    "int": (Integral, "a whole number"),
+    "int | tuple[int, ...]": (Integral, "a whole number, or a tuple of one per layer"),
+    "float": (Real, "a number"),
+    "bool": (bool, "true or false"),
+    "str | None": ((str, NoneType), "a name"),
+}
+"""What a field of each type may hold, and how to say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +79,7 @@ class ModelConfig:
     """Nodes that the sort readout keeps per graph."""
     hidden: int = 128
     """Neurons of the dense layer before the output."""
-    dropout: float = 0.1
+    dropout: float = 0.05
     """Share of activations dropped after the embedding, every ego layer and the dense layer."""
     max_hops: int = 1
     """How far neighbours may be: more hops fill the ranks up to K."""
@@ -103,16 +114,16 @@ class TrainConfig:
 
     epochs: int = 60
     """Passes over the training part at most."""
-    batch_size: int = 64
+    batch_size: int = 32
     """Graphs per step."""
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-3
     """Step size of AdamW at its highest."""
     weight_decay: float = 1e-4
     """Pull of the weights towards zero."""
     schedule: Schedule = "cosine"
     """Learning rate over the epochs: falling to zero after a short rise, or constant."""
     patience: int = 20
-    """Stop after this many epochs without a better validation score."""
+    """Stop after this many epochs without a noticeably better validation score."""
     validation: float = 0.1
     """Share of the training part that chooses the best epoch, where the data has no validation part."""
     class_weights: bool = False
@@ -128,7 +139,7 @@ class TrainConfig:
         _check_choices(self)
         _check_at_least(1, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience)
         _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
-        if self.learning_rate <= 0:
+        if not 0 < self.learning_rate < float("inf"):
             raise ConfigError(f"learning_rate must be above 0, got {self.learning_rate}")
         if not 0 < self.validation < 1:
             raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
@@ -151,15 +162,19 @@ def field_help(config: type[Any]) -> dict[str, str]:
 
 
 def _check_choices(config: Any) -> None:
-    """A field whose type lists its values holds one of them."""
+    """A field holds a value of its type, and one whose type lists its values holds one of them."""
     for field in fields(config):
-        choices = get_args(globals().get(str(field.type)))
         value = getattr(config, field.name)
+        choices = get_args(globals().get(str(field.type)))
         if choices and value not in choices:
             raise ConfigError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
+        kind, words = KINDS.get(str(field.type), (object, ""))
+        several = value if isinstance(value, tuple) and "tuple" in str(field.type) else (value,)
+        if not all(isinstance(each, kind) for each in several):
+            raise ConfigError(f"{field.name} must be {words}, got {value!r}")
 
 
 def _check_at_least(least: float, **values: float) -> None:
     for name, value in values.items():
-        if value < least:
+        if not value >= least:  # so that NaN is refused too
             raise ConfigError(f"{name} must be at least {least}, got {value}")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.arrays import Ints
-from egocnn.colours import mix, wl_rounds
+from egocnn.arrays import Ints, mix
+from egocnn.colours import wl_rounds
 from egocnn.graphs import Graphs
 from egocnn.schema import PARTS
 

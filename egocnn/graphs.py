@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from egocnn.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, ranges
+from egocnn.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
 from egocnn.errors import DataError
 from egocnn.files import replacing
 from egocnn.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, PARTS, check_rules
@@ -100,11 +100,18 @@ class Graphs:
         ``columns`` are the other fields of :class:`Graphs`, one entry per node or per graph.
         """
         counts = np.asarray(node_counts, dtype=np.int64)
+        edges = np.asarray(edges) if np.size(edges) else np.zeros((0, 2), np.int64)
+        if edges.shape != (len(edges), 2):
+            raise DataError(f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
+        if (counts < 0).any():
+            raise DataError(f"a graph cannot have {counts.min()} nodes")
         node_ptr = pointers(counts)
-        indptr, indices, source = build_adjacency(np.asarray(edges).reshape(-1, 2), int(node_ptr[-1]))
-        for what, values in (("labels", edge_label), ("weights", edge_weight)):
+        indptr, indices, source = build_adjacency(edges, int(node_ptr[-1]))
+        for what, values in (("labels", edge_label), ("weights", edge_weight), ("truths", edge_truth)):
             if values is not None:
-                check_duplicates_agree(np.asarray(edges).reshape(-1, 2), values, what)
+                if len(values) != len(edges):
+                    raise DataError(f"{len(values)} edge {what} for {len(edges)} edges")
+                check_duplicates_agree(edges, np.asarray(values), what)
         graphs = cls(
             node_ptr=node_ptr,
             indptr=indptr,
@@ -185,14 +192,7 @@ class Graphs:
             if not -len(self) <= which < len(self):
                 raise IndexError(f"graph {which} of a collection of {len(self)}")
             return self._one(int(which) % len(self))
-        if isinstance(which, slice):
-            which = np.arange(len(self))[which]
-        chosen = np.asarray(which)
-        if chosen.dtype == bool:
-            if len(chosen) != len(self):
-                raise IndexError(f"a mask of {len(chosen)} for a collection of {len(self)}")
-            chosen = np.flatnonzero(chosen)
-        return self._some(chosen.astype(np.int64, copy=False))
+        return self._some(positions(which, len(self)))
 
     def __iter__(self) -> Iterator[Graph]:
         return (self._one(g) for g in range(len(self)))
@@ -299,6 +299,8 @@ class Graphs:
                 return None
             if any(v is None for v in values):
                 raise DataError(f"some of these collections have {name} and some do not")
+            if name == "node_attr" and len({v.shape[1] for v in values}) > 1:
+                raise DataError(f"these collections have {', '.join(str(v.shape[1]) for v in values)} node attributes")
             if name == "group":
                 values = [v + first for v, first in zip(values, groups, strict=False)]
             return np.concatenate(values)
@@ -337,7 +339,7 @@ class Graphs:
             graphs.validate()
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
-        except (SafetensorError, DataError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (SafetensorError, DataError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: not a collection of graphs saved by egocnn ({error})") from None
         return graphs
 
@@ -361,9 +363,10 @@ class Graphs:
             ("target", classes, self.class_names),
         ):
             values = getattr(self, column)
-            if names is None or names == old:
+            is_number = column == "target" and values is not None and not self.is_classification
+            if names is None or names == old or is_number:
                 continue
-            if values is not None and (column != "target" or self.is_classification):
+            if values is not None:
                 position = {name: i for i, name in enumerate(names)}
                 new = np.array([*(position.get(name, -1) for name in old), -1])  # the last serves -1 itself
                 changes[column] = new[values].astype(values.dtype)

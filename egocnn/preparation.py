@@ -40,6 +40,8 @@ class Preparation:
 
     @staticmethod
     def fit(graphs: Graphs, config: ModelConfig) -> Preparation:
+        if graphs.n_nodes == 0:
+            raise DataError(f"{len(graphs)} training graphs have no nodes at all; there is nothing to learn from")
         attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr.astype(np.float64)
         known = np.zeros(1)
         if graphs.target is not None and not graphs.is_classification:
@@ -50,9 +52,9 @@ class Preparation:
             edge_label_names=graphs.edge_label_names,
             class_names=graphs.class_names,
             attr_mean=attr.mean(axis=0),
-            attr_scale=_scale(attr.std(axis=0)),
+            attr_scale=_scale(attr.std(axis=0), attr.mean(axis=0)),
             target_mean=float(known.mean()),
-            target_scale=float(_scale(known.std())),
+            target_scale=float(_scale(known.std(), known.mean())),
         )
 
     def shape(self, config: ModelConfig) -> PatchShape:
@@ -64,8 +66,6 @@ class Preparation:
         """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
         graphs = self._renamed(graphs)
         order = self.ranking.order(graphs)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
         table = self.ranking.neighbours(
             graphs, max(*config.layer_k, config.slots - 1), max_hops=config.max_hops, order=order
         )
@@ -73,6 +73,7 @@ class Preparation:
         table = table[:, : max(config.layer_k)]
         steps = np.where(table >= 0, table - np.arange(graphs.n_nodes, dtype=np.int32)[:, None], 0)
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
+        one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
         return Prepared(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
             steps=torch.from_numpy(steps.astype(np.int32)),
@@ -81,8 +82,8 @@ class Preparation:
             bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
             node_label=torch.from_numpy(label.astype(np.int32)),
             attributes=torch.from_numpy(self._attributes(graphs)),
-            adjacency=None if graphs.edge_weight is None else torch.from_numpy(_weights(graphs, table)),
-            place=torch.from_numpy(place),
+            adjacency=None if one_hop else torch.from_numpy(_weights(graphs, table)),
+            place=torch.from_numpy(order.place),
             target=self._target(graphs),
         )
 
@@ -142,20 +143,20 @@ class Preparation:
         )
 
 
-def _scale(deviation: Any) -> Any:
-    """What to divide by: a column that never varies is left as it is."""
-    return np.where(deviation > 1e-12, deviation, 1.0)
+def _scale(deviation: Any, mean: Any) -> Any:
+    """What to divide by: a column that never varies, but for rounding, is left as it is."""
+    return np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
 
 
 def _weights(graphs: Graphs, table: Ints) -> NDArray[np.float32]:
-    """(N, K) weight of the edge to every ranked neighbour, 0 where there is none"""
-    assert graphs.edge_weight is not None
+    """(N, K) weight of the edge to every ranked neighbour (1 where edges have none), 0 where there is no edge"""
+    weight = np.ones(graphs.n_entries) if graphs.edge_weight is None else graphs.edge_weight
     if graphs.n_entries == 0:
         return np.zeros(table.shape, np.float32)
     keys = graphs.entry_node.astype(np.int64) * graphs.n_nodes + graphs.indices
     wanted = np.arange(graphs.n_nodes, dtype=np.int64)[:, None] * graphs.n_nodes + table
     entry = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where((table >= 0) & (keys[entry] == wanted), graphs.edge_weight[entry], 0).astype(np.float32)
+    return np.where((table >= 0) & (keys[entry] == wanted), weight[entry], 0).astype(np.float32)
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -7,12 +7,14 @@ the nodes happen to be numbered. In order of precedence:
 2. heavier edge first, where edges have weights;
 3. rarer colour first, by how often the training graphs have the 1-WL colour; a colour they lack is the rarest
    (a rare colour says most about its ego network);
-4. ties: the 1-WL colour itself, then rarity and colour after 2 and 3 rounds, then the colour that stays stable;
+4. ties: the 1-WL colour itself, then rarity and colour after 2 and 3 rounds, then the colour that stays stable,
+   which also sees node attributes and edge weights, then the label of the edge;
 5. what is still tied: node id.
 
 Rule 5 decides only between nodes that Weisfeiler-Lehman cannot tell apart at all. Mostly these are symmetric to
-each other (the hydrogens of a methyl group), and then their order changes nothing. Where they are not (regular
-graphs, such as a ring of six beside two rings of three), renumbering the nodes may change a prediction.
+each other (the hydrogens of a methyl group), and then their order changes nothing; nor does it where no two
+neighbours of a node are adjacent. Where neither holds (regular graphs with triangles, such as a ring of six joined
+to two rings of three), renumbering the nodes may change a prediction.
 """
 
 from __future__ import annotations
@@ -44,6 +46,17 @@ def rank_neighbours(graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """All nodes (N) of a collection, from the one to be ranked first to the one to be ranked last."""
+
+    nodes: Ints
+    place: Ints
+    """where each node stands in ``nodes``"""
+    tier: Ints
+    """the first place among its equals: the same for nodes that only their ids tell apart"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
     """How often the training graphs have each colour, for the first few WL rounds."""
 
@@ -59,25 +72,29 @@ class Ranking:
         seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
         return cls(tuple(colours for colours, _ in seen), tuple(counts for _, counts in seen))
 
-    def neighbours(self, graphs: Graphs, k: int, *, max_hops: int = 1, order: Ints | None = None) -> Ints:
+    def neighbours(self, graphs: Graphs, k: int, *, max_hops: int = 1, order: Order | None = None) -> Ints:
         """(N, k) node ids, -1 where absent; ``order`` saves working :meth:`order` out again."""
         if k < 1 or max_hops < 1:
             raise ConfigError(f"k and max_hops must be at least 1, got {k} and {max_hops}")
         order = self.order(graphs) if order is None else order
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        table = _adjacent(graphs, place, order, k)
+        table = _adjacent(graphs, order, k)
         if max_hops > 1:
-            _fill_up(table, graphs, place, max_hops)
+            _fill_up(table, graphs, order.place, max_hops)
         return table
 
-    def order(self, graphs: Graphs) -> Ints:
-        """All nodes (N) of the collection, from the one to be ranked first to the one to be ranked last."""
+    def order(self, graphs: Graphs) -> Order:
+        """Put all nodes of the collection in the order of rules 3 to 5."""
         keys: list[NDArray[np.generic]] = []
         for colour, seen, counts in zip(wl_rounds(graphs, len(self.colours)), self.colours, self.counts, strict=True):
             keys += [_look_up(colour, seen, counts), colour]
-        keys.append(stable_colours(graphs, colour, most=MOST_ROUNDS))
-        return np.lexsort(keys[::-1])  # lexsort takes the last key first, and keeps node ids in order
+        stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
+        nodes = np.lexsort([stable, *keys[::-1]])  # lexsort takes the last key first, and keeps node ids in order
+        count = np.arange(len(nodes))
+        first = np.zeros(len(nodes), np.int64)
+        first[1:] = np.where(stable[nodes[1:]] != stable[nodes[:-1]], count[1:], 0)
+        place, tier = np.empty_like(nodes), np.empty_like(nodes)
+        place[nodes], tier[nodes] = count, np.maximum.accumulate(first)
+        return Order(nodes, place, tier)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Plain arrays, to be saved with a model."""
@@ -102,17 +119,19 @@ def _look_up(colour: Colours, colours: Colours, counts: Ints) -> Ints:
     return np.where(colours[at] == colour, counts[at], 0)
 
 
-def _adjacent(graphs: Graphs, place: Ints, order: Ints, k: int) -> Ints:
-    """The first k adjacent nodes of every node by weight, then by place in the order."""
+def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
+    """The first k adjacent nodes of every node by weight, place in the order, and label of the edge."""
     node, neighbour = graphs.entry_node.astype(np.int64), graphs.indices
     proper = node != neighbour
     node, neighbour = node[proper], neighbour[proper]
-    if graphs.edge_weight is None:
+    if graphs.edge_weight is None and graphs.edge_label is None:
         # one key sorts by node and place together: much faster than two keys on millions of entries
-        node, at = np.divmod(np.sort(node * max(graphs.n_nodes, 1) + place[neighbour]), max(graphs.n_nodes, 1))
-        neighbour = order[at]
+        node, at = np.divmod(np.sort(node * max(graphs.n_nodes, 1) + order.place[neighbour]), max(graphs.n_nodes, 1))
+        neighbour = order.nodes[at]
     else:
-        by = np.lexsort((place[neighbour], -graphs.edge_weight[proper], node))
+        heavy = np.zeros(len(node)) if graphs.edge_weight is None else graphs.edge_weight[proper]
+        label = np.zeros(len(node)) if graphs.edge_label is None else graphs.edge_label[proper]
+        by = np.lexsort((neighbour, label, order.tier[neighbour], -heavy, node))
         node, neighbour = node[by], neighbour[by]
     rank = _rank_in_row(node)
     table = np.full((graphs.n_nodes, k), -1, np.int32)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from egocnn.compounds import read_compounds
 from egocnn.config import ReadConfig
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
+from egocnn.readers.download import fetch_set, find_set
 from egocnn.readers.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
 from egocnn.readers.jsonlines import read_jsonlines
 from egocnn.readers.networkx import from_networkx
 from egocnn.readers.pyg import from_pyg
 from egocnn.readers.smiles import read_smiles_table
 from egocnn.readers.text import short
+from egocnn.readers.tu import read_tu
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -41,10 +45,10 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
 
 def _read_named(source: str, config: ReadConfig) -> Graphs:
     if source.startswith("compounds:"):
-        from egocnn.compounds import read_compounds
-
         return read_compounds(source)
-    path = Path(source).expanduser()
+    if not source:
+        raise DataError(f"an empty text is not a source of graphs; {ACCEPTED}")
+    path = _expand(source)
     try:
         if path.is_dir():
             return _read_folder(path, config)
@@ -53,21 +57,28 @@ def _read_named(source: str, config: ReadConfig) -> Graphs:
     except OSError as error:
         raise DataError(f"{short(source)}: cannot be read ({error.strerror})") from None
     if re.fullmatch(r"[\w-]+", source):
-        return _read_set(source, config)
+        return read_tu(find_set(source) or fetch_set(source), config)
     raise DataError(f"{source if source.isprintable() else short(source)}: no such file or folder")
+
+
+def _expand(source: str) -> Path:
+    try:
+        return Path(source).expanduser()
+    except RuntimeError:  # ~somebody who has no home here
+        return Path(source)
 
 
 def _read_folder(path: Path, config: ReadConfig) -> Graphs:
     graph_files = sorted(file for file in path.iterdir() if file.suffix.lower() in GRAPH_SUFFIXES)
     if graph_files and not any(path.glob("*_A.txt")):
-        return read_graph_files(graph_files, path.name, config)
-    return _read_tu(path, config)
+        return read_graph_files(graph_files, str(path), config)
+    return read_tu(path, config)
 
 
 def _read_file(path: Path, config: ReadConfig) -> Graphs:
     suffix = path.suffix.lower()
     if suffix == ".zip":
-        return _read_tu(path, config)
+        return read_tu(path, config)
     if suffix in TABLE_SUFFIXES:
         return read_smiles_table(path, config)
     if suffix in JSON_SUFFIXES:
@@ -79,22 +90,12 @@ def _read_file(path: Path, config: ReadConfig) -> Graphs:
     raise DataError(f"{path}: cannot tell what this is from its name; {ACCEPTED}")
 
 
-def _read_tu(path: Path, config: ReadConfig) -> Graphs:
-    from egocnn.readers.tu import read_tu
-
-    return read_tu(path, config)
-
-
-def _read_set(name: str, config: ReadConfig) -> Graphs:
-    from egocnn.readers.download import fetch_set, find_set
-
-    return _read_tu(find_set(name) or fetch_set(name), config)
-
-
 def _read_objects(source: Any, config: ReadConfig) -> Graphs:
-    if _is_data(source) and hasattr(source, "to_data_list"):  # a batch of PyTorch Geometric
+    # a data set of PyTorch Geometric makes up an edge_index of all its graphs when asked for one: look, do not ask
+    is_data = inspect.getattr_static(source, "edge_index", None) is not None
+    if is_data and hasattr(source, "to_data_list"):  # a batch of PyTorch Geometric
         source = source.to_data_list()
-    elif _is_data(source) or _is_networkx(source):
+    elif is_data or _is_networkx(source):
         source = [source]
     if not isinstance(source, Iterable) or isinstance(source, (bytes, dict)):
         raise DataError(f"{short(source)} is not a source of graphs; {ACCEPTED}")
@@ -105,7 +106,8 @@ def _read_objects(source: Any, config: ReadConfig) -> Graphs:
         return from_networkx(items, config)
     if all(map(_is_data, items)):
         return from_pyg(items, config)
-    raise DataError(f"graphs of several kinds, or other things among them: {short(items)}; {ACCEPTED}")
+    kinds = ", ".join(sorted({type(item).__name__ for item in items})[:5])
+    raise DataError(f"a sequence of {kinds} is not a source of graphs; {ACCEPTED}")
 
 
 def _is_networkx(value: Any) -> bool:

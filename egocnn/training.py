@@ -29,6 +29,12 @@ NODES_AT_ONCE = 1 << 15
 WARM_UP = 0.05
 """Share of all steps over which the learning rate rises."""
 
+NOTICEABLE = 1e-3
+"""Where the validation part is all but learned, ever smaller losses are no reason to go on."""
+
+STEEPEST = 1.0
+"""Gradients longer than this are shortened to it: one odd batch must not throw a deep network off."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
@@ -65,8 +71,13 @@ class History:
 
     @property
     def stale(self) -> int:
-        """Epochs since the best one."""
-        return len(self.epochs) - (self.best.epoch if self.best else 0)
+        """Epochs since the last noticeable gain: a better score, or a loss lower by more than ``NOTICEABLE``."""
+        score, loss, at = -math.inf, math.inf, 0
+        for epoch in self.epochs:
+            if epoch.validation_score > score or epoch.validation_loss < loss - NOTICEABLE:
+                score, loss = max(score, epoch.validation_score), min(loss, epoch.validation_loss)
+                at = epoch.epoch
+        return len(self.epochs) - at
 
     def to_plain(self) -> dict[str, Any]:
         return {"epochs": [asdict(e) for e in self.epochs], "best": self.best.epoch if self.best else None}
@@ -164,6 +175,7 @@ def _train_epoch(
         loss = loss_of(outputs.float(), batch.target, weights)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(network.parameters(), STEEPEST)
         optimizer.step()
         results.add(outputs.detach().float(), batch.target, loss.detach())
     return results.loss, results.score

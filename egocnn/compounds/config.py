@@ -51,10 +51,10 @@ FAMILIES: dict[FamilyName, Family] = {
         size="carbons of an arm",
         limits=(3, 50),
         training_share=0.8,
-        sizes=(3, 10),
+        sizes=(3, 11),
         hydrogens=False,
-        per_size=512,
-        per_test_size=512,
+        per_size=1024,
+        per_test_size=1024,
         hold_out="molecules",
     ),
     "methylalkanes": Family(

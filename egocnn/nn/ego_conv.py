@@ -39,7 +39,19 @@ class EgoConv(nn.Module):
         # most graphs fill few ranks: scaled for K + 1 of them, the signal would die out from layer to layer
         bound = math.sqrt(6 / (self.weight.shape[1] * min(self.k + 1, 4)))
         nn.init.uniform_(self.weight, -bound, bound)
+        with torch.no_grad():
+            # all neighbours alike at first: what the ranks mean is learned, not unlearned
+            self.weight[2:] = self.weight[1:2]
         nn.init.zeros_(self.bias)
+
+    def share(self, other: EgoConv) -> None:
+        """Use the other layer's filters, bias, scale and shift as one's own; only the norm's statistics stay apart.
+
+        Layers see differently distributed embeddings, so one running mean for all of them would fit none.
+        """
+        self.weight, self.bias = other.weight, other.bias
+        if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
+            self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
 
     def forward(self, x: Tensor, neighbours: Tensor | Neighbours) -> Tensor:
         y = self.norm(ego_conv(x, first_ranks(neighbours, self.k), self.weight, self.bias))

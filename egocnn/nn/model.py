@@ -58,9 +58,11 @@ class EgoCNN(nn.Module):
             raise ConfigError(
                 f"tied layers read and return the same width; the embedding gives {in_width}, not {widths[0]}"
             )
-        tied = EgoConv(widths[0], widths[0], k=config.layer_k[0]) if config.tie else None
         sizes = zip((in_width, *widths), widths, config.layer_k, strict=False)
-        self.convs = nn.ModuleList(tied or EgoConv(i, o, k=k) for i, o, k in sizes)
+        convs = [EgoConv(i, o, k=k) for i, o, k in sizes]
+        for conv in convs[1:] if config.tie else ():
+            conv.share(convs[0])
+        self.convs = nn.ModuleList(convs)
         self.readout = SortPool(config.sort_nodes) if config.readout == "sort" else Pool(config.readout)
         self.dropout = nn.Dropout(config.dropout)
         factor = {"sort": config.sort_nodes, "mean+max": 2}.get(config.readout, 1)

@@ -46,5 +46,6 @@ class SortPool(nn.Module):
 
 
 def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
-    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D)"""
-    return torch.segment_reduce(h, kind, lengths=node_counts, axis=0, unsafe=True)
+    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes"""
+    pooled = torch.segment_reduce(h, kind, lengths=node_counts, axis=0, unsafe=True)
+    return torch.where(node_counts[:, None] > 0, pooled, 0)

@@ -46,6 +46,9 @@ class Plan:
 
 def ego_conv_ragged(x: Tensor, plan: Plan, weight: Tensor, bias: Tensor) -> Tensor:
     """The same function as :func:`~egocnn.ops.reference.ego_conv_reference`, absent neighbours skipped."""
+    if torch.is_autocast_enabled("cpu"):  # in float32 all the same: a CPU gains nothing from less
+        with torch.autocast("cpu", enabled=False):
+            return ego_conv_ragged(x.float(), plan, weight.float(), bias.float())
     y: Tensor = _Ragged.apply(x, weight, bias, plan)  # type: ignore[no-untyped-call]
     return y
 

@@ -7,6 +7,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -21,7 +22,8 @@ MOST_EXPANSION = 1000
 """A member that expands by more than this is refused, once it is larger than ``SMALL``."""
 SMALL = 100_000_000
 
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error, OverflowError)
+# all that zipfile has been seen to raise over bytes that are not as they should be
+DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
 
 
 class Files(Protocol):
@@ -96,7 +98,7 @@ class Archive:
                 size = 0
                 while chunk := stream.read(CHUNK):
                     size += len(chunk)
-                    self._check_expansion(member, size)
+                    self._count(member, size)
                     yield chunk
         except DAMAGE as error:
             raise DataError(f"{self.where}: {path!r} is damaged ({_reason(error)})") from None
@@ -120,7 +122,8 @@ class Archive:
                 raise DataError(f"{self.where}: {name!r} is compressed by method {member.compress_type}; use deflate")
             if member.filename in members:
                 raise DataError(f"{self.where}: {name!r} is in it twice; every path must be there once")
-            if not member.is_dir():
+            if not member.filename.endswith("/"):
+                self._check_expansion(member, member.file_size)
                 members[member.filename] = member
         total = sum(member.file_size for member in members.values())
         if total > MOST_BYTES:
@@ -128,15 +131,27 @@ class Archive:
         return members
 
     def _check_expansion(self, member: zipfile.ZipInfo, size: int) -> None:
-        # counted while decompressing: the sizes that the zip states may be wrong
         if size > SMALL and size > MOST_EXPANSION * member.compress_size:
             raise DataError(
                 f"{self.where}: {member.filename!r} expands from {member.compress_size} bytes to {size} or more; "
                 f"a member over {SMALL} bytes may expand {MOST_EXPANSION} times"
             )
+
+    def _count(self, member: zipfile.ZipInfo, size: int) -> None:
+        """The sizes that a zip states may be wrong, so what comes out of it is counted as well."""
+        self._check_expansion(member, size)
         self._read[member.filename] = max(size, self._read[member.filename])
         if sum(self._read.values()) > MOST_BYTES:
             raise DataError(f"{self.where}: {member.filename!r} brings it over {MOST_BYTES} bytes; that is the most")
+
+
+def read_ahead(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same chunks, the next one decompressed in a thread while the last one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = pool.submit(next, chunks, None)
+            yield chunk
 
 
 @contextmanager

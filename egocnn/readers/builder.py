@@ -152,7 +152,7 @@ def _checked_edges(record: GraphRecord) -> Ints:
 
 def _has_column(records: Sequence[GraphRecord], name: str) -> bool:
     """Whether the graphs have this column: all or none; a graph without edges fits either way."""
-    concerned = [r for r in records if len(r.edges) or not name.startswith("edge_")]
+    concerned = [r for r in records if len(r.edges) or not name.startswith("edge_")] or records
     first: dict[bool, str] = {}
     for record in concerned:
         first.setdefault(getattr(record, name) is not None, record.place)

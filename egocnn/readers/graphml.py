@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -115,7 +116,7 @@ def _check_nodes(graph: Any, element: ElementTree.Element) -> None:
         if str(node) not in known:
             raise DataError(f"an edge names the node {short(str(node))}, which there is not")
     if len(known) < len(declared):
-        twice = next(node for node in declared if declared.count(node) > 1)
+        (twice, _), *_ = Counter(declared).most_common(1)
         raise DataError(f"two nodes are called {short(twice)}")
     if len(declared) != len(graph):
         raise DataError("graphs inside nodes are not read")

@@ -28,12 +28,14 @@ those of :class:`~egocnn.config.ReadConfig`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from egocnn.arrays import Ints
 from egocnn.config import ReadConfig
 from egocnn.errors import DataError
 from egocnn.files import replacing
@@ -90,8 +92,7 @@ def _parse_line(line: str) -> dict[str, Any]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
         raise DataError(f"the field {short(twice)} is given twice")
     return value
 
@@ -143,17 +144,17 @@ def _parse_nodes(nodes: Any) -> tuple[int, list[str | None] | None, list[list[fl
     )
 
 
-def _parse_edges(edges: Any, n_nodes: int) -> tuple[list[tuple[int, int]], list[str | None] | None, list[float] | None]:
+def _parse_edges(edges: Any, n_nodes: int) -> tuple[Ints, list[str | None] | None, list[float] | None]:
     """The field ``edges`` -> pairs of nodes, their labels, their weights."""
     if not isinstance(edges, list):
         raise DataError(f"edges must be a list, got {short(edges)}")
     if not edges:
-        return [], None, None
+        return np.zeros((0, 2), np.int64), None, None
     columns = _edge_columns(edges)
-    pairs = list(zip(columns["source"], columns["target"], strict=True))
-    for u, v in pairs:
-        if not (_is_whole(u) and _is_whole(v) and 0 <= u < n_nodes and 0 <= v < n_nodes):
+    for u, v in zip(columns["source"], columns["target"], strict=True):
+        if not (type(u) is type(v) is int and 0 <= u < n_nodes and 0 <= v < n_nodes):
             raise DataError(f"edge {short([u, v])} must join two nodes, numbered 0 to {n_nodes - 1}")
+    pairs = np.array([columns["source"], columns["target"]], np.int64).T
     labels = [_label(label, "edge") for label in columns["label"]] if "label" in columns else None
     weights = _numbers(list(columns["weight"]), "edge weights") if "weight" in columns else None
     return pairs, labels, weights
@@ -161,14 +162,17 @@ def _parse_edges(edges: Any, n_nodes: int) -> tuple[list[tuple[int, int]], list[
 
 def _edge_columns(edges: list[Any]) -> dict[str, Sequence[Any]]:
     """Edges, all lists or all objects, all with the same fields -> one sequence per field."""
-    kind = list if isinstance(edges[0], list) else dict
+    kind = type(edges[0])
+    if kind not in (list, dict):
+        raise DataError(f"edge {short(edges[0])} must be a list or an object")
+    length = len(edges[0])
     for edge in edges:
-        if type(edge) is not kind or len(edge) != len(edges[0]):
+        if type(edge) is not kind or len(edge) != length:
             raise DataError(f"edge {short(edge)} is not written as edge 0 is; labels and weights are for all or none")
     if kind is list:
-        if not 2 <= len(edges[0]) <= 3:
+        if not 2 <= length <= 3:
             raise DataError(f"edge {short(edges[0])} must be [source, target] or [source, target, label]")
-        return dict(zip(EDGE_KEYS, zip(*edges, strict=True), strict=False))
+        return {key: [edge[i] for edge in edges] for i, key in enumerate(EDGE_KEYS[:length])}
     for edge in edges:
         _check_keys(edge, EDGE_KEYS, f"edge {short(edge)}")
         if edge.keys() != edges[0].keys() or not {"source", "target"} <= edge.keys():
@@ -183,12 +187,12 @@ def _parse_critical_nodes(nodes: Any, n_nodes: int) -> list[bool]:
     return [node in critical for node in range(n_nodes)]
 
 
-def _parse_critical_edges(edges: Any, there_are: Iterable[tuple[int, int]], n_nodes: int) -> list[bool]:
+def _parse_critical_edges(edges: Any, there_are: Ints, n_nodes: int) -> list[bool]:
     pairs, _, _ = _parse_edges(edges, n_nodes)
-    critical = {frozenset(pair) for pair in pairs}
-    known = [frozenset(pair) for pair in there_are]
-    for pair in critical.difference(known):
-        raise DataError(f"critical edge {sorted(pair)} is not among the edges")
+    critical = {(min(pair), max(pair)) for pair in pairs.tolist()}
+    known = [(min(pair), max(pair)) for pair in there_are.tolist()]
+    for u, v in critical.difference(known):
+        raise DataError(f"critical edge {u}, {v} is not among the edges")
     return [pair in critical for pair in known]
 
 

@@ -80,6 +80,8 @@ def _record(item: Any, place: str) -> GraphRecord:
     n_nodes = _count_nodes(item, edges, [column for column in (attributes, node_label) if column is not None], place)
     edge_label, edge_weight = _edge_columns(item, len(edges), place)
     if attributes is not None:
+        if attributes.ndim > 2:
+            raise DataError(f"{place}: x must have one row of numbers per node, got the shape {attributes.shape}")
         attributes = checked_numbers(attributes[:, None] if attributes.ndim == 1 else attributes, place, "x")
     return GraphRecord(
         place=place,

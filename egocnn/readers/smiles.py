@@ -18,6 +18,9 @@ from egocnn.readers.columns import choose_field, encode_groups, graph_columns
 from egocnn.readers.table import read_table
 from egocnn.readers.text import short
 
+MOST_CHARACTERS = 5_000
+"""RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
+
 
 def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
     """One molecule per row of a CSV or TSV file with a header.
@@ -42,11 +45,12 @@ def from_smiles(
     config: ReadConfig | None = None,
 ) -> Graphs:
     """Molecules given as texts, called 0, 1, ... unless they have names; column names in ``config`` do not count."""
-    given = {"target": targets, "name": names}
+    smiles = list(smiles)
+    given = {what: list(v) for what, v in (("target", targets), ("name", names)) if v is not None}
     for what, values in given.items():
-        if values is not None and len(values) != len(smiles):
+        if len(values) != len(smiles):
             raise DataError(f"{len(values)} {what}s for {len(smiles)} SMILES")
-    fields = [{key: values[row] for key, values in given.items() if values is not None} for row in range(len(smiles))]
+    fields = [{what: values[row] for what, values in given.items()} for row in range(len(smiles))]
     places = [f"molecule {row}" for row in range(len(smiles))]
     numbers = [str(row) for row in range(len(smiles))]
     settings = replace(config or ReadConfig(), smiles=None, target=None, name=None, split=None, group=None)
@@ -68,12 +72,17 @@ def bond_label(bond: Any) -> str:
     return kind.lower()
 
 
-def parse_smiles(text: str, *, hydrogens: bool = False) -> Any:
+def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
     """The molecule as RDKit holds it; a :class:`DataError` with the reason where it is not one."""
     try:
         from rdkit import Chem, rdBase
     except ImportError:
         raise MissingExtraError("rdkit", "molecules") from None
+    if not isinstance(text, str):
+        raise DataError(f"SMILES {short(text)} must be a text")
+    text = text.strip()
+    if len(text) > MOST_CHARACTERS:
+        raise DataError(f"SMILES {short(text)} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
     if not text.isascii():
         raise DataError(f"SMILES {short(text)} does not parse (a character that SMILES does not know)")
     options: Any = Chem.SmilesParserParams()
@@ -105,7 +114,7 @@ def _read_molecules(
     rejects = Rejects(skip=config.skip_invalid, where=where)
     for row, text in enumerate(smiles):
         try:
-            molecule = parse_smiles(text.strip(), hydrogens=config.hydrogens)
+            molecule = parse_smiles(text, hydrogens=config.hydrogens)
         except DataError as error:
             rejects.add(DataError(f"{places[row]}: {error}; --skip-invalid leaves such rows out"))
             continue

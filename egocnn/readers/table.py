@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +38,8 @@ def read_table(path: Path) -> Table:
     if not filled:
         raise DataError(f"{path.name}: is empty; a header with the names of the columns is needed")
     columns = tuple(name.strip() for name in filled[0])
-    for name in columns:
-        if columns.count(name) > 1 and name:
+    for name, times in Counter(columns).items():
+        if times > 1 and name:
             raise DataError(f"{path.name}: two columns are called {short(name)}")
     table = Table(path.name, columns, [])
     for row, line in enumerate(filled[1:]):

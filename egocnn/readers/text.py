@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from pathlib import Path
 
 from egocnn.errors import DataError
@@ -34,7 +35,7 @@ def read_text(path: Path) -> str:
 
 def short(value: object, length: int = 60) -> str:
     """The value as Python writes it, on one line, cut where it is long."""
-    text = repr(value)
+    text = re.sub(r"\s*\n\s*", " ", repr(value))
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 

@@ -7,7 +7,7 @@ the other files add one line per node, per edge or per graph.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.arrays import Floats, Ints
+from egocnn.arrays import Floats, Ints, pointers
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, DuplicateEdgeError
+from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 from egocnn.graphs import Graphs
-from egocnn.readers.archive import Files, open_files
+from egocnn.readers.archive import Files, open_files, read_ahead
 from egocnn.readers.numbers import integer_blocks, read_integers, read_reals
+from egocnn.readers.text import short
 
 logger = logging.getLogger("egocnn")
 
@@ -32,7 +33,7 @@ def read_tu(source: Path, config: ReadConfig) -> Graphs:
     """Read the one set in a folder or zip: its files stand directly in it, or in one folder inside."""
     for option in ("smiles", "name", "split", "group"):
         if getattr(config, option) is not None:
-            raise DataError(f"{source}: {option} names a column, and a TU set has none; leave it out")
+            raise MissingColumnError(f"{source}: {option} names a column, and a TU set has none; leave it out")
     with open_files(source) as files:
         try:
             return _read_set(_find_set(files), config)
@@ -102,31 +103,38 @@ def _complete(tables: _Set) -> _Set:
 
 def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
     counts = _read_node_counts(tables)
-    n_graphs, n_nodes = len(counts), int(counts.sum())
-    edges = _read_edges(tables, np.repeat(np.arange(n_graphs, dtype=np.int32), counts))
-    node_label, node_label_names = _read_labels(tables, "node_labels", n_nodes, "nodes")
-    edge_label, edge_label_names = _read_labels(tables, "edge_labels", len(edges), f"lines of {tables.file('A')}")
-    target, class_names = _read_target(tables, n_graphs, config)
+    node_ptr = pointers(counts)
+    node_label, node_label_names = _read_labels(tables, "node_labels", int(node_ptr[-1]), "nodes")
+    target, class_names = _read_target(tables, len(counts), config)
+    columns: dict[str, Any] = {
+        "names": tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1)),
+        "node_label": node_label,
+        "node_label_names": node_label_names,
+        "node_attr": _read_node_attributes(tables, int(node_ptr[-1])),
+        "target": target,
+        "class_names": class_names,
+    }
+    if not tables.has("edge_labels"):
+        try:
+            indptr, indices = _adjacency_by_graph(_edge_blocks(tables, counts), counts)
+            return Graphs(node_ptr=node_ptr, indptr=indptr, indices=indices, **columns)
+        except _UnorderedError:
+            pass
+    edges = np.concatenate([np.empty((0, 2), np.int32), *(edges for edges, _ in _edge_blocks(tables, counts))])
+    return _build_from_edges(tables, counts, edges, columns)
+
+
+def _build_from_edges(tables: _Set, counts: Ints, edges: Ints, columns: dict[str, Any]) -> Graphs:
+    labels, names = _read_labels(tables, "edge_labels", len(edges), f"lines of {tables.file('A')}")
     try:
-        return Graphs.from_edges(
-            node_counts=counts,
-            edges=edges,
-            names=[f"{tables.name} {graph}" for graph in range(1, n_graphs + 1)],
-            node_label=node_label,
-            node_label_names=node_label_names,
-            edge_label=edge_label,
-            edge_label_names=edge_label_names,
-            node_attr=_read_node_attributes(tables, n_nodes),
-            target=target,
-            class_names=class_names,
-        )
+        return Graphs.from_edges(node_counts=counts, edges=edges, edge_label=labels, edge_label_names=names, **columns)
     except DuplicateEdgeError as error:
+        assert labels is not None
         first, second = sorted(error.rows)
         u, v = edges[second] + 1
-        labels = [edge_label_names[edge_label[row]] for row in (first, second)] if edge_label is not None else []
         raise DataError(
-            f"{tables.file('edge_labels')}, line {second + 1}: edge {u}, {v} has label {labels[-1]!r}, but "
-            f"{labels[0]!r} on line {first + 1}; an edge must have one label, the same in both directions"
+            f"{tables.file('edge_labels')}, line {second + 1}: edge {u}, {v} has label {names[labels[second]]!r}, but "
+            f"{names[labels[first]]!r} on line {first + 1}; an edge must have one label, the same in both directions"
         ) from None
 
 
@@ -152,28 +160,60 @@ def _broken_rule(graph: int, before: int) -> str:
     return f"graph {graph} comes where graph {before + 1} should, which has no nodes; every graph must have one"
 
 
-def _read_edges(tables: _Set, graph_of: Ints) -> Ints:
-    """(E, 2) the lines of NAME_A.txt, nodes counted from 0; checked block by block, while still in the cache."""
-    blocks = [np.empty((0, 2), np.int32)]
-    for first_line, pairs in integer_blocks(tables.chunks("A"), tables.file("A"), 2):
+def _edge_blocks(tables: _Set, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The lines of NAME_A.txt: edges (E, 2), nodes counted from 0, and the graph of each; checked block by block."""
+    graph_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    file = tables.file("A")
+    for first_line, pairs in integer_blocks(read_ahead(tables.chunks("A")), file, 2):
         outside = ((pairs < 1) | (pairs > len(graph_of))).ravel()
         if outside.any():
             place = int(outside.argmax())
             raise DataError(
-                f"{tables.file('A')}, line {first_line + place // 2}: node {pairs.flat[place]} is out of range; "
+                f"{file}, line {first_line + place // 2}: node {pairs.flat[place]} is out of range; "
                 f"nodes are numbered 1 to {len(graph_of)}"
             )
         edges = (pairs - 1).astype(np.int32)
-        graph = graph_of[edges]
-        crosses = graph[:, 0] != graph[:, 1]
+        graph, other = graph_of[edges].T
+        crosses = graph != other
         if crosses.any():
             row = int(crosses.argmax())
             raise DataError(
-                f"{tables.file('A')}, line {first_line + row}: edge {pairs[row, 0]}, {pairs[row, 1]} joins graph "
-                f"{graph[row, 0] + 1} to graph {graph[row, 1] + 1}; an edge must stay inside one graph"
+                f"{file}, line {first_line + row}: edge {pairs[row, 0]}, {pairs[row, 1]} joins graph "
+                f"{graph[row] + 1} to graph {other[row] + 1}; an edge must stay inside one graph"
             )
-        blocks.append(edges)
-    return np.concatenate(blocks)
+        yield edges, graph
+
+
+class _UnorderedError(Exception):
+    """The edges of a graph do not follow one another, or the graphs do not ascend."""
+
+
+def _adjacency_by_graph(blocks: Iterable[tuple[Ints, Ints]], counts: Ints) -> tuple[Ints, Ints]:
+    """Build and validate a few graphs at a time, so that the edges never stand in memory all at once."""
+    degrees, indices = [], []
+    first, start = 0, 0
+    for last, edges in _whole_graphs(blocks, len(counts)):
+        part = Graphs.from_edges(node_counts=counts[first:last], edges=edges - np.int32(start))
+        degrees.append(part.degree)
+        indices.append(part.indices + np.int32(start))
+        first, start = last, start + part.n_nodes
+    return pointers(np.concatenate(degrees)), np.concatenate(indices)
+
+
+def _whole_graphs(blocks: Iterable[tuple[Ints, Ints]], n_graphs: int) -> Iterator[tuple[int, Ints]]:
+    """Cut the edges anew where a graph begins: the first graph that is not in the piece, the piece."""
+    waiting: list[Ints] = [np.empty((0, 2), np.int32)]
+    current = 0
+    for edges, graph in blocks:
+        if graph[0] < current or (graph[1:] < graph[:-1]).any():
+            raise _UnorderedError
+        if graph[-1] > current:
+            current = int(graph[-1])
+            cut = int(np.searchsorted(graph, current))
+            yield current, np.concatenate([*waiting, edges[:cut]])
+            waiting, edges = [], edges[cut:]
+        waiting.append(edges)
+    yield n_graphs, np.concatenate(waiting)
 
 
 def _read_labels(tables: _Set, table: str, n: int, what: str) -> tuple[Ints | None, tuple[str, ...]]:
@@ -215,7 +255,8 @@ def _read_target(tables: _Set, n_graphs: int, config: ReadConfig) -> tuple[NDArr
     has_labels, has_numbers = tables.has("graph_labels"), tables.has("graph_attributes")
     if not has_labels and not has_numbers:
         if config.target is not None:
-            raise DataError(f"{tables.files.where}: no column {config.target!r}: {tables.name} has nothing to predict")
+            rule = f"{tables.name} has neither graph labels nor graph attributes"
+            raise MissingColumnError(f"{tables.files.where}: no column {short(config.target)} to predict; {rule}")
         return None, ()
     if has_numbers and (config.task == "regression" or not has_labels):
         if config.task == "classification":
@@ -233,7 +274,7 @@ def _pick_column(tables: _Set, table: str, values: NDArray[Any], n_graphs: int, 
     columns = [str(column) for column in range(values.shape[1])]
     wanted = config.target if config.target is not None or len(columns) > 1 else "0"
     if wanted not in columns:
-        chosen = "several columns" if wanted is None else f"no column {wanted!r}"
-        raise DataError(f"{tables.file(table)}: {chosen}; target must be the number of one, 0 to {len(columns) - 1}")
+        chosen = f"{len(columns)} columns" if wanted is None else f"no column {short(wanted)}"
+        raise MissingColumnError(f"{tables.file(table)}: {chosen}; target must be 0 to {len(columns) - 1}")
     chosen_values: NDArray[Any] = values[:, columns.index(wanted)]
     return chosen_values

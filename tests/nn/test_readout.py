@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from egocnn.batching import Batch
+from egocnn.config import ModelConfig, Readout
+from egocnn.graphs import Graphs
+from egocnn.nn import Pool, SortPool
+from egocnn.preparation import Preparation
+from egocnn.testing import relabel
+from tests.networks import whole_batch
+from tests.samples import one_graph
+from tests.strategies import random_graphs
+
+CONFIG = ModelConfig(k=2, slots=2)
+POOLS: list[Readout] = [readout for readout in get_args(Readout) if readout != "sort"]
+
+
+def batch_of(graphs: Graphs) -> Batch:
+    return whole_batch(graphs, Preparation.fit(graphs, CONFIG), CONFIG)
+
+
+def embeddings(N: int, D: int = 3, seed: int = 0) -> Tensor:
+    """Numbers of both signs, one row a node."""
+    return torch.randn(N, D, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def rows_of(h: Tensor, batch: Batch, graph: int) -> list[list[float]]:
+    return [row for row, owner in zip(h.tolist(), batch.graph_of.tolist(), strict=True) if owner == graph]
+
+
+def naive_pool(rows: list[list[float]], kind: str) -> list[float]:
+    if kind == "mean+max":
+        return naive_pool(rows, "mean") + naive_pool(rows, "max")
+    columns = list(zip(*rows, strict=True))
+    if kind == "max":
+        return [max(column) for column in columns]
+    return [sum(column) / (len(column) if kind == "mean" else 1) for column in columns]
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@settings(max_examples=30)
+@given(graphs=random_graphs(max_graphs=5))
+def test_pools_reduce_the_nodes_of_every_graph(kind: Readout, graphs: Graphs) -> None:
+    batch, h = batch_of(graphs), embeddings(graphs.n_nodes)
+    pooled = Pool(kind)(h, batch)
+    expected = [naive_pool(rows_of(h, batch, graph), kind) for graph in range(len(graphs))]
+    np.testing.assert_allclose(pooled.numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_gradients_of_pools_equal_finite_differences(kind: Readout) -> None:
+    batch = batch_of(Graphs.from_edges(node_counts=[3, 1, 2], edges=np.array([[0, 1]])))
+    h = embeddings(6).requires_grad_()
+    assert torch.autograd.gradcheck(lambda h: Pool(kind)(h, batch), (h,))
+
+
+@pytest.mark.parametrize("kind", [*POOLS, "sort"])
+def test_a_graph_without_nodes_reads_zeros_and_spoils_no_gradient(kind: Readout) -> None:
+    batch = batch_of(Graphs.from_edges(node_counts=[2, 0, 1, 0], edges=np.array([[0, 1]])))
+    readout = SortPool(2) if kind == "sort" else Pool(kind)
+    h = embeddings(3).requires_grad_()
+    out = readout(h, batch)
+    assert (out[[1, 3]] == 0).all()
+    assert (out[[0, 2]] != 0).any(dim=1).all()
+    (gradient,) = torch.autograd.grad(out.square().sum(), h)
+    assert torch.isfinite(gradient).all()
+
+
+@settings(max_examples=50)
+@given(random_graphs(max_graphs=5), st.integers(1, 8))
+def test_sort_lays_the_first_ranked_nodes_end_to_end(graphs: Graphs, nodes: int) -> None:
+    batch, h = batch_of(graphs), embeddings(graphs.n_nodes)
+    out = SortPool(nodes)(h, batch)
+    assert out.shape == (len(graphs), nodes * 3)
+    for graph in range(len(graphs)):
+        places = [
+            place for place, owner in zip(batch.place.tolist(), batch.graph_of.tolist(), strict=True) if owner == graph
+        ]
+        ranked = [row for _, row in sorted(zip(places, rows_of(h, batch, graph), strict=True))]
+        padded = (ranked + [[0.0] * 3] * nodes)[:nodes]
+        assert out[graph].tolist() == [value for row in padded for value in row]
+
+
+def test_sort_fills_up_with_zeros_and_leaves_out_the_last_ranked() -> None:
+    graphs = one_graph(3, [(0, 1), (1, 2)], node_label=["C", "N", "O"])
+    batch, h = batch_of(graphs), embeddings(3)
+    wide, narrow = SortPool(5)(h, batch)[0].view(5, 3), SortPool(2)(h, batch)[0].view(2, 3)
+    assert (wide[3:] == 0).all()
+    assert torch.equal(wide[:3], h[batch.place.argsort()])
+    assert torch.equal(narrow, wide[:2])
+
+
+@settings(max_examples=50)
+@given(random_graphs(max_graphs=4), st.integers(0, 20))
+def test_sort_does_not_depend_on_node_numbers_where_colours_differ(graphs: Graphs, seed: int) -> None:
+    preparation = Preparation.fit(graphs, CONFIG)
+    order = preparation.ranking.order(graphs)
+    apart = [len(set(order.tier[a:b])) == b - a for a, b in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)]
+    relabelled, new = relabel(graphs, seed)
+    h = embeddings(graphs.n_nodes)
+    moved = torch.empty_like(h)
+    moved[torch.from_numpy(new)] = h
+    before = SortPool(4)(h, whole_batch(graphs, preparation, CONFIG))
+    after = SortPool(4)(moved, whole_batch(relabelled, preparation, CONFIG))
+    assert torch.equal(before[apart], after[apart])
+
+
+def test_gradients_of_sort_equal_finite_differences() -> None:
+    batch = batch_of(Graphs.from_edges(node_counts=[3, 1], edges=np.array([[0, 1], [1, 2]])))
+    h = embeddings(4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda h: SortPool(2)(h, batch), (h,))

@@ -1,0 +1,81 @@
+"""Lists of edges -> adjacency rows, next to the plainest way to build them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import DTypeLike
+
+from egocnn.arrays import Ints, build_adjacency
+from egocnn.errors import DataError
+
+FEW = 12
+MANY = 70_000
+"""More nodes than 16 bits can number, which takes another way of sorting."""
+ENDS = st.integers(0, FEW - 1)
+EDGES = st.lists(st.tuples(ENDS, ENDS), max_size=40)
+
+
+def rows_of(edges: Ints, n_nodes: int) -> dict[int, dict[int, int]]:
+    """For every node that has one its neighbours, each with the first edge that gives it."""
+    rows: dict[int, dict[int, int]] = {}
+    for number, (u, v) in enumerate(edges.tolist()):
+        rows.setdefault(u, {}).setdefault(v, number)
+        rows.setdefault(v, {}).setdefault(u, number)
+    assert all(0 <= node < n_nodes for node in rows)
+    return rows
+
+
+def assert_equals_the_plain_way(edges: Ints, n_nodes: int) -> None:
+    indptr, indices, origin = build_adjacency(edges, n_nodes)
+    assert len(indptr) == n_nodes + 1
+    assert indptr[0] == 0
+    assert indptr[-1] == len(indices) == len(origin)
+    rows = rows_of(edges, n_nodes)
+    np.testing.assert_array_equal(np.flatnonzero(np.diff(indptr)), sorted(rows))
+    for node, row in rows.items():
+        here = slice(int(indptr[node]), int(indptr[node + 1]))
+        assert indices[here].tolist() == sorted(row)
+        assert origin[here].tolist() == [row[neighbour] for neighbour in sorted(row)]
+
+
+@given(EDGES, st.sampled_from([np.int64, np.int32, np.uint8, np.uint64]))
+@example([], np.int64)
+@example([(3, 3), (3, 3)], np.int64)
+@settings(deadline=None, max_examples=200)
+def test_rows_are_those_of_the_plain_way(edges: list[tuple[int, int]], dtype: DTypeLike) -> None:
+    assert_equals_the_plain_way(np.array(edges, dtype).reshape(-1, 2), FEW)
+
+
+@given(EDGES)
+@settings(deadline=None, max_examples=100)
+def test_edges_listed_in_order_both_directions_together_give_the_same_rows(edges: list[tuple[int, int]]) -> None:
+    ordered = [
+        pair for low, high in sorted((min(edge), max(edge)) for edge in edges) for pair in ((low, high), (high, low))
+    ]
+    assert_equals_the_plain_way(np.array(ordered, np.int64).reshape(-1, 2), FEW)
+
+
+@pytest.mark.parametrize("n_nodes", [300, 1 << 16, MANY])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_large_lists_give_the_rows_of_the_plain_way(n_nodes: int, ordered: bool) -> None:
+    edges = np.random.default_rng(0).integers(0, n_nodes, (3000, 2))
+    edges[:5] = n_nodes - 1
+    if ordered:
+        edges = np.sort(edges, axis=1)
+        edges = np.repeat(edges[np.lexsort((edges[:, 1], edges[:, 0]))], 2, axis=0)
+        edges[1::2] = edges[1::2, ::-1]
+    assert_equals_the_plain_way(edges, n_nodes)
+
+
+def test_no_nodes_give_no_rows() -> None:
+    indptr, indices, origin = build_adjacency(np.zeros((0, 2), np.int64), 0)
+    assert (indptr.tolist(), indices.tolist(), origin.tolist()) == ([0], [], [])
+
+
+@pytest.mark.parametrize("edge", [(-1, 0), (0, FEW), (2**40, 0)])
+def test_an_edge_to_a_node_that_is_not_there_is_refused(edge: tuple[int, int]) -> None:
+    with pytest.raises(DataError, match="an edge names node"):
+        build_adjacency(np.array([edge]), FEW)
