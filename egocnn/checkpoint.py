@@ -1,10 +1,12 @@
 """What survives a crash: training progress <-> one file that is always whole.
 
-The file holds weights, best weights, optimiser state and history together, so no two of them can disagree.
+The file holds weights, best weights, optimiser state and history together, so no two of them can disagree, and a
+digest of them all, so that a damaged file never passes for another training.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +40,10 @@ class Checkpoint:
         note = {"fingerprint": self.fingerprint, "history": progress.history.to_plain()}
         tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
         # tied layers share storage, which safetensors refuses to write twice: clone
+        tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+        tensors["digest"] = _digest(tensors)
         with replacing(self.path) as temporary:
-            save_file({name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}, temporary)
+            save_file(tensors, temporary)
 
     def resume(self, progress: Progress) -> None:
         """Fill ``progress`` from the file; leave it fresh where there is none yet."""
@@ -47,6 +51,8 @@ class Checkpoint:
             return
         try:
             tensors = load_file(self.path)
+            if not torch.equal(tensors.pop("digest"), _digest(tensors)):
+                raise ValueError("its digest differs")
             note = json.loads(tensors.pop("note").numpy().tobytes())
             if note["fingerprint"] != self.fingerprint:
                 raise RunError(f"{self.path.parent}: was started with other data or settings; use them, or --overwrite")
@@ -58,8 +64,17 @@ class Checkpoint:
             groups = progress.optimizer.state_dict()["param_groups"]
             progress.optimizer.load_state_dict({"state": moments, "param_groups": groups})
             progress.history = History.from_plain(note["history"])
-        except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError, AttributeError) as error:
+        except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError, AttributeError) as error:
             raise RunError(f"{self.path}: damaged ({error}); --overwrite starts the run anew") from None
+
+
+def _digest(tensors: dict[str, Tensor]) -> Tensor:
+    """32 bytes that change with any name, shape or number; safetensors itself does not notice a flipped bit."""
+    digest = hashlib.sha256()
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)};".encode())
+        digest.update(value.numpy().tobytes())
+    return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
 
 
 def _nested(flat: dict[str, Tensor]) -> dict[str, Any]:

@@ -6,12 +6,15 @@ torch and the rest are imported inside the commands, so that ``egocnn --help`` a
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
+import math
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ from egocnn.options import Parser, add_options, from_options
 
 if TYPE_CHECKING:
     from egocnn.graphs import Graphs
+    from egocnn.predictor import Predictor
 
 DATA_HELP = (
     "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, "
@@ -31,21 +35,26 @@ DATA_HELP = (
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 2 refused with one line on stderr, 130 stopped by Ctrl-C."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
     options = _parser().parse_args(words)
     _talk(options)
     try:
         options.run(options)
-        sys.stdout.flush()
+        print(end="", flush=True)
     except BrokenPipeError:  # the reader of our output has gone: not our error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (EgoCNNError, OSError, MemoryError) as error:
-        if options.debug:
-            raise
-        print(f"egocnn: {_one_line(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("egocnn: stopped", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(f"egocnn: {stop.args[0] if stop.args else 'stopped'}", file=sys.stderr)
         return 130
+    except Exception as error:
+        reason = _one_line(error)
+        if reason is None:  # a defect of ours: the traceback helps to find it
+            raise
+        if options.debug:
+            traceback.print_exc()
+        print(f"egocnn: {reason}", file=sys.stderr)
+        return 2
     return 0
 
 
@@ -95,10 +104,7 @@ def _train(options: argparse.Namespace, graphs: Graphs, source: str) -> dict[str
     else:
         _print_scores(metrics, options.out)
     if metrics["interrupted"]:
-        print(
-            f"stopped; the best model so far is saved, and --resume goes on from here: {options.out}", file=sys.stderr
-        )
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(f"stopped; the best model so far is in {options.out}, and --resume goes on from there")
     return metrics
 
 
@@ -107,8 +113,9 @@ def predict(options: argparse.Namespace) -> None:
     from egocnn.predictor import Predictor
     from egocnn.runs import test_scores
 
+    _check_file(options.out)
     predictor = Predictor.load(options.run_folder)
-    graphs = _read(options, about=predictor.about)
+    graphs = _read(options, predictor)
     rows = list(predictions(predictor, graphs, device=options.device))
     write_csv(rows, options.out)
     result: dict[str, Any] = {"graphs": len(rows), "file": str(options.out)}
@@ -146,6 +153,21 @@ def demo(options: argparse.Namespace) -> None:
         print(f"the model again on any data:        egocnn predict {run} DATA -o predictions.csv")
 
 
+def reproduce(options: argparse.Namespace) -> None:
+    from egocnn.reproduce import EXPERIMENTS, markdown, reproduce
+
+    if options.list or options.name is None:
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:16}{experiment.title} ({experiment.seeds} seeds)")
+        return
+    tell = (lambda text: print(text, file=sys.stderr, flush=True)) if not options.quiet else (lambda _: None)
+    table = reproduce(options.name, folder=options.out, seeds=options.seeds, jobs=options.jobs, say=tell)
+    if options.json:
+        _print_json(table)
+    else:
+        print(markdown(table))
+
+
 # ── the parser ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -175,17 +197,20 @@ def _parser() -> argparse.ArgumentParser:
         metavar="X",
         help="share held out for the test, where the data has no split of its own; 0 for none [0.2]",
     )
-    command.add_argument(
+    existing = command.add_mutually_exclusive_group()
+    existing.add_argument(
         "--resume", action="store_true", help="continue a run that was killed or stopped, from its last epoch"
     )
-    command.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    existing.add_argument("--overwrite", action="store_true", help="replace the run that is there")
     command.add_argument("--tensorboard", action="store_true", help="also log to RUN/tensorboard")
     add_options(command, ModelConfig)
     add_options(command, TrainConfig, skip=("seed", "device"))
 
     command = _command(commands, "predict", predict, "predict with a trained model")
+    command.epilog = "Where nothing else is said here, columns and hydrogens are read as they were for the training."
     command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
     _data_options(command)
+    command.set_defaults(**dict.fromkeys(asdict(ReadConfig())))  # to know what has been said
     command.add_argument(
         "-o",
         "--out",
@@ -194,6 +219,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE.csv",
         help="where to write [%(default)s]",
     )
+
+    command = _command(commands, "reproduce", reproduce, "run a named experiment over several seeds")
+    command.add_argument("name", nargs="?", metavar="NAME", help="which one; --list shows them")
+    command.add_argument("--list", action="store_true", help="name the experiments")
+    command.add_argument("-o", "--out", type=Path, default=Path("results"), help="folder for the tables [%(default)s]")
+    command.add_argument("--seeds", type=int, metavar="N", help="seeds 0 to N-1 [the experiment's own number]")
+    command.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time [1]")
     return parser
 
 
@@ -213,7 +245,7 @@ def _command(commands: Any, name: str, run: Callable[[argparse.Namespace], None]
 def _data_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_options(command, ReadConfig)
-    command.add_argument("--limit", type=int, metavar="N", help="use the first N graphs only")
+    command.add_argument("--limit", type=_count, metavar="N", help="use the first N graphs only")
 
 
 def _set_defaults(command: argparse.ArgumentParser, *configs: type[Any]) -> None:
@@ -224,45 +256,70 @@ def _set_defaults(command: argparse.ArgumentParser, *configs: type[Any]) -> None
 
 
 def _share(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text}")
+        raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text!r}")
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number of graphs must be 1 or more, got {text!r}")
+    return int(text)
 
 
 # ── in and out ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(options: argparse.Namespace, *, about: Any = None) -> Graphs:
-    """The graphs of DATA; a model's own way of reading (``about``) holds for what the user does not say."""
+def _read(options: argparse.Namespace, predictor: Predictor | None = None) -> Graphs:
+    """The graphs of DATA, or the part of them that is asked for."""
     from egocnn.reading import read
 
     column, _, part = (options.split or "").partition("=")
-    config = replace(from_options(options, ReadConfig), split=column or None)
-    graphs = read(options.data, config) if about is None else _read_as_trained(options.data, config, about)
+    settings = {**vars(options), "split": column or None}
+    said = {f.name: value for f in fields(ReadConfig) if (value := settings[f.name]) is not None}
+    graphs = read(options.data, **said) if predictor is None else _read_as_trained(options.data, said, predictor)
     if part:
         graphs = graphs.select(part)
     if len(graphs) == 0:
         raise DataError(f"{options.data}: no graph is in the part {part!r}")
-    return graphs if options.limit is None else graphs[: max(options.limit, 0)]
+    return graphs if options.limit is None else graphs[: options.limit]
 
 
-def _read_as_trained(source: str, config: ReadConfig, about: Any) -> Graphs:
+def _read_as_trained(source: str, said: dict[str, Any], predictor: Predictor) -> Graphs:
+    """A model's own way of reading holds for what the user does not say."""
     from egocnn.reading import read
 
-    usual = asdict(ReadConfig())
-    trained = {name: value for name, value in about.get("read", {}).items() if name not in ("split", "group")}
-    unsaid = {name: value for name, value in trained.items() if getattr(config, name) == usual.get(name)}
-    try:
-        return read(source, replace(config, **unsaid))
-    except MissingColumnError:
-        # new data need not have the target, or name its molecules as the training data did
-        kept = {name: value for name, value in unsaid.items() if name in ("task", "hydrogens", "smiles")}
-        return read(source, replace(config, **kept))
+    trained = predictor.about.get("read", {})
+    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
+    usual["task"] = "classification" if predictor.class_names else "regression"
+    # new data need not have the target, nor name its graphs as the training data did
+    for absent in ((), ("name",), ("target",), ("name", "target")):
+        settings = {name: value for name, value in usual.items() if name not in absent} | said
+        try:
+            graphs = read(source, **settings)
+        except MissingColumnError as error:
+            missing = error
+            continue
+        is_other = "target" in absent and "target" in usual and "target" not in said
+        return graphs.replace(target=None, class_names=()) if is_other else graphs
+    raise missing
+
+
+def _check_file(path: Path) -> None:
+    """Refuse, before anything is computed, a path that no file can be written to."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name the file to write")
+    for place in path.parents:
+        if place.is_file():
+            raise DataError(f"{place}: is a file, not a folder")
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(value, allow_nan=False))
 
 
 def _print_scores(metrics: dict[str, Any], folder: Path) -> None:
@@ -280,9 +337,13 @@ def _talk(options: argparse.Namespace) -> None:
     logging.getLogger("egocnn").setLevel(logging.WARNING if options.quiet or options.json else logging.INFO)
 
 
-def _one_line(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return "out of memory; try a smaller --batch-size or --limit"
+def _one_line(error: Exception) -> str | None:
+    """What the user can do something about; None for anything else."""
+    text = " ".join(str(error).split())
+    no_memory = isinstance(error, RuntimeError) and ("allocate memory" in text or "out of memory" in text)  # torch's
+    if isinstance(error, MemoryError) or no_memory:
+        return "out of memory; try a smaller --width, --slots, --batch-size or --limit"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+        place = error.filename2 or error.filename
+        return f"{place}: {error.strerror}" if place else error.strerror
+    return text if isinstance(error, (EgoCNNError, OSError)) else None

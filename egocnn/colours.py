@@ -83,11 +83,12 @@ def _with_attributes(graphs: Graphs, colour: Colours) -> Colours:
 
 def _distinct_per_graph(graphs: Graphs, colour: Colours) -> Ints:
     """(G) how many colours each graph has"""
-    apart = colour ^ mix(bits(graphs.graph_of))  # no two graphs share a value
-    order = np.argsort(apart)
-    first = np.ones(len(order), bool)
-    first[1:] = apart[order[1:]] != apart[order[:-1]]
-    return np.bincount(graphs.graph_of[order[first]], minlength=len(graphs))
+    room = np.uint64(max(len(graphs), 1).bit_length())  # the graph's number in front of all but these bits of colour
+    both = (bits(graphs.graph_of) << (np.uint64(64) - room)) | (colour >> room)
+    both.sort()  # many times faster than finding out the order
+    first = np.ones(len(both), bool)
+    first[1:] = both[1:] != both[:-1]
+    return np.bincount((both[first] >> (np.uint64(64) - room)).astype(np.int64), minlength=len(graphs))
 
 
 def _sum_rows(values: Colours, indptr: Ints) -> Colours:

@@ -139,6 +139,8 @@ class TrainConfig:
         _check_choices(self)
         _check_at_least(1, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience)
         _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
+        if self.seed >= 2**63:
+            raise ConfigError(f"seed must be below 2^63, got {self.seed}")
         if not 0 < self.learning_rate < float("inf"):
             raise ConfigError(f"learning_rate must be above 0, got {self.learning_rate}")
         if not 0 < self.validation < 1:

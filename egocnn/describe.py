@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from egocnn.arrays import Ints, mix
-from egocnn.colours import wl_rounds
+from egocnn.colours import initial_colours, refine, stable_colours
 from egocnn.graphs import Graphs
 from egocnn.schema import PARTS
+
+MOST_ROUNDS = 256
+"""Colours that are not stable after so many rounds, in chains of more than 500 nodes, are taken as they are."""
 
 
 def describe(graphs: Graphs) -> dict[str, Any]:
@@ -68,29 +71,30 @@ def _class_problems(graphs: Graphs) -> list[str]:
 
 
 def _twin_problems(graphs: Graphs) -> list[str]:
-    """Graphs that three rounds of colours cannot tell apart: duplicates, at least to the model."""
+    """Graphs that colours cannot tell apart: duplicates, at least to a model without cycles in its sight."""
     look = looks(graphs)
     _, kind, count = np.unique(look, return_inverse=True, return_counts=True)
     twins = int((count[kind] > 1).sum())
     if twins == 0:
         return []
-    text = f"{twins} graphs have a twin that looks the same to three rounds of WL colours"
+    text = f"{twins} graphs have a twin that Weisfeiler-Lehman colours cannot tell from it"
     if graphs.group is None:
         text += "; a random split can put twins on both sides"
     found = [text]
     if graphs.target is not None and graphs.is_classification:
-        kinds = len(np.unique(look))
-        disagreeing = len(np.unique(np.stack([kind, graphs.target]), axis=1).T) - kinds
+        known = graphs.target >= 0
+        kinds = len(np.unique(kind[known]))
+        disagreeing = len(np.unique(np.stack([kind[known], graphs.target[known]]), axis=1).T) - kinds
         if disagreeing > 0:
-            found.append(
-                f"{disagreeing} such look-alikes have different classes: no model of this kind can get all right"
-            )
+            found.append(f"{disagreeing} such look-alikes have different classes: hardly any model gets all right")
     return found
 
 
 def looks(graphs: Graphs) -> Ints:
-    """(G) a number per graph, equal where three rounds of colours (and the attributes' absence) agree"""
-    *_, colour = wl_rounds(graphs, 3)
+    """(G) a number per graph, the same for graphs whose stable colours agree, attributes and weights counted"""
+    stable = stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS)
+    # one round more: a graph may be stable within itself before all that sets it apart from others has been seen
+    colour = refine(graphs, stable, weighted=True)
     running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(colour))])
     look: Ints = (running[graphs.node_ptr[1:]] - running[graphs.node_ptr[:-1]]).view(np.int64)
     return look

@@ -44,7 +44,7 @@ class _EgoCNN(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, value)
 
     def _configs(self) -> tuple[ModelConfig, TrainConfig]:
-        settings = self.get_params(deep=False)
+        settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         model, train = ({f.name: settings[f.name] for f in fields(config)} for config in (ModelConfig, TrainConfig))
         return ModelConfig(**model), TrainConfig(**train)
 
@@ -83,7 +83,7 @@ class _EgoCNN(BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:
         """Read a run folder; nothing in it is executed."""
         predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
-        trained = {name: value for name, value in predictor.about.get("train", {}).items() if name in SETTINGS}
+        trained = {name: value for name, value in predictor.about.get("train", {}).items() if name != "device"}
         model = cls(**asdict(predictor.config), **trained, embed=embed, embed_width=embed_width)
         model.predictor_ = predictor
         return model
@@ -115,12 +115,15 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):  # type: ignore[misc]
         if y is not None:
             self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
             _check_length(graphs, codes)
-            graphs = graphs.replace(target=codes, class_names=tuple(map(str, self.classes_)))
+            graphs = graphs.replace(target=codes, class_names=tuple(map(str, self.classes_.tolist())))
         elif not graphs.is_classification:
             raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
         else:
             self.classes_ = np.array(graphs.class_names)
-        return self._learn(graphs)
+        self._learn(graphs)
+        # names are texts; what y was, numbers say, is kept for load
+        self.predictor_ = replace(self.predictor_, about={**self.predictor_.about, "classes": self.classes_.tolist()})
+        return self
 
     def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
         """(G, C) calibrated probabilities, columns as in ``classes_``"""
@@ -128,25 +131,33 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):  # type: ignore[misc]
 
     def predict(self, graphs: Any) -> NDArray[Any]:
         """(G) the likeliest class"""
-        chosen: NDArray[Any] = self.classes_[self.predict_proba(graphs).argmax(axis=1)]
+        likeliest = self.predict_proba(graphs).argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[likeliest]
         return chosen
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy, against y or the graphs' own classes"""
+        """Accuracy, against y or the graphs' own classes; graphs whose class is not known do not count then"""
         graphs = read(graphs)
-        if y is None:
-            if graphs.target is None:
-                raise DataError("these graphs have no classes to compare with; pass y")
-            names = np.array([*graphs.class_names, ""])[graphs.target]
-            return float(np.average(self.predict(graphs).astype(str) == names, weights=sample_weight))
-        return float(np.average(self.predict(graphs) == np.asarray(y), weights=sample_weight))
+        if y is not None:
+            return float(np.average(self.predict(graphs) == np.asarray(y), weights=sample_weight))
+        ours = self._fitted.class_names
+        if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
+            raise DataError("these graphs have no classes to compare with; pass y")
+        if not set(graphs.class_names) & set(ours):
+            raise DataError(f"these graphs' classes ({', '.join(graphs.class_names)}) are not the model's; pass y")
+        known = graphs.target >= 0
+        truth = np.array(graphs.class_names)[graphs.target[known]]
+        right = np.array(ours)[self.predict_proba(graphs[known]).argmax(axis=1)] == truth
+        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
 
     @classmethod
     def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:
         model = super().load(folder, embed=embed, embed_width=embed_width)
         if not model.predictor_.class_names:
             raise DataError(f"{folder}: this model predicts a value; load it as EgoCNNRegressor, or with egocnn.load")
-        model.classes_ = np.array(model.predictor_.class_names)
+        names, classes = list(model.predictor_.class_names), model.predictor_.about.get("classes")
+        is_ours = isinstance(classes, list) and list(map(str, classes)) == names
+        model.classes_ = np.array(classes if is_ours else names)
         return model
 
 
@@ -172,9 +183,18 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):  # type: ignore[misc]
         if y is not None:
             return float(super().score(graphs, y, sample_weight))
         graphs = read(graphs)
-        if graphs.target is None or graphs.is_classification:
+        if graphs.target is None or graphs.is_classification or np.isnan(graphs.target).all():
             raise DataError("these graphs have no values to compare with; pass y")
+        if sample_weight is not None:
+            return self.score(graphs, graphs.target, sample_weight)
         return test_scores(self._fitted, graphs, device=self.get_params()["device"])["r2"]
+
+    @classmethod
+    def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:
+        model = super().load(folder, embed=embed, embed_width=embed_width)
+        if model.predictor_.class_names:
+            raise DataError(f"{folder}: this model predicts a class; load it as EgoCNNClassifier, or with egocnn.load")
+        return model
 
 
 def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Any:
@@ -182,6 +202,13 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
     predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
     kind = EgoCNNClassifier if predictor.class_names else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_length(graphs: Graphs, y: NDArray[Any]) -> None:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import EllipsisType
 from typing import Any, overload
 
 import numpy as np
@@ -139,6 +140,11 @@ class Graphs:
         return len(self.node_ptr) - 1
 
     @property
+    def shape(self) -> tuple[int]:
+        """(G), for scikit-learn, which takes a collection apart as it does an array"""
+        return (len(self),)
+
+    @property
     def n_nodes(self) -> int:
         return int(self.node_ptr[-1])
 
@@ -186,8 +192,10 @@ class Graphs:
     @overload
     def __getitem__(self, which: int | np.integer[Any]) -> Graph: ...
     @overload
-    def __getitem__(self, which: slice | Sequence[int] | NDArray[Any]) -> Graphs: ...
+    def __getitem__(self, which: slice | Sequence[int] | NDArray[Any] | tuple[Any, EllipsisType]) -> Graphs: ...
     def __getitem__(self, which: Any) -> Graph | Graphs:
+        if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
+            which = which[0]  # graphs[numbers, ...], the way scikit-learn asks
         if isinstance(which, (int, np.integer)):
             if not -len(self) <= which < len(self):
                 raise IndexError(f"graph {which} of a collection of {len(self)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +28,13 @@ def learn(
     embed_width: int | None = None,
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> tuple[Predictor, History]:
     """Train on ``graphs``; their own validation part chooses the best epoch, else a part split off by the seed.
 
-    Graphs that the data marks as its test part are never looked at.
+    Graphs that the data marks as its test part are never looked at. ``ready`` is called once graphs and settings
+    have proved fit for training, before the checkpoint is touched. Ctrl-C before the first epoch has ended is passed
+    on; later it ends the training with the best weights so far.
     """
     fitted, chosen_by = training_parts(graphs, train)
     preparation = Preparation.fit(fitted, model)
@@ -38,6 +42,8 @@ def learn(
         torch.manual_seed(train.seed)
         predictor = Predictor.build(model, preparation, embed=embed, embed_width=embed_width)
     prepared, validation = predictor.prepare(fitted), predictor.prepare(chosen_by)
+    if ready is not None:
+        ready()
     history = fit(
         predictor.network,
         prepared,
@@ -47,7 +53,9 @@ def learn(
         keep=None if checkpoint is None else checkpoint.keep,
         report=report,
     )
-    if history.best is None and not history.interrupted:
+    if history.best is None and history.interrupted:
+        raise KeyboardInterrupt
+    if history.best is None:
         raise DataError("training diverged: no epoch gave a finite loss; try a smaller --learning-rate")
     if preparation.class_names and validation.target is not None:
         device = next(predictor.network.parameters()).device

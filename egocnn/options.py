@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
     """An argparse parser that refuses with one line and exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")
 
 
 def add_options(parser: argparse.ArgumentParser, config: type[Any], *, skip: Sequence[str] = ()) -> None:
@@ -42,9 +42,9 @@ def add_options(parser: argparse.ArgumentParser, config: type[Any], *, skip: Seq
 
 
 def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
-    """The record that the flags describe; its own checks apply."""
-    given = {f.name: getattr(options, f.name) for f in fields(config) if hasattr(options, f.name)}  # type: ignore[arg-type]
-    return config(**given)
+    """The record that the flags describe; its own checks apply. What is None has not been said."""
+    named = {f.name: getattr(options, f.name, None) for f in fields(config)}  # type: ignore[arg-type]
+    return config(**{name: value for name, value in named.items() if value is not None})
 
 
 def _kind(annotation: Any) -> dict[str, Any]:

@@ -36,7 +36,9 @@ def predictions(predictor: Predictor, graphs: Graphs, *, device: str = "auto") -
 
 
 def write_csv(rows: Sequence[Prediction], path: Path) -> None:
+    # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
+    returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
         writer.writerow([f.name for f in fields(Prediction)])
         writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)

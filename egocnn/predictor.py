@@ -6,7 +6,9 @@ scales), ``history.csv`` and ``metrics.json``. Loading it executes nothing from 
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from safetensors.numpy import load_file, save_file
 from torch import nn
 
 from egocnn.batching import Prepared
-from egocnn.config import ModelConfig
+from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import replacing, write_json
 from egocnn.graphs import Graphs
@@ -30,6 +32,18 @@ from egocnn.training import choose_device, predict
 
 FORMAT = 1
 """Raised whenever an older egocnn could no longer read the folder."""
+
+UNREADABLE = (
+    SafetensorError,
+    OSError,
+    LookupError,
+    ArithmeticError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    AttributeError,
+)
+"""What reading a damaged run folder may raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,13 +67,13 @@ class Predictor:
     def build(
         config: ModelConfig, preparation: Preparation, *, embed: nn.Module | None = None, embed_width: int | None = None
     ) -> Predictor:
-        """An untrained network that fits the prepared graphs; the caller seeds torch."""
+        """An untrained network that fits the prepared graphs; the caller seeds torch, and ``embed`` is copied."""
         network = EgoCNN(
             config,
             shape=preparation.shape(config),
             attributes=len(preparation.attr_mean),
             outputs=len(preparation.class_names) or 1,
-            embed=embed,
+            embed=copy.deepcopy(embed),
             embed_width=embed_width,
         )
         return Predictor(config=config, preparation=preparation, network=network)
@@ -95,7 +109,7 @@ class Predictor:
         arrays = {f"network.{name}": value.cpu().numpy() for name, value in self.network.state_dict().items()}
         arrays |= {f"preparation.{name}": value for name, value in self.preparation.arrays().items()}
         with replacing(folder / "model.safetensors") as temporary:
-            save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, temporary)
+            save_file({name: np.array(value, order="C") for name, value in arrays.items()}, temporary)
         write_json(folder / "config.json", self.to_plain())
 
     def to_plain(self) -> dict[str, Any]:
@@ -115,25 +129,20 @@ class Predictor:
         plain = read_config(folder)
         if plain.get("custom_embedding") and embed is None:
             raise RunError(f"{folder}: this model reads nodes through a module of its author; pass it as embed=")
+        if embed is not None and not plain.get("custom_embedding"):
+            raise RunError(f"{folder}: this model has a node embedding of its own; leave embed= out")
         try:
             arrays = load_file(folder / "model.safetensors")
-            preparation = Preparation.restore(_under(arrays, "preparation."), plain["preparation"])
-            config = model_config(plain["model"])
-            predictor = Predictor.build(config, preparation, embed=embed, embed_width=embed_width)
-            state = {name: torch.from_numpy(value) for name, value in _under(arrays, "network.").items()}
-            predictor.network.load_state_dict(state)
-            temperature = float(plain["temperature"])
+            return _restore(plain, arrays, embed=embed, embed_width=embed_width)
         except FileNotFoundError:
             raise RunError(
                 f"{folder}: no model.safetensors; the run has not finished (egocnn train --resume)"
             ) from None
         except EgoCNNError as error:
             raise RunError(f"{folder}: {error}") from None
-        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        except UNREADABLE as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RunError(f"{folder}: config.json and model.safetensors do not make a model ({reason})") from None
-        predictor.network.eval()
-        return replace(predictor, temperature=temperature, about=_about(plain))
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -148,6 +157,58 @@ def read_config(folder: Path) -> dict[str, Any]:
         found = plain.get("format") if isinstance(plain, dict) else None
         raise RunError(f"{folder}/config.json: format {found}; this egocnn reads format {FORMAT}")
     return plain
+
+
+def _restore(
+    plain: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    embed: nn.Module | None,
+    embed_width: int | None,
+) -> Predictor:
+    _check_numbers(plain, arrays)
+    preparation = Preparation.restore(_under(arrays, "preparation."), plain["preparation"])
+    config = model_config(plain["model"])
+    _check_preparation(preparation, config)
+    state = {name: torch.from_numpy(value) for name, value in _under(arrays, "network.").items()}
+    with torch.device("meta"):  # shapes without numbers: a width that the weights do not have must cost no memory
+        planned = Predictor.build(config, preparation, embed=embed, embed_width=embed_width)
+    for name, value in planned.network.state_dict().items():
+        if value.ndim and state[name].shape != value.shape:
+            raise RunError(f"{name} has shape {tuple(state[name].shape)}, the settings ask for {tuple(value.shape)}")
+    predictor = Predictor.build(config, preparation, embed=embed, embed_width=embed_width)
+    predictor.network.load_state_dict(state)
+    predictor.network.eval()
+    return replace(predictor, temperature=float(plain["temperature"]), about=_about(plain))
+
+
+def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse numbers that no training writes, before anything is computed from them."""
+    texts = plain["preparation"]
+    numbers = {"temperature": plain["temperature"], **{name: texts[name] for name in ("target_mean", "target_scale")}}
+    for name, number in numbers.items():
+        least = -math.inf if name == "target_mean" else 0
+        if not isinstance(number, (int, float)) or not math.isfinite(number) or number <= least:
+            raise RunError(f"{name} must be a number in its range, got {number!r}")
+    for name, values in arrays.items():
+        if not np.isfinite(values).all():
+            raise RunError(f"{name} has numbers that are not finite")
+    if plain["model"]["depth"] > len(arrays):
+        raise RunError(f"a depth of {plain['model']['depth']}, and weights for fewer layers")
+    ReadConfig(**plain.get("read", {}))
+    TrainConfig(**plain.get("train", {}))
+
+
+def _check_preparation(preparation: Preparation, config: ModelConfig) -> None:
+    for names in (preparation.node_label_names, preparation.edge_label_names, preparation.class_names):
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise RunError("the names of labels and classes must be lists of texts")
+    mean, scale, ranking = preparation.attr_mean, preparation.attr_scale, preparation.ranking
+    pairs = [(mean, scale), *zip(ranking.colours, ranking.counts, strict=True)]
+    if any(one.ndim != 1 or one.shape != other.shape for one, other in pairs) or not (scale > 0).all():
+        raise RunError("the scales of attributes or the counts of colours do not fit together")
+    if len(ranking.colours) != config.wl_rounds:
+        raise RunError(f"{config.wl_rounds} rounds of colours, and counts for {len(ranking.colours)}")
 
 
 def model_config(plain: Mapping[str, Any]) -> ModelConfig:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -44,11 +45,11 @@ def time_left(history: History, config: TrainConfig) -> float:
 
 def _print_line(history: History, config: TrainConfig) -> None:
     left = time_left(history, config)
-    print(
-        f"epoch {len(history.epochs)}/{config.epochs}: {summary(history)}, {left:.0f} s left",
-        file=sys.stderr,
-        flush=True,
-    )
+    text = f"epoch {len(history.epochs)}/{config.epochs}: {summary(history)}, {left:.0f} s left"
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:  # nobody reads any more (train … 2>&1 | head): the training goes on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 @contextmanager
@@ -61,11 +62,14 @@ def tensorboard_report(folder: Path | None, report: Report | None) -> Iterator[R
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise MissingExtraError("tensorboard", "tensorboard") from None
-    with SummaryWriter(str(folder)) as writer:
+    with ExitStack() as open_files:
+        writers: list[SummaryWriter] = []
 
         def log(history: History, config: TrainConfig) -> None:
+            if not writers:  # not before there is something to log: the run may yet be refused
+                writers.append(open_files.enter_context(SummaryWriter(str(folder))))
             for name, value in asdict(history.epochs[-1]).items():
-                writer.add_scalar(name, value, len(history.epochs))
+                writers[0].add_scalar(name, value, len(history.epochs))
             if report is not None:
                 report(history, config)
 

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import platform
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -26,6 +25,9 @@ from egocnn.predictor import Predictor, read_config
 from egocnn.schema import PARTS
 from egocnn.splitting import split_in_two
 from egocnn.training import Epoch, History, Report
+
+FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors")
+"""What a run folder may hold, the one that makes it complete first."""
 
 
 def train_run(
@@ -49,24 +51,24 @@ def train_run(
     checkpoint = Checkpoint(folder / "checkpoint.safetensors", fingerprint(graphs, model, train))
     if resume and (finished := finished_metrics(folder, checkpoint.fingerprint)):
         return finished
-    _claim(folder, resume=resume, overwrite=overwrite)
-    started = time.perf_counter()
+    _check_free(folder, resume=resume, overwrite=overwrite)
 
     def keep_reporting(history: History, config: TrainConfig) -> None:
         write_text(folder / "history.csv", history_csv(history))
         if report is not None:
             report(history, config)
 
-    predictor, history = learn(graphs, model, train, checkpoint=checkpoint, report=keep_reporting)
-    if history.best is None:
-        raise KeyboardInterrupt
+    predictor, history = learn(
+        graphs,
+        model,
+        train,
+        checkpoint=checkpoint,
+        report=keep_reporting,
+        ready=lambda: _claim(folder, overwrite=overwrite and not resume),
+    )
     about = {**(about or {}), "train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
     predictor = replace(predictor, about=about)
-    metrics = {
-        **measure(predictor, graphs, history, device=train.device),
-        "seconds": round(sum(e.seconds for e in history.epochs) or time.perf_counter() - started, 3),
-        "seed": train.seed,
-    }
+    metrics = {**measure(predictor, graphs, history, device=train.device), "seed": train.seed}
     predictor.save(folder)
     write_text(folder / "history.csv", history_csv(history))
     write_json(folder / "metrics.json", metrics)
@@ -97,6 +99,7 @@ def measure(predictor: Predictor, graphs: Graphs, history: History, *, device: s
         "epochs": len(history.epochs),
         "best_epoch": history.best.epoch if history.best else None,
         "interrupted": history.interrupted,
+        "seconds": round(sum(epoch.seconds for epoch in history.epochs), 3),
         "parameters": predictor.network.n_parameters,
         "graphs": len(graphs),
     }
@@ -108,7 +111,15 @@ def measure(predictor: Predictor, graphs: Graphs, history: History, *, device: s
 
 
 def test_scores(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str, float]:
-    """Accuracy and log loss of a classifier; R² and mean absolute error of a regressor."""
+    """Accuracy and log loss of a classifier; R² and mean absolute error of a regressor; nothing without a truth.
+
+    Graphs whose target is not known do not count; a class that the model was not trained on counts as missed.
+    """
+    assert graphs.target is not None
+    known = graphs.target >= 0 if graphs.is_classification else np.isfinite(graphs.target)
+    if not known.any():
+        return {}
+    graphs = graphs if known.all() else graphs[known]
     assert graphs.target is not None
     if predictor.class_names:
         probability = predictor.probabilities(graphs, device=device)
@@ -145,11 +156,13 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
         metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
-        raise RunError(f"{folder}/metrics.json: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{folder}/metrics.json: {error}; --overwrite starts the run anew") from None
     if read_config(folder).get("fingerprint") != expected:
         raise RunError(f"{folder}: was started with other data or settings; use them, or --overwrite")
-    return metrics if isinstance(metrics, dict) and not metrics.get("interrupted") else None
+    if not isinstance(metrics, dict) or not metrics.keys() >= {"interrupted", "parameters", "epochs", "best_epoch"}:
+        raise RunError(f"{folder}/metrics.json: does not hold the metrics of a run; --overwrite starts the run anew")
+    return None if metrics["interrupted"] else metrics
 
 
 def history_csv(history: History) -> str:
@@ -164,15 +177,21 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
 
 
-def _claim(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Make the folder ours: empty, or emptied of an earlier run with the user's consent."""
-    if folder.is_file():
-        raise RunError(f"{folder}: is a file, not a folder")
-    ours = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors")
-    taken = [name for name in ours if (folder / name).exists()]
-    if taken and not resume and not overwrite:
+def _check_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written, or that holds an earlier run which the user does not give up."""
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise RunError(f"{place}: is a file, not a folder")
+    if any((folder / name).exists() for name in FILES) and not resume and not overwrite:
         raise RunError(f"{folder}: holds a run already; --resume continues it, --overwrite replaces it")
-    if overwrite:
-        for name in taken:
-            (folder / name).unlink()
+
+
+def _claim(folder: Path, *, overwrite: bool) -> None:
+    """Make the folder; clear it of what a killed run left half-written, and of a whole run that is given up."""
     folder.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        for left_over in folder.glob(f".{name}.*.tmp"):
+            left_over.unlink()
+    if overwrite:
+        for old in (*(folder / name for name in FILES), *(folder / "tensorboard").glob("events.out.tfevents.*")):
+            old.unlink(missing_ok=True)

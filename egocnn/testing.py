@@ -47,8 +47,10 @@ def assert_relabelling_invariant(
     ``predict`` returns numbers, one row per graph: probabilities or values, say.
     """
     relabelled, _ = relabel(graphs, seed)
-    before, after = (np.asarray(predict(g), np.float64).reshape(len(graphs), -1) for g in (graphs, relabelled))
-    change = np.abs(before - after).max(axis=1, initial=0)
+    difference = np.asarray(predict(graphs), np.float64) - np.asarray(predict(relabelled), np.float64)
+    if len(difference) != len(graphs):
+        raise AssertionError(f"{len(difference)} predictions for {len(graphs)} graphs")
+    change = np.abs(difference).max(axis=tuple(range(1, difference.ndim)), initial=0)
     changed = np.flatnonzero(~(change <= tolerance))  # so that NaN counts as changed
     if len(changed):
         first = int(changed[0])

@@ -160,7 +160,7 @@ def fit(
 def _train_epoch(
     progress: Progress, train: Prepared, config: TrainConfig, epoch: int, weights: Tensor | None
 ) -> tuple[float, float]:
-    network, optimizer = progress.network.train(), progress.optimizer
+    network, optimizer = progress.network, progress.optimizer
     order = torch.randperm(len(train), device="cpu").to(train.node_ptr.device)
     batches = torch.tensor_split(order, math.ceil(len(train) / config.batch_size))  # equal sizes: no batch of one
     results = Scores()
@@ -170,6 +170,7 @@ def _train_epoch(
             group["lr"] = config.learning_rate * rate(done, config)
         batch = train.batch(chosen)
         assert batch.target is not None
+        network.train(len(batch.place) > 1)  # a single node has no spread for the norms to learn
         with _arithmetic(config, chosen.device):
             outputs = network(batch).logits
         loss = loss_of(outputs.float(), batch.target, weights)

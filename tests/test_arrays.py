@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import DTypeLike
 
-from egocnn.arrays import Ints, build_adjacency
-from egocnn.errors import DataError
+from egocnn.arrays import Ints, bits, build_adjacency, check_duplicates_agree, mix, pointers, positions, ranges
+from egocnn.errors import DataError, DuplicateEdgeError
 
 FEW = 12
 MANY = 70_000
@@ -79,3 +79,57 @@ def test_no_nodes_give_no_rows() -> None:
 def test_an_edge_to_a_node_that_is_not_there_is_refused(edge: tuple[int, int]) -> None:
     with pytest.raises(DataError, match="an edge names node"):
         build_adjacency(np.array([edge]), FEW)
+
+
+# ── the rest ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5))))
+def test_ranges_lay_consecutive_numbers_end_to_end(rows: list[tuple[int, int]]) -> None:
+    first = np.array([start for start, _ in rows], np.int64)
+    last = first + np.array([length for _, length in rows], np.int64)
+    expected = [number for start, length in rows for number in range(start, start + length)]
+    assert ranges(first, last).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_pointers_say_where_each_row_starts_and_the_last_one_ends(lengths: list[int]) -> None:
+    assert pointers(np.array(lengths, np.int64)).tolist() == [sum(lengths[:n]) for n in range(len(lengths) + 1)]
+
+
+@given(st.lists(st.integers(-5, 4), max_size=6), st.slices(5), st.lists(st.booleans(), min_size=5, max_size=5))
+def test_positions_are_those_that_a_list_would_give(numbers: list[int], part: slice, mask: list[bool]) -> None:
+    everything = list(range(5))
+    assert positions(numbers, 5).tolist() == [everything[number] for number in numbers]
+    assert positions(part, 5).tolist() == everything[part]
+    assert positions(mask, 5).tolist() == [number for number, chosen in enumerate(mask) if chosen]
+
+
+@pytest.mark.parametrize("which", [[5], [-6], [0.0], [[0]], [True], ["a"], 3])
+def test_positions_beyond_the_end_or_of_another_kind_are_an_index_error(which: object) -> None:
+    with pytest.raises(IndexError):
+        positions(which, 5)
+
+
+def test_mixing_keeps_different_numbers_different_and_scatters_their_sums() -> None:
+    mixed = mix(np.arange(100_000, dtype=np.uint64))
+    assert len(np.unique(mixed)) == 100_000
+    assert len(np.unique(mixed[:-1] + mixed[1:])) == 99_999
+    ones = np.unpackbits(mixed.view(np.uint8)).mean()
+    assert abs(ones - 0.5) < 0.001
+
+
+@given(st.lists(st.floats(allow_nan=False, width=32), min_size=2, max_size=2))
+def test_equal_numbers_have_equal_bits_and_others_have_not(pair: list[float]) -> None:
+    one, other = bits(np.array(pair, np.float32))
+    assert (one == other) == (pair[0] == pair[1])
+    whole = bits(np.array([-1, 0, 1, 2**31 - 1], np.int32))
+    assert len(np.unique(whole)) == 4
+
+
+def test_duplicates_that_differ_name_both_rows_however_far_apart() -> None:
+    edges = np.array([[0, 1], [1, 2], [3, 0], [2, 1], [1, 0]])
+    check_duplicates_agree(edges, np.array([5, 6, 7, 6, 5]), "labels")
+    with pytest.raises(DuplicateEdgeError, match="edge 2, 1 is given twice with different labels: 6 and 8") as caught:
+        check_duplicates_agree(edges, np.array([5, 6, 7, 8, 5]), "labels")
+    assert caught.value.rows == (1, 3)

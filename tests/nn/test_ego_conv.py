@@ -91,6 +91,19 @@ def test_a_layer_reads_only_its_own_ranks_of_a_wider_table() -> None:
     torch.testing.assert_close(conv(inputs(), Neighbours.of(TABLE)), expected)
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_layers_on_top_of_each_other_read_one_hop_more_each(depth: int) -> None:
+    chain = torch.tensor([[1, -1], [0, 2], [1, 3], [2, 4], [3, 5], [4, -1]])
+    x = inputs(N=6).requires_grad_()
+    h = x
+    for seed in range(depth):
+        conv = EgoConv(3, 3, k=2, norm=False, activation=False).double()
+        randomise(conv, seed)
+        h = conv(h, chain)
+    (gradient,) = torch.autograd.grad(h[0].sum(), x)
+    assert torch.nonzero(gradient.abs().sum(1)).flatten().tolist() == list(range(depth + 1))
+
+
 def test_a_layer_without_neighbours_is_a_dense_layer() -> None:
     conv = EgoConv(3, 4, k=0, norm=False, activation=False).double()
     torch.testing.assert_close(conv(inputs(), TABLE), inputs() @ conv.weight[0] + conv.bias)

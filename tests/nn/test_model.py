@@ -15,7 +15,7 @@ from egocnn.graphs import Graphs
 from egocnn.nn import EgoCNN
 from egocnn.patches import PatchShape
 from tests.networks import build, doubled, naive_logits, randomise, whole_batch
-from tests.samples import cycle, one_graph
+from tests.samples import cycle
 from tests.strategies import random_graphs
 
 SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 5, "depth": 2, "hidden": 4, "sort_nodes": 3}
@@ -153,31 +153,6 @@ def test_dropout_acts_in_training_alone() -> None:
     assert torch.equal(network(batch).logits, network(batch).logits)
     network.train()
     assert not torch.equal(network(batch).logits, network(batch).logits)
-
-
-def test_a_layer_more_sees_one_hop_farther() -> None:
-    """Down a chain: the first node's embedding after L layers depends on the node L + 1 hops away, and no farther.
-
-    One hop comes from Patchy-San, which reads the labels of adjacent nodes.
-    """
-    chain = one_graph(7, [(n, n + 1) for n in range(6)], node_label=["a", *"bbbbb", "a"])
-    assert chain.node_label is not None
-    for depth in (1, 2, 3):
-        config = ModelConfig(**(SMALL | {"depth": depth, "embedding": "attributes"}))
-        attr = np.zeros((7, 1), np.float32)
-        attr[0] = 1
-        graphs = chain.replace(node_attr=attr)
-        network, preparation = build(graphs, config)
-        batch = doubled(whole_batch(graphs, preparation, config))
-        network.double()
-        for conv in network.convs:  # no rectifier in the way of the gradient
-            conv.activation = False  # type: ignore[assignment]
-        h = batch.attributes.clone().requires_grad_()
-        out = h
-        for conv in network.convs:
-            out = conv(out, batch.neighbours)
-        (gradient,) = torch.autograd.grad(out[0].sum(), h)
-        assert torch.nonzero(gradient[:, 0]).flatten().tolist() == list(range(depth + 1))
 
 
 # ── parameters ────────────────────────────────────────────────────────────────────────────────────
