@@ -65,6 +65,13 @@ def bits(values: NDArray[Any]) -> Words:
     return values.astype(np.int64).view(np.uint64)
 
 
+def sum_rows(values: Words, indptr: Ints) -> Words:
+    """Sum of every row, modulo 2^64; differences of running sums also serve empty rows."""
+    running = np.zeros(len(values) + 1, np.uint64)
+    np.cumsum(values, out=running[1:])
+    return running[indptr[1:]] - running[indptr[:-1]]
+
+
 def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     """Edges (E, 2) -> indptr (N + 1), indices (M), and the edge that each entry comes from (M)."""
     if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):

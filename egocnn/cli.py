@@ -340,8 +340,8 @@ def _talk(options: argparse.Namespace) -> None:
 def _one_line(error: Exception) -> str | None:
     """What the user can do something about; None for anything else."""
     text = " ".join(str(error).split())
-    no_memory = isinstance(error, RuntimeError) and ("allocate memory" in text or "out of memory" in text)  # torch's
-    if isinstance(error, MemoryError) or no_memory:
+    signs = ("allocate memory", "out of memory", "size calculation overflowed")  # torch has no exception of its own
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(sign in text for sign in signs)):
         return "out of memory; try a smaller --width, --slots, --batch-size or --limit"
     if isinstance(error, OSError) and error.strerror:
         place = error.filename2 or error.filename

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from egocnn.arrays import Ints, Words, bits, mix, ranges
+from egocnn.arrays import Ints, Words, bits, mix, ranges, sum_rows
 from egocnn.graphs import Graphs
 
 Colours = Words
@@ -40,7 +40,7 @@ def refine(graphs: Graphs, colour: Colours, *, weighted: bool = False) -> Colour
     loops = np.flatnonzero(graphs.indices == graphs.entry_node)
     message[loops] = mix(message[loops] ^ OWN)  # a loop is not one more neighbour of the same colour
     # mixed differently from the neighbours: else C with neighbours O, O, O may pass for O with C, C, C
-    return mix(mix(colour ^ OWN) + _sum_rows(message, graphs.indptr))
+    return mix(mix(colour ^ OWN) + sum_rows(message, graphs.indptr))
 
 
 def wl_rounds(graphs: Graphs, rounds: int) -> Iterator[Colours]:
@@ -89,10 +89,3 @@ def _distinct_per_graph(graphs: Graphs, colour: Colours) -> Ints:
     first = np.ones(len(both), bool)
     first[1:] = both[1:] != both[:-1]
     return np.bincount((both[first] >> (np.uint64(64) - room)).astype(np.int64), minlength=len(graphs))
-
-
-def _sum_rows(values: Colours, indptr: Ints) -> Colours:
-    """Sum of every row, modulo 2^64; differences of running sums also serve empty rows."""
-    running = np.zeros(len(values) + 1, np.uint64)
-    np.cumsum(values, out=running[1:])
-    return running[indptr[1:]] - running[indptr[:-1]]

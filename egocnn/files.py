@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -25,6 +27,8 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
         temporary.replace(path)
+    except SafetensorError as error:  # its word for a full disk
+        raise OSError(f"{path}: {error}") from None
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from egocnn.arrays import Ints
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError
@@ -16,7 +17,7 @@ from egocnn.graphs import Graphs
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
 from egocnn.schema import PARTS
-from egocnn.training import History, Report, fit, loss_of, predict
+from egocnn.training import History, Report, choose_device, fit, loss_of, predict
 
 
 def learn(
@@ -36,7 +37,9 @@ def learn(
     have proved fit for training, before the checkpoint is touched. Ctrl-C before the first epoch has ended is passed
     on; later it ends the training with the best weights so far.
     """
+    choose_device(train.device)  # to refuse early a device that is not there
     fitted, chosen_by = training_parts(graphs, train)
+    fitted = with_own_labels(fitted)
     preparation = Preparation.fit(fitted, model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(train.seed)
@@ -74,6 +77,20 @@ def training_parts(graphs: Graphs, config: TrainConfig) -> tuple[Graphs, Graphs]
         raise DataError(f"no graph is marked {PARTS[0]!r} in the data's own split")
     check_targets(learned)
     return (learned, validation) if len(validation) else learned.split(test=config.validation, seed=config.seed)
+
+
+def with_own_labels(graphs: Graphs) -> Graphs:
+    """The graphs with those label names alone that they use.
+
+    A label that only the test part has must be to the model what it is in any new data: unseen.
+    """
+
+    def used(codes: Ints | None, names: tuple[str, ...]) -> tuple[str, ...]:
+        return names if codes is None else tuple(names[code] for code in np.unique(codes[codes >= 0]))
+
+    return graphs.with_names(
+        nodes=used(graphs.node_label, graphs.node_label_names), edges=used(graphs.edge_label, graphs.edge_label_names)
+    )
 
 
 def check_targets(graphs: Graphs) -> None:

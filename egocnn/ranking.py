@@ -9,12 +9,13 @@ the nodes happen to be numbered. In order of precedence:
    (a rare colour says most about its ego network);
 4. ties: the 1-WL colour itself, then rarity and colour after 2 and 3 rounds, then the colour that stays stable,
    which also sees node attributes and edge weights, then the label of the edge;
-5. what is still tied: node id.
+5. what is still tied: node id, one choice at a time, each carried as far as it tells nodes apart
+   (:mod:`egocnn.ties`).
 
 Rule 5 decides only between nodes that Weisfeiler-Lehman cannot tell apart at all. Mostly these are symmetric to
-each other (the hydrogens of a methyl group), and then their order changes nothing; nor does it where no two
-neighbours of a node are adjacent. Where neither holds (regular graphs with triangles, such as a ring of six joined
-to two rings of three), renumbering the nodes may change a prediction.
+each other (the hydrogens of a methyl group, two equal cliques that share a node), and then ids change nothing. Where
+they are not (regular graphs with triangles, such as a ring of six joined to two rings of three), renumbering the
+nodes may change a prediction.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from egocnn.arrays import Ints, pointers, ranges
 from egocnn.colours import Colours, stable_colours, wl_rounds
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
+from egocnn.ties import settle
 
 MOST_ROUNDS = 256
 """Enough for a chain of 500 nodes; longer ones are cut here to bound the time."""
@@ -53,7 +55,7 @@ class Order:
     place: Ints
     """where each node stands in ``nodes``"""
     tier: Ints
-    """the first place among its equals: the same for nodes that only their ids tell apart"""
+    """the first place among its equals: the same for nodes that no colour tells apart"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +95,9 @@ class Ranking:
         first = np.zeros(len(nodes), np.int64)
         first[1:] = np.where(stable[nodes[1:]] != stable[nodes[:-1]], count[1:], 0)
         place, tier = np.empty_like(nodes), np.empty_like(nodes)
-        place[nodes], tier[nodes] = count, np.maximum.accumulate(first)
+        tier[nodes] = np.maximum.accumulate(first)
+        nodes = np.argsort(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS), kind="stable")
+        place[nodes] = count
         return Order(nodes, place, tier)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
@@ -131,7 +135,7 @@ def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
     else:
         heavy = np.zeros(len(node)) if graphs.edge_weight is None else graphs.edge_weight[proper]
         label = np.zeros(len(node)) if graphs.edge_label is None else graphs.edge_label[proper]
-        by = np.lexsort((neighbour, label, order.tier[neighbour], -heavy, node))
+        by = np.lexsort((order.place[neighbour], label, order.tier[neighbour], -heavy, node))
         node, neighbour = node[by], neighbour[by]
     rank = _rank_in_row(node)
     table = np.full((graphs.n_nodes, k), -1, np.int32)

@@ -30,6 +30,7 @@ ORDER = (
     "reading",
     "colours",
     "describe",
+    "ties",
     "ranking",
     "patches",
     "ops",

@@ -372,7 +372,7 @@ def test_isomers_of_both_classes_have_equally_many_methyls() -> None:
     assert all(found[arm, n, "symmetric"] == found[arm, n, "asymmetric"] for arm, n, _ in found)
     for graph in graphs:
         left, right = graph.name.split(" | ")
-        assert 1 <= left.count("+") == right.count("+") < size_of(graph) - 1
+        assert 1 <= left.count("+") == right.count("+") < 2 * (size_of(graph) - 1)
 
 
 def test_default_alcohols_train_on_small_sizes_and_are_tested_on_others_up_to_c82() -> None:
@@ -386,7 +386,7 @@ def test_default_isomers_are_thousands_with_a_fifth_held_out_in_every_class_and_
     graphs = read_compounds("compounds:isomers")
     assert len(graphs) > 2000
     assert graphs.part is not None
-    for arm in range(5, 11):
+    for arm in range(5, 9):
         for kind in graphs.class_names:
             chosen = [size_of(g) == arm and g.target == kind for g in graphs]
             share = np.bincount(graphs.part[chosen], minlength=3) / sum(chosen)

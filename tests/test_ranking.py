@@ -36,6 +36,7 @@ def naive_table(train: Graphs, graphs: Graphs, k: int, max_hops: int, rounds: in
     colours = [colour.tolist() for colour in wl_rounds(graphs, rounds)]
     *_, last = wl_rounds(graphs, rounds)
     stable = stable_colours(graphs, last, most=module.MOST_ROUNDS).tolist()
+    place = Ranking.fit(train, rounds=rounds).order(graphs).place.tolist()
     entry = {
         (int(u), int(v)): number for number, (u, v) in enumerate(zip(graphs.entry_node, graphs.indices, strict=True))
     }
@@ -45,7 +46,7 @@ def naive_table(train: Graphs, graphs: Graphs, k: int, max_hops: int, rounds: in
         weight = 0.0 if at is None or graphs.edge_weight is None else float(graphs.edge_weight[at])
         label = 0 if at is None or graphs.edge_label is None else int(graphs.edge_label[at])
         rarity = [(count[colour[other]], colour[other]) for count, colour in zip(counts, colours, strict=True)]
-        return hops, -weight, *rarity, stable[other], label, other
+        return hops, -weight, *rarity, stable[other], label, place[other]
 
     table = np.full((graphs.n_nodes, k), -1)
     for node in range(graphs.n_nodes):

@@ -51,10 +51,10 @@ FAMILIES: dict[FamilyName, Family] = {
         size="carbons of an arm",
         limits=(3, 50),
         training_share=0.8,
-        sizes=(3, 11),
+        sizes=(3, 8),
         hydrogens=False,
-        per_size=1024,
-        per_test_size=1024,
+        per_size=2048,
+        per_test_size=2048,
         hold_out="molecules",
     ),
     "methylalkanes": Family(

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, fields
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from egocnn.config import ModelConfig, ReadConfig, TrainConfig, field_help
+from egocnn.errors import ConfigError
+from egocnn.options import Parser, add_options, from_options
+
+CONFIGS = [ReadConfig, ModelConfig, TrainConfig]
+
+
+def parse(config: type[Any], *words: str, skip: tuple[str, ...] = ()) -> Any:
+    parser = Parser(prog="egocnn train")
+    add_options(parser, config, skip=skip)
+    return from_options(parser.parse_args(words), config)
+
+
+def other_value(config: type[Any], name: str) -> tuple[list[str], Any]:
+    """Words for a value that is not the default, and the value."""
+    flag, default = "--" + name.replace("_", "-"), getattr(config(), name)
+    if isinstance(default, bool):
+        return [flag], True
+    choices = [choice for choice in get_args(get_type_hints(config)[name]) if isinstance(choice, str)]
+    if choices:
+        return [flag, choices[-1]], choices[-1]
+    value = {int: 5, float: 0.25}.get(type(default), "column")
+    return [flag, str(value)], value
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_without_words_the_record_has_its_defaults(config: type[Any]) -> None:
+    assert parse(config) == config()
+
+
+@pytest.mark.parametrize(("config", "name"), [(config, f.name) for config in CONFIGS for f in fields(config)])
+def test_every_field_has_a_flag_that_sets_it_alone(config: type[Any], name: str) -> None:
+    words, value = other_value(config, name)
+    assert getattr(config(), name) != value
+    assert asdict(parse(config, *words)) == asdict(config()) | {name: value}
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_help_shows_every_flag_with_its_line_of_meaning_and_its_default(config: type[Any]) -> None:
+    parser = Parser(prog="egocnn train")
+    add_options(parser, config)
+    text = " ".join(parser.format_help().split())
+    for field in fields(config):
+        assert "--" + field.name.replace("_", "-") in text
+        assert field_help(config)[field.name] in text
+        if isinstance(field.default, (int, float)) and not isinstance(field.default, bool):
+            assert f"[{field.default}]" in text
+
+
+def test_flags_that_are_left_out_keep_their_default() -> None:
+    assert parse(TrainConfig, "--epochs", "3", skip=("seed", "device")) == TrainConfig(epochs=3)
+
+
+def test_what_is_none_has_not_been_said() -> None:
+    nothing = argparse.Namespace(**dict.fromkeys(asdict(ReadConfig())))
+    assert from_options(nothing, ReadConfig) == ReadConfig()
+    assert from_options(argparse.Namespace(hydrogens=True, task=None), ReadConfig) == ReadConfig(hydrogens=True)
+
+
+def test_a_switch_can_be_turned_off_again() -> None:
+    assert parse(ModelConfig, "--tie").tie is True
+    assert parse(ModelConfig, "--tie", "--no-tie").tie is False
+
+
+def test_numbers_per_layer_are_separated_by_commas() -> None:
+    assert parse(ModelConfig, "--k", "9").k == 9
+    assert parse(ModelConfig, "--k", "9,4,1", "--width", "8,8,16") == ModelConfig(k=(9, 4, 1), width=(8, 8, 16))
+    with pytest.raises(ConfigError, match="k has 2 values for a depth of 3; give one per layer"):
+        parse(ModelConfig, "--k", "9,4")
+
+
+def test_the_records_own_checks_apply() -> None:
+    with pytest.raises(ConfigError, match="epochs must be at least 1, got 0"):
+        parse(TrainConfig, "--epochs", "0")
+    with pytest.raises(ConfigError, match="seed must be below 2\\^63"):
+        parse(TrainConfig, "--seed", str(2**63))
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "wanted"),
+    [
+        (TrainConfig, ["--epochs", "many"], "argument --epochs: invalid int value: 'many'"),
+        (TrainConfig, ["--learning-rate", "fast"], "argument --learning-rate: invalid float value: 'fast'"),
+        (ModelConfig, ["--k", "1,x"], "'1,x' is neither a whole number nor a comma-separated list of them"),
+        (ModelConfig, ["--k", ""], "'' is neither a whole number nor a comma-separated list of them"),
+        (ModelConfig, ["--readout", "median"], "argument --readout: invalid choice: 'median'"),
+        (ModelConfig, ["--width"], "argument --width: expected one argument"),
+        (ModelConfig, ["--no-such-thing"], "unrecognized arguments: --no-such-thing"),
+        (ModelConfig, ["two\nlines"], "unrecognized arguments: two lines"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_with_one_line_and_code_2(
+    config: type[Any], words: list[str], wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as refusal:
+        parse(config, *words)
+    assert refusal.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("egocnn train: ")
+    assert wanted in err
+    assert err.endswith("; see egocnn train --help\n")

@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+from torch import Tensor, nn
+
+from egocnn.batching import Batch
+from egocnn.config import ModelConfig
+from egocnn.errors import DataError, RunError
+from egocnn.graphs import Graphs
+from egocnn.learning import learn
+from egocnn.predictor import Predictor
+from tests.strategies import random_trees
+from tests.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens
+
+
+class OwnLabels(nn.Module):
+    """A user's own embedding: one vector per node label, the first for labels never seen."""
+
+    def __init__(self, width: int = 6) -> None:
+        super().__init__()
+        self.vectors = nn.Embedding(5, width)
+
+    def forward(self, batch: Batch) -> Tensor:
+        vectors: Tensor = self.vectors(batch.node_label.long() + 1)
+        return vectors
+
+
+@pytest.fixture(scope="module")
+def trained() -> Predictor:
+    return learn(alcohols(), MODEL, TRAIN)[0]
+
+
+@pytest.fixture
+def folder(trained: Predictor, tmp_path: Path) -> Path:
+    trained.save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    plain = json.loads((folder / "config.json").read_text())
+    edit(plain)
+    (folder / "config.json").write_text(json.dumps(plain))
+
+
+def change_arrays(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    arrays = load_file(folder / "model.safetensors")
+    edit(arrays)
+    save_file(arrays, folder / "model.safetensors")
+
+
+# ── predicting ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_probabilities_are_the_softmax_of_the_logits_over_the_temperature(trained: Predictor) -> None:
+    warm = replace(trained, temperature=2.0)
+    logits = warm.outputs(alcohols())
+    assert logits.shape == (len(alcohols()), 2)
+    odds = np.exp(logits.astype(np.float64) / 2)
+    np.testing.assert_allclose(warm.probabilities(alcohols()), odds / odds.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_no_graphs_give_no_rows(trained: Predictor) -> None:
+    assert trained.probabilities(alcohols()[:0]).shape == (0, 2)
+
+
+def test_a_graph_without_nodes_gets_a_prediction_too(trained: Predictor) -> None:
+    empty = alcohols()[:3]
+    nothing = Graphs.from_edges(
+        node_counts=[0, 3, 0],
+        edges=np.array([[0, 1]]),
+        node_label=np.zeros(3, np.int32),
+        node_label_names=empty.node_label_names,
+        edge_label=np.zeros(1, np.int32),
+        edge_label_names=empty.edge_label_names,
+    )
+    probability = trained.probabilities(nothing)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    np.testing.assert_array_equal(probability[0], probability[2])
+
+
+def test_classes_are_not_values_nor_values_classes(trained: Predictor) -> None:
+    with pytest.raises(DataError, match="predicts a class, not a value"):
+        trained.values(alcohols())
+    regressor = learn(oxygens(), MODEL, replace(TRAIN, epochs=1))[0]
+    with pytest.raises(DataError, match="predicts a value, not a class; it has no probabilities"):
+        regressor.probabilities(oxygens())
+
+
+# ── saving and loading ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"tie": True}, {"readout": "sort"}, {"embedding": "adjacency"}, {"k": (4, 2), "width": (8, 4)}]
+)
+def test_a_loaded_model_says_the_same_to_the_last_bit(changes: dict[str, Any], tmp_path: Path) -> None:
+    predictor, _ = learn(alcohols(), ModelConfig(**(SIZES | changes)), replace(TRAIN, epochs=2))
+    predictor = replace(predictor, temperature=1.5)
+    predictor.save(tmp_path / "run")
+    assert names_in(tmp_path / "run") == ["config.json", "model.safetensors"]
+    loaded = Predictor.load(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
+    assert loaded.config == predictor.config
+    assert loaded.network.n_parameters == predictor.network.n_parameters
+    assert not loaded.network.training
+
+
+def test_a_loaded_regressor_answers_in_the_same_unit(tmp_path: Path) -> None:
+    predictor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=2))
+    predictor.save(tmp_path)
+    np.testing.assert_array_equal(Predictor.load(tmp_path).values(oxygens()), predictor.values(oxygens()))
+
+
+def test_a_model_with_attributes_and_weights_loads_with_its_scales(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    trees = random_trees(20, nodes=6, seed=1, target=np.arange(20) % 2, class_names=("no", "yes"))
+    value = random.uniform(1, 2, trees.n_nodes).astype(np.float32)
+    trees = trees.replace(
+        node_attr=random.normal(50, 9, (trees.n_nodes, 2)).astype(np.float32),
+        edge_weight=value[trees.entry_node] * value[trees.indices],
+    )
+    predictor, _ = learn(trees, MODEL, replace(TRAIN, epochs=1))
+    predictor.save(tmp_path)
+    np.testing.assert_array_equal(Predictor.load(tmp_path).outputs(trees), predictor.outputs(trees))
+
+
+def test_a_moved_folder_predicts_the_same(trained: Predictor, folder: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "model of mine"
+    moved.parent.mkdir()
+    shutil.move(folder, moved)
+    np.testing.assert_array_equal(
+        Predictor.load(moved).probabilities(alcohols()), trained.probabilities(alcohols())
+    )
+
+
+def test_saving_the_loaded_model_again_writes_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    Predictor.load(folder).save(tmp_path / "again")
+    for name in ("config.json", "model.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_what_is_said_about_a_model_is_saved_with_it(trained: Predictor, tmp_path: Path) -> None:
+    replace(trained, about={"data": "some alcohols", "read": {"smiles": "mol"}}).save(tmp_path)
+    assert Predictor.load(tmp_path).about == {"data": "some alcohols", "read": {"smiles": "mol"}}
+
+
+def test_names_in_any_script_survive(tmp_path: Path) -> None:
+    graphs = alcohols().with_names(classes=alcohols().class_names)
+    graphs = graphs.replace(class_names=('"giftig", ja', "ungiftig\n☠"))
+    learn(graphs, MODEL, replace(TRAIN, epochs=1))[0].save(tmp_path)
+    assert Predictor.load(tmp_path).class_names == ('"giftig", ja', "ungiftig\n☠")
+
+
+# ── a module of the user's own ────────────────────────────────────────────────────────────────────
+
+
+def test_a_module_of_ones_own_is_trained_but_left_as_it_was(tmp_path: Path) -> None:
+    own = OwnLabels()
+    before = copy.deepcopy(own.state_dict())
+    predictor, _ = learn(alcohols(), MODEL, TRAIN, embed=own, embed_width=6)
+    after = predictor.network.embed.state_dict()
+    assert not torch.equal(before["vectors.weight"], after["vectors.weight"])
+    assert torch.equal(before["vectors.weight"], own.state_dict()["vectors.weight"])
+
+    predictor.save(tmp_path)
+    loaded = Predictor.load(tmp_path, embed=own, embed_width=6)
+    np.testing.assert_array_equal(loaded.outputs(alcohols()), predictor.outputs(alcohols()))
+    assert torch.equal(before["vectors.weight"], own.state_dict()["vectors.weight"])
+
+
+def test_a_model_with_a_module_of_ones_own_loads_only_with_that_module(folder: Path, tmp_path: Path) -> None:
+    learn(alcohols(), MODEL, replace(TRAIN, epochs=1), embed=OwnLabels(), embed_width=6)[0].save(tmp_path / "own")
+    with pytest.raises(RunError, match="reads nodes through a module of its author; pass it as embed="):
+        Predictor.load(tmp_path / "own")
+    with pytest.raises(RunError, match="needs embed_width"):
+        Predictor.load(tmp_path / "own", embed=OwnLabels())
+    for wrong in (OwnLabels(7), nn.Identity()):
+        with pytest.raises(RunError):
+            Predictor.load(tmp_path / "own", embed=wrong, embed_width=6)
+    with pytest.raises(RunError, match="has a node embedding of its own"):
+        Predictor.load(folder, embed=OwnLabels(), embed_width=6)
+
+
+# ── folders that hold no model ────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="nowhere: not a run folder; it has no config.json"):
+        Predictor.load(tmp_path / "nowhere")
+    with pytest.raises(RunError, match="Not a directory"):
+        Predictor.load(folder / "config.json")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(RunError, match="no model.safetensors; the run has not finished"):
+        Predictor.load(folder)
+    (folder / "model.safetensors").mkdir()
+    with pytest.raises(RunError):
+        Predictor.load(folder)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 2}', "{" * 100_000, "\ufeff{}", "[" * 100_000])
+def test_a_config_that_is_none_is_refused(text: str, folder: Path) -> None:
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=r"config\.json: "):
+        Predictor.load(folder)
+
+
+WRONG: list[tuple[str, str, Any]] = [
+    ("model", "width", "8"),
+    ("model", "width", 8.5),
+    ("model", "width", 9),
+    ("model", "width", [8]),
+    ("model", "width", [[8], [8]]),
+    ("model", "width", None),
+    ("model", "depth", -1),
+    ("model", "depth", "2"),
+    ("model", "depth", 1),
+    ("model", "dropout", 1.5),
+    ("model", "dropout", "nan"),
+    ("model", "readout", "median"),
+    ("model", "readout", ["max"]),
+    ("model", "wl_rounds", 2),
+    ("model", "colour", "red"),
+    ("preparation", "class_names", "ab"),
+    ("preparation", "class_names", [1, 2]),
+    ("preparation", "class_names", ["a", "b", "c"]),
+    ("preparation", "class_names", {"a": 0, "b": 1}),
+    ("preparation", "node_label_names", None),
+    ("preparation", "node_label_names", ["C", "H", None]),
+    ("preparation", "edge_label_names", ["single", "double"]),
+    ("preparation", "target_mean", "0"),
+    ("preparation", "target_mean", float("nan")),
+    ("preparation", "target_mean", 10**400),
+    ("preparation", "target_scale", 0),
+    ("preparation", "target_scale", [1]),
+    ("preparation", "more", 1),
+    ("read", "hydrogens", "yes"),
+    ("read", "colour", "red"),
+    ("train", "seed", -1),
+    ("train", "colour", "red"),
+]
+
+
+@pytest.mark.parametrize(("section", "name", "value"), WRONG)
+def test_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, value: Any, folder: Path) -> None:
+    change(folder, lambda plain: plain.setdefault(section, {}).update({name: value}))
+    with pytest.raises(RunError) as refusal:
+        Predictor.load(folder)
+    assert str(folder) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("section", ["model", "preparation", "read", "train", "temperature"])
+@pytest.mark.parametrize("value", [None, 3, "text", ["list"], [], {"a": 1}, float("nan"), -1.0])
+def test_sections_of_a_wrong_kind_are_refused(section: str, value: Any, folder: Path) -> None:
+    change(folder, lambda plain: plain.update({section: value}))
+    if section == "temperature" and value == 3:
+        assert Predictor.load(folder).temperature == 3
+        return
+    with pytest.raises(RunError):
+        Predictor.load(folder)
+
+
+@pytest.mark.parametrize("name", ["width", "depth", "k", "slots", "hidden", "wl_rounds"])
+@pytest.mark.parametrize("value", [20_000, 10**9, 10**18, 10**30])
+def test_huge_settings_are_refused_without_taking_the_memory(name: str, value: int, folder: Path) -> None:
+    import resource
+
+    change(folder, lambda plain: plain["model"].update({name: value}))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
+    try:
+        with pytest.raises(RunError):
+            Predictor.load(folder)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+def test_weights_that_are_missing_misshapen_or_not_finite_are_refused(folder: Path, tmp_path: Path) -> None:
+    def poison(arrays: dict[str, Any]) -> None:
+        arrays["network.out.weight"][0, 0] = np.nan
+
+    edits: list[Callable[[dict[str, Any]], object]] = [
+        poison,
+        lambda arrays: arrays.pop("network.out.weight"),
+        lambda arrays: arrays.update({"network.more": np.zeros(3)}),
+        lambda arrays: arrays.update({"network.out.bias": np.zeros((2, 1), np.float32)}),
+        lambda arrays: arrays.pop("preparation.attr_mean"),
+        lambda arrays: arrays.update({"preparation.attr_scale": np.zeros(1)}),
+        lambda arrays: arrays.update({"preparation.ranking.counts.1": np.zeros(1, np.int64)}),
+        lambda arrays: arrays.pop("preparation.ranking.colours.2"),
+    ]
+    for number, edit in enumerate(edits):
+        damaged = tmp_path / str(number)
+        shutil.copytree(folder, damaged)
+        change_arrays(damaged, edit)
+        with pytest.raises(RunError):
+            Predictor.load(damaged)
+
+
+# ── anything at all in the files ──────────────────────────────────────────────────────────────────
+
+
+def load_or_refuse(folder: Path) -> None:
+    """A predictor that predicts, or one clear line: never anything else."""
+    try:
+        predictor = Predictor.load(folder)
+    except RunError as refusal:
+        assert "\n" not in str(refusal)
+        return
+    assert predictor.probabilities(alcohols()[:2]).shape[0] == 2
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_value_anywhere_in_the_config_is_read_or_refused(data: st.DataObject, folder: Path) -> None:
+    text = (folder / "config.json").read_text()
+    plain = json.loads(text)
+    place, key = plain, data.draw(st.sampled_from(sorted(plain)))
+    while isinstance(place[key], dict) and place[key] and data.draw(st.booleans()):
+        place = place[key]
+        key = data.draw(st.sampled_from(sorted(place)))
+    place[key] = data.draw(PLAIN)
+    try:
+        (folder / "config.json").write_text(json.dumps(plain))
+        load_or_refuse(folder)
+    finally:
+        (folder / "config.json").write_text(text)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["config.json", "model.safetensors"]),
+    place=st.floats(0, 1, exclude_max=True),
+    in_head=st.booleans(),
+    insert=st.binary(max_size=4),
+    remove=st.integers(0, 4),
+)
+def test_any_bytes_anywhere_in_the_files_are_read_or_refused(
+    name: str, place: float, in_head: bool, insert: bytes, remove: int, folder: Path
+) -> None:
+    content = (folder / name).read_bytes()
+    at = int(place * (min(2000, len(content)) if in_head else len(content)))
+    try:
+        (folder / name).write_bytes(content[:at] + insert + content[at + remove :])
+        load_or_refuse(folder)
+    finally:
+        (folder / name).write_bytes(content)
+
+
+def test_nothing_in_a_folder_is_ever_executed(folder: Path, tmp_path: Path) -> None:
+    """A pickle that would leave a file behind takes the place of the weights, and then of the settings."""
+
+    class Trap:
+        def __reduce__(self) -> tuple[Callable[..., object], tuple[Path]]:
+            return Path.touch, (tmp_path / "sprung",)
+
+    for name in ("model.safetensors", "config.json"):
+        torch.save({"weights": Trap()}, folder / name)
+        with pytest.raises(RunError):
+            Predictor.load(folder)
+    assert not (tmp_path / "sprung").exists()

@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn import training
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.errors import DataError
+from egocnn.graphs import Graphs
+from egocnn.learning import learn
+from egocnn.predictor import Predictor
+from egocnn.preparation import Preparation
+from egocnn.training import Epoch, History, Progress, Scores, choose_device, evaluate, fit, loss_of, portions, rate
+from tests.samples import one_graph
+from tests.strategies import random_trees
+from tests.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same, state, with_opposite_classes
+
+
+def epoch(number: int, *, score: float = 0.5, loss: float = 1.0) -> Epoch:
+    return Epoch(
+        epoch=number,
+        learning_rate=0.1,
+        train_loss=1.0,
+        train_score=0.5,
+        validation_loss=loss,
+        validation_score=score,
+        seconds=0.1,
+    )
+
+
+# ── one seed, one result ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"dropout": 0.3}])
+def test_the_same_seed_gives_the_same_weights_bit_by_bit(changes: dict[str, object]) -> None:
+    model = ModelConfig(**(SIZES | changes))
+    first, second, other = (
+        learn(alcohols(), model, replace(TRAIN, seed=seed))[0].network.state_dict() for seed in (3, 3, 4)
+    )
+    assert same(first, second)
+    assert not same(first, other)
+
+
+def test_the_order_of_graphs_and_the_dropout_change_from_epoch_to_epoch_and_with_the_seed() -> None:
+    outcomes = []
+    for seed in (0, 1):
+        network, train, validation = parts(alcohols(), seed=0)  # the same weights at first
+        fit(network, train, validation, replace(TRAIN, seed=seed))
+        outcomes.append(state(network))
+    assert not same(*outcomes)
+
+
+def test_training_leaves_the_random_states_of_torch_numpy_and_python_alone() -> None:
+    before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    learn(alcohols(), MODEL, TRAIN)
+    after = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    assert torch.equal(before[0], after[0])
+    np.testing.assert_equal(before[1], after[1])
+    assert before[2] == after[2]
+
+
+def test_the_random_state_outside_does_not_matter() -> None:
+    results = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        results.append(learn(alcohols(), MODEL, TRAIN)[0].network.state_dict())
+    assert same(*results)
+
+
+# ── learning ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_loss_falls() -> None:
+    network, train, validation = parts(alcohols())
+    history = fit(network, train, validation, TrainConfig(epochs=25, patience=25, learning_rate=1e-2))
+    losses = [e.train_loss for e in history.epochs]
+    assert len(losses) == 25
+    assert losses[-1] < 0.7 * losses[0]
+    assert [e.epoch for e in history.epochs] == list(range(1, 26))
+
+
+def test_a_regressor_learns_to_count_and_answers_in_the_unit_of_the_target() -> None:
+    graphs, unseen = oxygens(300)[:250], oxygens(300)[250:]
+    model = ModelConfig(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0)
+    predictor, history = learn(graphs, model, TrainConfig(epochs=30, patience=30, learning_rate=1e-2))
+    assert history.best is not None
+    assert history.best.validation_score > 0.9
+    values = predictor.values(unseen)
+    assert unseen.target is not None
+    rest = np.square(values - unseen.target).sum() / np.square(unseen.target - unseen.target.mean()).sum()
+    assert 1 - rest > 0.9
+    assert 4800 < values.min() < values.max() < 6200
+
+
+@pytest.mark.parametrize("class_weights", [False, True])
+def test_class_weights_make_a_rare_class_count_as_much_as_a_common_one(class_weights: bool) -> None:
+    """Where all graphs look the same, what is learned is how common the classes are, or how common they count."""
+    graphs = Graphs.concat([one_graph(3, [(0, 1), (1, 2)])] * 40)
+    graphs = graphs.replace(target=np.array([1] * 4 + [0] * 36), class_names=("common", "rare"))
+    config = TrainConfig(epochs=30, patience=30, learning_rate=3e-2, validation=0.5, class_weights=class_weights)
+    predictor, _ = learn(graphs, ModelConfig(**SIZES, dropout=0.0), config)
+    assert predictor.probabilities(graphs[:1])[0, 1] == pytest.approx(0.5 if class_weights else 0.1, abs=0.1)
+
+
+def test_weights_enter_the_loss_as_shares() -> None:
+    outputs = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+    target = torch.tensor([0, 1, 1])
+    each = [math.log(1 + math.exp(-2)), math.log(1 + math.exp(-1)), math.log(1 + math.exp(0.5))]
+    assert float(loss_of(outputs, target)) == pytest.approx(sum(each) / 3)
+    weighted = float(loss_of(outputs, target, torch.tensor([3.0, 1.0])))
+    assert weighted == pytest.approx((3 * each[0] + each[1] + each[2]) / 5)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_graphs_of_a_single_node_train_even_one_at_a_time(batch_size: int) -> None:
+    atoms = Graphs.from_edges(
+        node_counts=[1] * 10,
+        edges=np.zeros((0, 2), np.int64),
+        node_label=np.arange(10, dtype=np.int32) % 2,
+        node_label_names=("C", "O"),
+        target=np.arange(10) % 2,
+        class_names=("no", "yes"),
+    )
+    predictor, history = learn(atoms, MODEL, replace(TRAIN, batch_size=batch_size))
+    assert all(math.isfinite(e.train_loss) for e in history.epochs)
+    assert np.isfinite(predictor.probabilities(atoms)).all()
+
+
+def test_graphs_without_nodes_train_too_even_one_at_a_time() -> None:
+    graphs = Graphs.from_edges(
+        node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
+    )
+    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1))
+    assert np.isfinite(predictor.probabilities(graphs)).all()
+
+
+# ── the best epoch, and when to stop ──────────────────────────────────────────────────────────────
+
+
+def test_the_weights_left_are_those_of_the_best_epoch() -> None:
+    network, train, _ = parts(alcohols())
+    predictor_parts = parts(with_opposite_classes(alcohols()))
+    validation = predictor_parts[2]  # learning makes it worse, so the best epoch comes early
+    after_epoch = []
+    config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2)
+    history = fit(network, train, validation, config, keep=lambda progress: after_epoch.append(state(network)))
+    assert history.best is not None
+    assert 1 <= history.best.epoch < 12
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+    assert not same(state(network), after_epoch[-1])
+    loss, score = evaluate(network, validation)
+    assert (loss, score) == (history.best.validation_loss, history.best.validation_score)
+    scores = [(e.validation_score, -e.validation_loss) for e in history.epochs]
+    assert (history.best.validation_score, -history.best.validation_loss) == max(scores)
+    assert not network.training
+
+
+def test_training_stops_after_the_given_number_of_epochs_without_a_gain() -> None:
+    network, train, _ = parts(alcohols())
+    _, _, validation = parts(with_opposite_classes(alcohols()))
+    history = fit(network, train, validation, TrainConfig(epochs=200, patience=3, learning_rate=2e-2))
+    assert len(history.epochs) < 200
+    assert history.stale == 3
+    assert not history.interrupted
+
+
+def test_a_higher_score_is_better_and_of_equal_scores_the_lower_loss() -> None:
+    assert epoch(2, score=0.6, loss=9).beats(epoch(1, score=0.5, loss=1))
+    assert epoch(2, score=0.5, loss=0.9).beats(epoch(1, score=0.5, loss=1))
+    assert not epoch(2, score=0.5, loss=1).beats(epoch(1, score=0.5, loss=1))
+    assert not epoch(2, score=0.4, loss=0).beats(epoch(1, score=0.5, loss=1))
+    assert epoch(1).beats(None)
+
+
+def test_an_epoch_whose_loss_is_not_finite_is_never_the_best() -> None:
+    history = History()
+    assert not history.add(epoch(1, score=1.0, loss=math.nan))
+    assert not history.add(epoch(2, score=1.0, loss=math.inf))
+    assert history.best is None
+    assert history.add(epoch(3, score=0.1))
+
+
+def test_losses_that_fall_by_next_to_nothing_are_no_gain() -> None:
+    history = History()
+    for number in range(1, 6):
+        history.add(epoch(number, score=1.0, loss=1e-4 / number))
+    assert history.stale == 4
+    assert history.best is not None
+    assert history.best.epoch == 5
+    history.add(epoch(6, score=1.0, loss=-1.0))
+    assert history.stale == 0
+
+
+def test_a_history_is_the_same_after_a_journey_through_plain_data() -> None:
+    history = History()
+    for number, score in enumerate((0.1, 0.5, 0.3), start=1):
+        history.add(epoch(number, score=score))
+    again = History.from_plain(history.to_plain())
+    assert again == history
+    assert History.from_plain(History().to_plain()) == History()
+
+
+# ── the learning rate ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_learning_rate_rises_shortly_and_then_falls_to_zero() -> None:
+    config = TrainConfig()
+    shares = [rate(done, config) for done in np.linspace(0, 1, 201).tolist()]
+    peak = int(np.argmax(shares))
+    assert 0 < shares[0] < 0.1
+    assert 0.02 < peak / 200 < 0.1
+    assert 0.95 < shares[peak] <= 1
+    assert all(a < b for a, b in zip(shares[:peak], shares[1 : peak + 1], strict=True))
+    assert all(a > b for a, b in zip(shares[peak:], shares[peak + 1 :], strict=False))
+    assert shares[-1] == pytest.approx(0, abs=1e-9)
+    assert shares[100] == pytest.approx(0.5)
+
+
+def test_the_history_tells_the_learning_rate_of_every_epoch() -> None:
+    for schedule in ("cosine", "constant"):
+        network, train, validation = parts(alcohols())
+        config = TrainConfig(epochs=10, patience=10, learning_rate=0.02, schedule=schedule, batch_size=len(train))
+        history = fit(network, train, validation, config)
+        assert [e.learning_rate for e in history.epochs] == pytest.approx([0.02 * rate(e / 10, config) for e in range(10)])
+    assert {e.learning_rate for e in history.epochs} == {0.02}
+
+
+# ── when things go wrong ──────────────────────────────────────────────────────────────────────────
+
+
+def test_ctrl_c_leaves_the_best_weights_so_far() -> None:
+    network, train, validation = parts(alcohols())
+    after_epoch = []
+
+    def stop(history: History, _: TrainConfig) -> None:
+        after_epoch.append(state(network))
+        if len(history.epochs) == 3:
+            raise KeyboardInterrupt
+
+    history = fit(network, train, validation, replace(TRAIN, epochs=50), report=stop)
+    assert history.interrupted
+    assert len(history.epochs) == 3
+    assert history.best is not None
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+    assert not network.training
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
+    network, train, validation = parts(alcohols())
+    after_epoch = []
+
+    def keep(progress: Progress) -> None:
+        after_epoch.append(state(progress.network))
+        if len(progress.history.epochs) == 2:
+            progress.optimizer.register_step_pre_hook(interrupt)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    history = fit(network, train, validation, TRAIN, keep=keep)
+    assert history.interrupted
+    assert len(history.epochs) == 2
+    assert history.best is not None
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+
+
+def test_a_loss_that_is_never_finite_is_one_clear_error() -> None:
+    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller --learning-rate"):
+        learn(alcohols(), MODEL, TrainConfig(epochs=3, learning_rate=1e30))
+
+
+def test_a_training_that_diverges_later_keeps_the_weights_from_before() -> None:
+    network, train, validation = parts(alcohols())
+
+    def spoil(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == 3:
+            with torch.no_grad():
+                network.out.weight.fill_(math.nan)
+
+    history = fit(network, train, validation, TrainConfig(epochs=6), report=spoil)
+    assert math.isnan(history.epochs[-1].validation_loss)
+    assert history.best is not None
+    assert history.best.epoch <= 3
+    assert all(bool(torch.isfinite(value).all()) for value in network.state_dict().values())
+    assert evaluate(network, validation)[0] == history.best.validation_loss
+
+
+def test_graphs_without_targets_cannot_be_scored() -> None:
+    network, _, _ = parts(alcohols())
+    preparation = Preparation.fit(alcohols(), MODEL)
+    with pytest.raises(DataError, match="no target to compare with"):
+        evaluate(network, preparation.apply(alcohols().replace(target=None, class_names=()), MODEL))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_gpu_that_is_not_there_is_one_clear_error() -> None:
+    with pytest.raises(DataError, match="--device cuda: this machine has no CUDA device that torch can use"):
+        choose_device("cuda")
+    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
+
+
+# ── scores and portions ───────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_scores_over_batches_are_those_of_all_at_once(sizes: list[int]) -> None:
+    random = torch.Generator().manual_seed(sum(sizes))
+    outputs, values = (torch.randn(sum(sizes), 1, generator=random).double() for _ in range(2))
+    for out, target in ((outputs, values[:, 0]), (torch.cat([outputs, -outputs], 1), (values[:, 0] > 0).long())):
+        together, apart = Scores(), Scores()
+        together.add(out, target, loss_of(out, target))
+        for some, its_target in zip(out.split(sizes), target.split(sizes), strict=True):
+            apart.add(some, its_target, loss_of(some, its_target))
+        assert apart.loss == pytest.approx(together.loss)
+        assert apart.score == pytest.approx(together.score)
+
+
+def test_r2_is_one_for_the_truth_zero_for_the_mean_and_zero_where_nothing_varies() -> None:
+    target = torch.tensor([1.0, 2.0, 3.0])
+    for outputs, wanted in ((target, 1.0), (torch.full((3,), 2.0), 0.0), (4 - target, -3.0)):
+        scores = Scores()
+        scores.add(outputs[:, None], target, loss_of(outputs[:, None], target))
+        assert scores.score == pytest.approx(wanted)
+    scores = Scores()
+    scores.add(target[:, None], torch.ones(3), loss_of(target[:, None], torch.ones(3)))
+    assert scores.score == 0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
+def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int], at_once: int) -> None:
+    graphs = Graphs.from_edges(node_counts=[*counts, 1], edges=np.zeros((0, 2), np.int64))
+    data = Preparation.fit(graphs, MODEL).apply(graphs, MODEL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "NODES_AT_ONCE", at_once)
+        chosen = list(portions(data))
+    assert torch.cat(chosen).tolist() == list(range(len(graphs)))
+    assert all(sum(graphs.node_counts[portion.numpy()]) <= at_once + max(counts, default=1) for portion in chosen)
+
+
+@pytest.mark.parametrize("readout", ["max", "sort"])
+def test_what_is_said_of_a_graph_depends_neither_on_its_company_nor_on_the_portions(
+    readout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, others = alcohols(), random_trees(30, nodes=25, seed=5, target=np.zeros(30), part=np.zeros(30, int))
+    others = others.replace(target=np.zeros(30, int), class_names=train.class_names)
+    predictor: Predictor = learn(train, replace(MODEL, readout=readout, sort_nodes=6), TRAIN)[0]
+    mixed = Graphs.concat([others, train.replace(group=None, smiles=None, node_truth=None, edge_truth=None)])
+    alone = np.concatenate([predictor.outputs(mixed[[number]]) for number in range(len(mixed))])
+    together = predictor.outputs(mixed)
+    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-5)
+    monkeypatch.setattr(training, "NODES_AT_ONCE", 50)
+    np.testing.assert_allclose(predictor.outputs(mixed), alone, rtol=1e-5, atol=1e-5)
+    assert np.ptp(alone[:, 0]) > 1e-3
