@@ -41,21 +41,24 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return checkpoint.path.read_bytes()
 
 
-@pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"embedding": "adjacency"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"embedding": "adjacency"}]
+)
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one(
     changes: dict[str, object], task: str, tmp_path: Path
 ) -> None:
     graphs = alcohols() if task == "classification" else oxygens()
     model = ModelConfig(**(SIZES | changes))
-    unbroken, *data = parts(graphs, model)
-    whole = fit(unbroken, *data, LONG)
+    unbroken, train, validation = parts(graphs, model)
+    whole = fit(unbroken, train, validation, LONG)
 
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
     for epochs in (1, 4, None):  # killed twice
-        network, *data = parts(graphs, model, seed=0)
+        network, _, _ = parts(graphs, model)
         report = None if epochs is None else stop_after(epochs)
-        history = fit(network, *data, LONG, resume=checkpoint.resume, keep=checkpoint.keep, report=report)
+        resume, keep = checkpoint.resume, checkpoint.keep
+        history = fit(network, train, validation, LONG, resume=resume, keep=keep, report=report)
     assert same(state(network), state(unbroken))
     assert [replace(e, seconds=0) for e in history.epochs] == [replace(e, seconds=0) for e in whole.epochs]
     assert history.best is not None
@@ -69,8 +72,8 @@ def test_tied_layers_are_still_tied_after_resuming(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
     model = ModelConfig(**SIZES, tie=True)
     fit(*parts(alcohols(), model), LONG, keep=checkpoint.keep, report=stop_after(2))
-    network, *data = parts(alcohols(), model)
-    fit(network, *data, LONG, resume=checkpoint.resume)
+    network, train, validation = parts(alcohols(), model)
+    fit(network, train, validation, LONG, resume=checkpoint.resume)
     first, second = network.convs
     assert first.get_parameter("weight") is second.get_parameter("weight")
 

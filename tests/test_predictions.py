@@ -59,14 +59,29 @@ def test_a_class_that_the_model_does_not_know_is_still_named_as_the_truth(classi
     assert [row.true for row in predictions(classifier, odd)] == ["ether", "alcohol"]
 
 
-def test_the_file_has_the_promised_columns_and_is_plain_where_names_are(classifier: Predictor, tmp_path: Path) -> None:
+def test_the_file_has_the_promised_columns_and_is_plain_where_names_are(tmp_path: Path) -> None:
     path = tmp_path / "new" / "predictions.csv"
     write_csv([Prediction("a", "alcohol", 0.75, None), Prediction("b", 1.5, None, 2.0)], path)
     assert path.read_text() == "name,predicted,probability,true\na,alcohol,0.75,\nb,1.5,,2.0\n"
     assert names_in(path.parent) == ["predictions.csv"]
 
 
-ODD = ["=1+1", "a,b", 'say "so"', "two\nlines", "two\r\nlines", "a\rb", "\r", "", " padded ", "\t", "é☠", "'", "@x", "\0"]
+ODD = [
+    "=1+1",
+    "a,b",
+    'say "so"',
+    "two\nlines",
+    "two\r\nlines",
+    "a\rb",
+    "\r",
+    "",
+    " padded ",
+    "\t",
+    "é☠",
+    "'",
+    "@x",
+    "\0",
+]
 
 
 @pytest.mark.parametrize("name", ODD)

@@ -89,7 +89,7 @@ def test_a_graph_without_nodes_gets_a_prediction_too(trained: Predictor) -> None
     )
     probability = trained.probabilities(nothing)
     np.testing.assert_allclose(probability.sum(axis=1), 1)
-    np.testing.assert_array_equal(probability[0], probability[2])
+    np.testing.assert_allclose(probability[0], probability[2], rtol=1e-6)
 
 
 def test_classes_are_not_values_nor_values_classes(trained: Predictor) -> None:
@@ -141,9 +141,7 @@ def test_a_moved_folder_predicts_the_same(trained: Predictor, folder: Path, tmp_
     moved = tmp_path / "elsewhere" / "model of mine"
     moved.parent.mkdir()
     shutil.move(folder, moved)
-    np.testing.assert_array_equal(
-        Predictor.load(moved).probabilities(alcohols()), trained.probabilities(alcohols())
-    )
+    np.testing.assert_array_equal(Predictor.load(moved).probabilities(alcohols()), trained.probabilities(alcohols()))
 
 
 def test_saving_the_loaded_model_again_writes_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -198,12 +196,12 @@ def test_a_model_with_a_module_of_ones_own_loads_only_with_that_module(folder: P
 
 
 def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="nowhere: not a run folder; it has no config.json"):
+    with pytest.raises(RunError, match="nowhere: not a run folder; it has no config"):
         Predictor.load(tmp_path / "nowhere")
     with pytest.raises(RunError, match="Not a directory"):
         Predictor.load(folder / "config.json")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(RunError, match="no model.safetensors; the run has not finished"):
+    with pytest.raises(RunError, match=r"no model\.safetensors; the run has not finished"):
         Predictor.load(folder)
     (folder / "model.safetensors").mkdir()
     with pytest.raises(RunError):
@@ -317,12 +315,12 @@ def test_weights_that_are_missing_misshapen_or_not_finite_are_refused(folder: Pa
 
 def load_or_refuse(folder: Path) -> None:
     """A predictor that predicts, or one clear line: never anything else."""
+    refusal = ""
     try:
-        predictor = Predictor.load(folder)
-    except RunError as refusal:
-        assert "\n" not in str(refusal)
-        return
-    assert predictor.probabilities(alcohols()[:2]).shape[0] == 2
+        assert Predictor.load(folder).probabilities(alcohols()[:2]).shape[0] == 2
+    except RunError as error:
+        refusal = str(error)
+    assert "\n" not in refusal
 
 
 PLAIN = st.recursive(

@@ -117,14 +117,12 @@ def events(folder: Path) -> list[Path]:
 
 
 def test_tensorboard_gets_every_number_of_every_epoch(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run = tmp_path / "run"
     words = [*TRAINING, "--epochs", "3", "--quiet", "--tensorboard", "-o", str(run)]
     assert main(words) == 0
     assert len(events(run)) == 1
-    told = EventAccumulator(str(run / "tensorboard"))
+    told = reader.EventAccumulator(str(run / "tensorboard"))
     told.Reload()
     lines = [line.split(",") for line in (run / "history.csv").read_text().splitlines()]
     for column, name in enumerate(lines[0]):

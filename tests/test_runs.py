@@ -291,8 +291,8 @@ def test_a_run_that_is_refused_does_not_cost_the_one_it_would_have_replaced(run:
     before = contents(run)
     with pytest.raises(ConfigError):
         train_run(alcohols(), run, replace(MODEL, embedding="attributes"), TRAIN, overwrite=True)
+    only_test = alcohols().replace(part=np.full(len(alcohols()), PARTS.index("test")))
     with pytest.raises(DataError):
-        only_test = alcohols().replace(part=np.full(len(alcohols()), PARTS.index("test")))
         train_run(only_test, run, MODEL, TRAIN, overwrite=True)
     assert contents(run) == before
 

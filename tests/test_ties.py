@@ -107,7 +107,7 @@ def test_cliques_that_share_a_node_are_kept_together() -> None:
 
 
 def test_twins_need_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_CHOICES", 0)
+    monkeypatch.setattr(module, "MOST_TIES", 0)
     star, clique = (
         one_graph(9, [(0, n) for n in range(1, 9)]),
         one_graph(5, [(u, v) for u in range(5) for v in range(u)]),
@@ -117,11 +117,14 @@ def test_twins_need_no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (tier == settled).all()
 
 
-def test_no_more_choices_are_made_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_with_more_ties_than_allowed_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     chains = one_graph(13, [edge for n in range(1, 7) for edge in ((0, n), (n, n + 6))])  # six chains from one node
     assert len(set(tiers(chains)[1])) == 13
-    monkeypatch.setattr(module, "MOST_CHOICES", 2)
-    assert len(set(tiers(chains)[1])) == 1 + 2 * 3  # two chains set apart, four still tied
+    monkeypatch.setattr(module, "MOST_TIES", 9)  # the six inner nodes make five ties, and so do the six ends
+    tier, settled = tiers(chains)
+    assert (tier == settled).all()
+    monkeypatch.setattr(module, "MOST_TIES", 10)
+    assert len(set(tiers(chains)[1])) == 13
 
 
 def test_a_ring_is_walked_around_from_one_node() -> None:

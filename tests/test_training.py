@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn import training
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import ModelConfig, Readout, TrainConfig
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
@@ -150,7 +150,7 @@ def test_the_weights_left_are_those_of_the_best_epoch() -> None:
     validation = predictor_parts[2]  # learning makes it worse, so the best epoch comes early
     after_epoch = []
     config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2)
-    history = fit(network, train, validation, config, keep=lambda progress: after_epoch.append(state(network)))
+    history = fit(network, train, validation, config, keep=lambda _: after_epoch.append(state(network)))
     assert history.best is not None
     assert 1 <= history.best.epoch < 12
     assert same(state(network), after_epoch[history.best.epoch - 1])
@@ -217,8 +217,8 @@ def test_the_learning_rate_rises_shortly_and_then_falls_to_zero() -> None:
     assert 0 < shares[0] < 0.1
     assert 0.02 < peak / 200 < 0.1
     assert 0.95 < shares[peak] <= 1
-    assert all(a < b for a, b in zip(shares[:peak], shares[1 : peak + 1], strict=True))
-    assert all(a > b for a, b in zip(shares[peak:], shares[peak + 1 :], strict=False))
+    assert (np.diff(shares[: peak + 1]) > 0).all()
+    assert (np.diff(shares[peak:]) < 0).all()
     assert shares[-1] == pytest.approx(0, abs=1e-9)
     assert shares[100] == pytest.approx(0.5)
 
@@ -228,7 +228,9 @@ def test_the_history_tells_the_learning_rate_of_every_epoch() -> None:
         network, train, validation = parts(alcohols())
         config = TrainConfig(epochs=10, patience=10, learning_rate=0.02, schedule=schedule, batch_size=len(train))
         history = fit(network, train, validation, config)
-        assert [e.learning_rate for e in history.epochs] == pytest.approx([0.02 * rate(e / 10, config) for e in range(10)])
+        assert [e.learning_rate for e in history.epochs] == pytest.approx(
+            [0.02 * rate(e / 10, config) for e in range(10)]
+        )
     assert {e.learning_rate for e in history.epochs} == {0.02}
 
 
@@ -272,7 +274,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
 
 
 def test_a_loss_that_is_never_finite_is_one_clear_error() -> None:
-    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller --learning-rate"):
+    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
         learn(alcohols(), MODEL, TrainConfig(epochs=3, learning_rate=1e30))
 
 
@@ -316,7 +318,7 @@ def test_scores_over_batches_are_those_of_all_at_once(sizes: list[int]) -> None:
     for out, target in ((outputs, values[:, 0]), (torch.cat([outputs, -outputs], 1), (values[:, 0] > 0).long())):
         together, apart = Scores(), Scores()
         together.add(out, target, loss_of(out, target))
-        for some, its_target in zip(out.split(sizes), target.split(sizes), strict=True):
+        for some, its_target in zip(torch.split(out, sizes), torch.split(target, sizes), strict=True):
             apart.add(some, its_target, loss_of(some, its_target))
         assert apart.loss == pytest.approx(together.loss)
         assert apart.score == pytest.approx(together.score)
@@ -347,7 +349,7 @@ def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int]
 
 @pytest.mark.parametrize("readout", ["max", "sort"])
 def test_what_is_said_of_a_graph_depends_neither_on_its_company_nor_on_the_portions(
-    readout: str, monkeypatch: pytest.MonkeyPatch
+    readout: Readout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train, others = alcohols(), random_trees(30, nodes=25, seed=5, target=np.zeros(30), part=np.zeros(30, int))
     others = others.replace(target=np.zeros(30, int), class_names=train.class_names)
