@@ -156,10 +156,10 @@ def field_help(config: type[Any]) -> dict[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
     assert isinstance(definition, ast.ClassDef)
     meaning = {}
-    for statement, following in zip(definition.body, definition.body[1:], strict=False):
-        is_text = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and is_text:
-            meaning[statement.target.id] = inspect.cleandoc(str(following.value.value))  # type: ignore[attr-defined]
+    for pair in zip(definition.body, definition.body[1:], strict=False):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                meaning[name] = inspect.cleandoc(text)
     return meaning
 
 

@@ -30,7 +30,7 @@ EXTRAS: dict[str, Any] = {"embed": None, "embed_width": None, "verbose": False}
 """A module in place of the node embedding, the width it returns, and whether to show progress."""
 
 
-class _EgoCNN(BaseEstimator):  # type: ignore[misc]
+class _EgoCNN(BaseEstimator):
     """What classifier and regressor share: settings, fitting, saving."""
 
     predictor_: Predictor
@@ -90,7 +90,7 @@ class _EgoCNN(BaseEstimator):  # type: ignore[misc]
 
 
 # scikit-learn reads the parameters off the signature: give it the fields, though __init__ takes them as they come
-_EgoCNN.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+_EgoCNN.__init__.__dict__["__signature__"] = inspect.Signature(
     [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     + [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
@@ -99,7 +99,7 @@ _EgoCNN.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined
 )
 
 
-class EgoCNNClassifier(ClassifierMixin, _EgoCNN):  # type: ignore[misc]
+class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
     """Tell classes of graphs apart.
 
     ``fit(graphs)`` takes the classes from the graphs; ``fit(graphs, y)`` takes y instead. Works with scikit-learn's
@@ -161,7 +161,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):  # type: ignore[misc]
         return model
 
 
-class EgoCNNRegressor(RegressorMixin, _EgoCNN):  # type: ignore[misc]
+class EgoCNNRegressor(RegressorMixin, _EgoCNN):
     """Predict a value of a graph; targets are standardised on the training part. Used as the classifier is."""
 
     def fit(self, graphs: Any, y: Any = None) -> Self:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from typing import Any, NoReturn, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 from egocnn.config import field_help
 
-Config = TypeVar("Config")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Config = TypeVar("Config", bound="DataclassInstance")
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser, config: type[Any], *, skip: Seq
 
 def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
     """The record that the flags describe; its own checks apply. What is None has not been said."""
-    named = {f.name: getattr(options, f.name, None) for f in fields(config)}  # type: ignore[arg-type]
+    named = {f.name: getattr(options, f.name, None) for f in fields(config)}
     return config(**{name: value for name, value in named.items() if value is not None})
 
 

@@ -175,7 +175,7 @@ def _train_epoch(
             outputs = network(batch).logits
         loss = loss_of(outputs.float(), batch.target, weights)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(network.parameters(), STEEPEST)
         optimizer.step()
         results.add(outputs.detach().float(), batch.target, loss.detach())

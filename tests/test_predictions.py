@@ -42,7 +42,9 @@ def test_a_regressor_predicts_values_without_a_probability() -> None:
     assert [row.predicted for row in rows] == regressor.values(oxygens()[:5]).tolist()
     assert {row.probability for row in rows} == {None}
     assert oxygens().target is not None
-    assert [row.true for row in rows] == oxygens().target[:5].tolist()  # type: ignore[index]
+    truth = oxygens().target
+    assert truth is not None
+    assert [row.true for row in rows] == truth[:5].tolist()
 
 
 def test_what_is_not_known_stays_empty(classifier: Predictor, tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
 
 from egocnn import training
+from egocnn.batching import Batch
 from egocnn.config import ModelConfig, Readout, TrainConfig
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
@@ -48,13 +50,37 @@ def test_the_same_seed_gives_the_same_weights_bit_by_bit(changes: dict[str, obje
     assert not same(first, other)
 
 
-def test_the_order_of_graphs_and_the_dropout_change_from_epoch_to_epoch_and_with_the_seed() -> None:
-    outcomes = []
+class Watching(nn.Module):
+    """An embedding that notes which graphs it is shown in training, by their numbers of nodes."""
+
+    def __init__(self, embed: nn.Module) -> None:
+        super().__init__()
+        self.embed = embed
+        self.shown: list[int] = []
+
+    def forward(self, batch: Batch) -> Tensor:
+        if self.training:
+            self.shown += batch.node_counts.tolist()
+        h: Tensor = self.embed(batch)
+        return h
+
+
+def test_the_order_of_graphs_changes_from_epoch_to_epoch_and_with_the_seed() -> None:
+    orders = []
     for seed in (0, 1):
-        network, train, validation = parts(alcohols(), seed=0)  # the same weights at first
-        fit(network, train, validation, replace(TRAIN, seed=seed))
-        outcomes.append(state(network))
-    assert not same(*outcomes)
+        network, train, validation = parts(alcohols())
+        watching = Watching(network.embed)
+        network.embed = watching
+        fit(network, train, validation, replace(TRAIN, seed=seed, epochs=2, batch_size=3))
+        orders += [watching.shown[: len(train)], watching.shown[len(train) :]]
+    assert len({tuple(order) for order in orders}) == 4
+    assert len({tuple(sorted(order)) for order in orders}) == 1
+
+
+def test_the_weights_at_first_follow_from_the_seed() -> None:
+    still = TrainConfig(epochs=1, learning_rate=1e-12)
+    one, other = (learn(alcohols(), MODEL, replace(still, seed=seed))[0].network.hidden.weight for seed in (0, 1))
+    assert not torch.allclose(one, other, atol=0.1)
 
 
 def test_training_leaves_the_random_states_of_torch_numpy_and_python_alone() -> None:

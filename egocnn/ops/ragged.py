@@ -7,6 +7,7 @@ which node is sorted out once per batch, in :class:`Plan`, and serves all layers
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +50,8 @@ def ego_conv_ragged(x: Tensor, plan: Plan, weight: Tensor, bias: Tensor) -> Tens
     if torch.is_autocast_enabled("cpu"):  # in float32 all the same: a CPU gains nothing from less
         with torch.autocast("cpu", enabled=False):
             return ego_conv_ragged(x.float(), plan, weight.float(), bias.float())
-    y: Tensor = _Ragged.apply(x, weight, bias, plan)  # type: ignore[no-untyped-call]
-    return y
+    apply: Callable[..., Tensor] = _Ragged.apply
+    return apply(x, weight, bias, plan)
 
 
 class _Ragged(torch.autograd.Function):
