@@ -43,6 +43,14 @@ class _EgoCNN(BaseEstimator):
         for name, value in (SETTINGS | EXTRAS | settings).items():
             setattr(self, name, value)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name, as scikit-learn wants them."""
+        return dict(BaseEstimator.get_params(self, deep))
+
+    def set_params(self, **settings: Any) -> Self:
+        BaseEstimator.set_params(self, **settings)
+        return self
+
     def _configs(self) -> tuple[ModelConfig, TrainConfig]:
         settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         model, train = ({f.name: settings[f.name] for f in fields(config)} for config in (ModelConfig, TrainConfig))
@@ -181,7 +189,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², against y or the graphs' own values"""
         if y is not None:
-            return float(super().score(graphs, y, sample_weight))
+            return float(RegressorMixin.score(self, graphs, y, sample_weight))
         graphs = read(graphs)
         if graphs.target is None or graphs.is_classification or np.isnan(graphs.target).all():
             raise DataError("these graphs have no values to compare with; pass y")
