@@ -52,7 +52,7 @@ class Experiment:
 
 SPLIT = ReadConfig(smiles="smiles", target="label", split="split")
 DEEP = ModelConfig(depth=8, width=64)
-LONG = TrainConfig(epochs=60, patience=60)
+LONG = TrainConfig(epochs=50, patience=50)
 COUNTING = TrainConfig(epochs=400, patience=400, batch_size=8)
 
 
