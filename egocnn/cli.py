@@ -113,7 +113,7 @@ def predict(options: argparse.Namespace) -> None:
     from egocnn.predictor import Predictor
     from egocnn.runs import test_scores
 
-    _check_file(options.out)
+    _check_file(options.out, options.data)
     predictor = Predictor.load(options.run_folder)
     graphs = _read(options, predictor)
     rows = list(predictions(predictor, graphs, device=options.device))
@@ -309,8 +309,10 @@ def _read_as_trained(source: str, said: dict[str, Any], predictor: Predictor) ->
     raise missing
 
 
-def _check_file(path: Path) -> None:
-    """Refuse, before anything is computed, a path that no file can be written to."""
+def _check_file(path: Path, data: str) -> None:
+    """Refuse, before anything is computed, a path that no file can be written to, or that is the data itself."""
+    if path.exists() and Path(data).exists() and path.samefile(data):
+        raise DataError(f"{path}: is the data to be read; name another file to write")
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name the file to write")
     for place in path.parents:

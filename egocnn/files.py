@@ -15,7 +15,15 @@ from safetensors import SafetensorError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the same folder; on success it takes the place of ``path``."""
+    """Yield a temporary path in the same folder; on success it takes the place of ``path``.
+
+    A link stays a link, and what it points to is replaced. What is there and is no file, a pipe or /dev/null, is
+    yielded itself: the rename would put a file in the place of the device.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     os.close(handle)

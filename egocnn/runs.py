@@ -64,7 +64,7 @@ def train_run(
         train,
         checkpoint=checkpoint,
         report=keep_reporting,
-        ready=lambda: _claim(folder, overwrite=overwrite and not resume),
+        ready=lambda: _claim(folder, resume=resume, overwrite=overwrite),
     )
     about = {**(about or {}), "train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
     predictor = replace(predictor, about=about)
@@ -186,12 +186,13 @@ def _check_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
         raise RunError(f"{folder}: holds a run already; --resume continues it, --overwrite replaces it")
 
 
-def _claim(folder: Path, *, overwrite: bool) -> None:
-    """Make the folder; clear it of what a killed run left half-written, and of a whole run that is given up."""
+def _claim(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make the folder; clear it of what a run that is over left half-written, or of all of a run that is given up."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
-        for left_over in folder.glob(f".{name}.*.tmp"):
-            left_over.unlink()
-    if overwrite:
-        for old in (*(folder / name for name in FILES), *(folder / "tensorboard").glob("events.out.tfevents.*")):
-            old.unlink(missing_ok=True)
+    left: list[Path] = []
+    if resume or overwrite:
+        left += [file for name in FILES for file in folder.glob(f".{name}.*.tmp")]
+    if overwrite and not resume:
+        left += [*(folder / name for name in FILES), *(folder / "tensorboard").glob("events.out.tfevents.*")]
+    for file in left:
+        file.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,3 +104,35 @@ def test_any_names_and_numbers_survive(tmp_path: Path, rows: list[Prediction]) -
     assert header == ["name", "predicted", "probability", "true"]
     back = [Prediction(name, predicted, float(probability), true) for name, predicted, probability, true in lines]
     assert back == rows
+
+
+ROW = Prediction("a", "alcohol", 0.75, None)
+WRITTEN = "name,predicted,probability,true\na,alcohol,0.75,\n"
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    """As -o /dev/stdout or -o /dev/null would be: never replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_csv([ROW], pipe)
+        assert os.read(reader, 1000).decode() == WRITTEN
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert names_in(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_link_stays_a_link_and_what_it_points_to_is_replaced(dangling: bool, tmp_path: Path) -> None:
+    target, link = tmp_path / "far" / "target.csv", tmp_path / "link.csv"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    if not dangling:
+        target.write_text("old")
+    write_csv([ROW], link)
+    assert link.is_symlink()
+    assert target.read_text() == WRITTEN
+    assert names_in(tmp_path) == ["far", "link.csv"]
+    assert names_in(target.parent) == ["target.csv"]

@@ -166,6 +166,13 @@ def test_a_place_where_nothing_can_be_written_is_refused_before_any_work(
     check_refused(run, "File name too long", "predict", alcohol_run, ALCOHOLS, "-o", long)
 
 
+def test_predictions_never_replace_the_data(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
+    table = write_table(tmp_path)
+    wanted = "molecules.csv: is the data to be read; name another file to write"
+    check_refused(run, wanted, "predict", alcohol_run, table, "-o", tmp_path / "." / "molecules.csv")
+    assert table.read_text() == SMILES_TABLE
+
+
 # ── run folders ───────────────────────────────────────────────────────────────────────────────────
 
 
