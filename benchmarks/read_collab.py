@@ -11,25 +11,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.machine import circumstances, peak_gigabytes
+
 MEMBER = "COLLAB/COLLAB_A.txt"
 
 
 def read_with_egocnn(path: Path) -> float:
-    sys.path.insert(0, str(ROOT))
     from egocnn.config import ReadConfig
     from egocnn.readers.tu import read_tu
 
@@ -59,9 +57,7 @@ def measure(engine: str, path: Path) -> dict[str, float]:
 
 def report(engine: str, path: Path) -> None:
     seconds = read_with_egocnn(path) if engine == "egocnn" else read_with_pandas(path)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    peak_bytes = peak if sys.platform == "darwin" else peak * 1024  # Linux counts kilobytes
-    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes}))
+    print(json.dumps({"seconds": seconds, "peak_gigabytes": peak_gigabytes()}))
 
 
 def compare(archive: Path, repeats: int) -> dict[str, Any]:
@@ -80,20 +76,11 @@ def compare(archive: Path, repeats: int) -> dict[str, Any]:
         "ratio": round(egocnn_seconds / pandas_seconds, 3),
         "egocnn_seconds": round(egocnn_seconds, 3),
         "pandas_seconds": round(pandas_seconds, 3),
-        "egocnn_peak_gigabytes": round(max(run["peak_bytes"] for run in egocnn_runs) / 1e9, 3),
-        "pandas_peak_gigabytes": round(max(run["peak_bytes"] for run in pandas_runs) / 1e9, 3),
+        "egocnn_peak_gigabytes": round(max(run["peak_gigabytes"] for run in egocnn_runs), 3),
+        "pandas_peak_gigabytes": round(max(run["peak_gigabytes"] for run in pandas_runs), 3),
         "egocnn_runs": [round(run["seconds"], 3) for run in egocnn_runs],
         "pandas_runs": [round(run["seconds"], 3) for run in pandas_runs],
     }
-
-
-def machine() -> dict[str, Any]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        model = platform.processor() or platform.machine()
-    return {"processor": model, "cores": os.cpu_count(), "system": platform.system()}
 
 
 def main() -> None:
@@ -109,12 +96,8 @@ def main() -> None:
     archive = Path(os.environ.get("EGOCNN_DATA", ""), "tu", "COLLAB.zip")
     if "EGOCNN_DATA" not in os.environ or not archive.is_file():
         sys.exit("EGOCNN_DATA must name a folder that holds tu/COLLAB.zip")
-    result = compare(archive, options.repeats) | {
-        "date": date.today().isoformat(),
-        "machine": machine(),
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "pandas")},
-        "command": "python benchmarks/read_collab.py -o results/read_collab.json",
-    }
+    command = {"command": "python benchmarks/read_collab.py -o results/read_collab.json"}
+    result = compare(archive, options.repeats) | command | circumstances("pandas")
     text = json.dumps(result, indent=2) + "\n"
     if options.output:
         options.output.write_text(text, encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +15,9 @@ Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
+
+ENTRIES_AT_ONCE = 1 << 16
+"""Entries of adjacency rows handed out together: few enough for the processor's cache."""
 
 
 def pointers(lengths: Ints) -> Ints:
@@ -27,6 +32,42 @@ def ranges(first: Ints, last: Ints) -> Ints:
     total = int(ends[-1]) if len(ends) else 0
     counted: Ints = np.arange(total) + np.repeat(first - (ends - lengths), lengths)
     return counted
+
+
+def starts(values: NDArray[Any]) -> Ints:
+    """Where every run of equal values starts."""
+    fresh = np.ones(len(values), bool)
+    fresh[1:] = values[1:] != values[:-1]
+    return np.flatnonzero(fresh)
+
+
+def row_portions(pointer: Ints) -> Iterator[tuple[slice, slice]]:
+    """Consecutive rows, cut where their entries reach a bound: the rows and their entries, as slices."""
+    bounds = np.arange(ENTRIES_AT_ONCE, int(pointer[-1]), ENTRIES_AT_ONCE)
+    cuts = [0, *np.searchsorted(pointer, bounds).tolist(), len(pointer) - 1]
+    for first, last in pairwise(cuts):
+        if first < last:
+            yield slice(first, last), slice(int(pointer[first]), int(pointer[last]))
+
+
+def equal_rows(pointer: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Rows of equal length together: their numbers (n) and their entries (n, length), a portion at a time.
+
+    To sort each row of such a matrix is far cheaper than to sort all entries of a collection by row first. Empty
+    rows are passed over.
+    """
+    lengths = np.diff(pointer)
+    longest = int(lengths.max(initial=0))
+    # numpy sorts 16-bit numbers by radix
+    rows = np.argsort(lengths.astype(np.uint16) if longest < 1 << 16 else lengths, kind="stable")
+    of_length = np.bincount(lengths, minlength=1)
+    first = pointers(of_length)
+    for length in np.flatnonzero(of_length[1:]) + 1:
+        alike = rows[first[length] : first[length + 1]]
+        at_once = max(1, ENTRIES_AT_ONCE // int(length))
+        for start in range(0, len(alike), at_once):
+            some = alike[start : start + at_once]
+            yield some, pointer[some][:, None] + np.arange(length)
 
 
 def positions(which: Any, length: int) -> Ints:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from egocnn.arrays import Ints, Words, bits, mix, ranges, sum_rows
+from egocnn.arrays import Ints, Words, bits, equal_rows, mix, ranges, row_portions, sum_rows
 from egocnn.graphs import Graphs
 
 Colours = Words
@@ -32,15 +32,19 @@ def initial_colours(graphs: Graphs) -> Colours:
 
 def refine(graphs: Graphs, colour: Colours, *, weighted: bool = False) -> Colours:
     """Colours (N) -> colours (N) after one more round; ``weighted``: edges of different weight are different."""
-    message = mix(colour)[graphs.indices]
-    if graphs.edge_label is not None:
-        message = mix(message ^ mix(bits(graphs.edge_label)))
-    if weighted and graphs.edge_weight is not None:
-        message = mix(message ^ mix(bits(graphs.edge_weight)))
-    loops = np.flatnonzero(graphs.indices == graphs.entry_node)
-    message[loops] = mix(message[loops] ^ OWN)  # a loop is not one more neighbour of the same colour
-    # mixed differently from the neighbours: else C with neighbours O, O, O may pass for O with C, C, C
-    return mix(mix(colour ^ OWN) + sum_rows(message, graphs.indptr))
+    sent, refined = mix(colour), np.empty_like(colour)
+    for nodes, entries in row_portions(graphs.indptr):
+        neighbour, pointer = graphs.indices[entries], graphs.indptr[nodes.start : nodes.stop + 1] - entries.start
+        message = sent[neighbour]
+        if graphs.edge_label is not None:
+            message = mix(message ^ mix(bits(graphs.edge_label[entries])))
+        if weighted and graphs.edge_weight is not None:
+            message = mix(message ^ mix(bits(graphs.edge_weight[entries])))
+        loops = np.flatnonzero(neighbour == np.repeat(np.arange(nodes.start, nodes.stop), np.diff(pointer)))
+        message[loops] = mix(message[loops] ^ OWN)  # a loop is not one more neighbour of the same colour
+        # its own colour is mixed differently: else C with neighbours O, O, O may pass for O with C, C, C
+        refined[nodes] = mix(mix(colour[nodes] ^ OWN) + sum_rows(message, pointer))
+    return refined
 
 
 def wl_rounds(graphs: Graphs, rounds: int) -> Iterator[Colours]:
@@ -63,14 +67,16 @@ def stable_colours(graphs: Graphs, colour: Colours, *, most: int) -> Colours:
     nodes = np.arange(graphs.n_nodes)
     distinct = _distinct_per_graph(graphs, colour)
     for _ in range(most):
-        colour = refine(graphs, colour, weighted=True)
-        now = _distinct_per_graph(graphs, colour)
-        growing = np.flatnonzero(now > distinct)  # a round that splits no class is followed by none that does
+        refined = refine(graphs, colour, weighted=True)
+        now = _distinct_per_graph(graphs, refined)
+        grown = now > distinct  # a round that splits no class is followed by none that does
+        stable[nodes] = np.where(np.repeat(grown, graphs.node_counts), refined, colour)
+        growing = np.flatnonzero(grown & (now < graphs.node_counts))
         if len(growing) == 0:
             break
         kept = ranges(graphs.node_ptr[growing], graphs.node_ptr[growing + 1])
-        graphs, nodes, colour, distinct = graphs[growing], nodes[kept], colour[kept], now[growing]
-        stable[nodes] = colour
+        graphs = graphs if len(growing) == len(graphs) else graphs[growing]
+        nodes, colour, distinct = nodes[kept], refined[kept], now[growing]
     return stable
 
 
@@ -83,9 +89,8 @@ def _with_attributes(graphs: Graphs, colour: Colours) -> Colours:
 
 def _distinct_per_graph(graphs: Graphs, colour: Colours) -> Ints:
     """(G) how many colours each graph has"""
-    room = np.uint64(max(len(graphs), 1).bit_length())  # the graph's number in front of all but these bits of colour
-    both = (bits(graphs.graph_of) << (np.uint64(64) - room)) | (colour >> room)
-    both.sort()  # many times faster than finding out the order
-    first = np.ones(len(both), bool)
-    first[1:] = both[1:] != both[:-1]
-    return np.bincount((both[first] >> (np.uint64(64) - room)).astype(np.int64), minlength=len(graphs))
+    distinct = np.zeros(len(graphs), np.int64)
+    for some, nodes in equal_rows(graphs.node_ptr):
+        ordered = np.sort(colour[nodes], axis=1)
+        distinct[some] = 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
+    return distinct

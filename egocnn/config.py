@@ -43,7 +43,7 @@ class ReadConfig:
     name: str | None = None
     """Column or field with the graphs' names (default: the one called name or id, else row numbers)."""
     split: str | None = None
-    """Column or field that says train, validation or test."""
+    """Column or field that says train, validation or test; COLUMN=test reads that part alone."""
     group: str | None = None
     """Column or field whose equal values never stand on both sides of a split."""
     task: Task = "auto"

@@ -59,7 +59,9 @@ def learn(
     if history.best is None and history.interrupted:
         raise KeyboardInterrupt
     if history.best is None:
-        raise DataError("training diverged: no epoch gave a finite loss; try a smaller --learning-rate")
+        raise DataError(
+            "training diverged: no epoch gave a finite loss; try a smaller --learning-rate, with --overwrite"
+        )
     if preparation.class_names and validation.target is not None:
         device = next(predictor.network.parameters()).device
         logits = predict(predictor.network, validation.to(device)).cpu()

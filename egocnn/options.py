@@ -22,6 +22,9 @@ Config = TypeVar("Config", bound="DataclassInstance")
 class Parser(argparse.ArgumentParser):
     """An argparse parser that refuses with one line and exit code 2."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)  # --val for --validation would break with the next option
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from egocnn.arrays import Floats, Ints, pointers
+from egocnn.arrays import Floats, Ints, pointers, ranges
+from egocnn.edges import EdgeTable
 from egocnn.graphs import Graphs
 
-NODES_AT_ONCE = 1 << 15
+NODES_AT_ONCE = 1 << 13
 """Nodes whose pairs of slots are looked up together: bounds the memory."""
 
 
@@ -66,47 +67,48 @@ def find_patches(graphs: Graphs, neighbours: Ints, shape: PatchShape) -> Patches
 
 def _portions(graphs: Graphs, neighbours: Ints, shape: PatchShape) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Rows per node, the rows, and their weights, for a few nodes after the other."""
-    keys = graphs.entry_node.astype(np.int64) * graphs.n_nodes + graphs.indices  # ascending, as rows are sorted
+    edges = EdgeTable(graphs)
     itself = np.arange(graphs.n_nodes, dtype=neighbours.dtype)[:, None]
     for first in range(0, max(graphs.n_nodes, 1), NODES_AT_ONCE):
         here = slice(first, first + NODES_AT_ONCE)
-        slots = np.concatenate([itself[here], neighbours[here, : shape.slots - 1]], axis=1)  # (n, P)
-        if slots.shape[1] < shape.slots:
-            slots = np.pad(slots, ((0, 0), (0, shape.slots - slots.shape[1])), constant_values=-1)
-        edge_rows, weight = _edge_rows(graphs, keys, slots, shape)
-        rows = np.concatenate([edge_rows, _label_rows(graphs, slots, shape)], axis=1)
-        weight = np.pad(weight, ((0, 0), (0, rows.shape[1] - weight.shape[1])), constant_values=1)
-        present = rows >= 0
-        yield present.sum(axis=1), rows[present], weight[present]
+        slots = np.concatenate([itself[here], neighbours[here, : shape.slots - 1]], axis=1)  # (n, P at most)
+        joined, edge_rows, weight = _edge_rows(graphs, edges, slots, shape)
+        labelled, label_rows = _label_rows(graphs, slots, shape)
+        node, rows = np.concatenate([joined, labelled]), np.concatenate([edge_rows, label_rows])
+        weight = np.concatenate([weight, np.ones(len(labelled), np.float32)])
+        by = np.argsort(node, kind="stable")  # two ascending runs, which a stable sort merges quickly
+        yield np.bincount(node, minlength=len(slots)), rows[by].astype(np.int32), weight[by]
 
 
-def _edge_rows(graphs: Graphs, keys: Ints, slots: Ints, shape: PatchShape) -> tuple[Ints, Floats]:
-    """(n, pairs) the row of every pair of slots with an edge, -1 elsewhere, and the edges' weights"""
+def _edge_rows(graphs: Graphs, edges: EdgeTable, slots: Ints, shape: PatchShape) -> tuple[Ints, Ints, Floats]:
+    """For every pair of slots with an edge: the node it is around, counted from 0, its row, and the edge's weight"""
     i, j = shape.pairs
-    a, b = slots[:, i].astype(np.int64), slots[:, j]
-    rows = np.full(a.shape, -1, np.int32)
-    weight = np.ones(a.shape if graphs.edge_weight is not None else (len(a), 0), np.float32)
-    asked = np.nonzero((a >= 0) & (b >= 0))
-    wanted = a[asked] * graphs.n_nodes + b[asked]
-    entry = np.searchsorted(keys, wanted)
-    found = entry < len(keys)
-    found[found] = keys[entry[found]] == wanted[found]
-    node, pair = asked[0][found], asked[1][found]
-    entry = entry[found]
+    node, pair = _filled_pairs(slots, shape)
+    entry = edges.find(slots[node, i[pair]], slots[node, j[pair]])
+    joined = np.flatnonzero(entry >= 0)
+    node, pair, entry = node[joined], pair[joined], entry[joined]
+    weight = np.ones(len(entry), np.float32) if graphs.edge_weight is None else graphs.edge_weight[entry]
     if graphs.edge_label is None or shape.edge_labels == 0:
-        rows[node, pair] = pair * max(shape.edge_labels, 1)
-    else:
-        label = graphs.edge_label[entry]
-        rows[node, pair] = np.where(label >= 0, pair * shape.edge_labels + label, -1)
-    if graphs.edge_weight is not None:
-        weight[node, pair] = graphs.edge_weight[entry]
-    return rows, weight
+        return node, pair * max(shape.edge_labels, 1), weight
+    label = graphs.edge_label[entry]
+    known = np.flatnonzero(label >= 0)
+    return node[known], (pair * shape.edge_labels + label)[known], weight[known]
 
 
-def _label_rows(graphs: Graphs, slots: Ints, shape: PatchShape) -> Ints:
-    """(n, P) the row of every slot's node label, -1 where there is no node or its label was never seen"""
+def _filled_pairs(slots: Ints, shape: PatchShape) -> tuple[Ints, Ints]:
+    """Every pair of slots that both hold a node: which node they are around, and the number of the pair."""
+    _, j = shape.pairs
+    numbers = [np.flatnonzero(j < filled) for filled in range(shape.slots + 1)]
+    first = pointers(np.array([len(pairs) for pairs in numbers]))
+    filled = (slots >= 0).sum(axis=1)
+    node = np.repeat(np.arange(len(slots)), np.diff(first)[filled])
+    return node, np.concatenate(numbers)[ranges(first[filled], first[filled + 1])]
+
+
+def _label_rows(graphs: Graphs, slots: Ints, shape: PatchShape) -> tuple[Ints, Ints]:
+    """For every slot whose node has a known label: the node it is around, counted from 0, and its row"""
     if graphs.node_label is None or shape.node_labels == 0:
-        return np.empty((len(slots), 0), np.int32)
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     label = np.where(slots >= 0, graphs.node_label[slots], -1)
-    rows = shape.edge_rows + np.arange(shape.slots) * shape.node_labels + label
-    return np.where(label >= 0, rows, -1).astype(np.int32)
+    node, slot = np.nonzero(label >= 0)
+    return node, shape.edge_rows + slot * shape.node_labels + label[node, slot]

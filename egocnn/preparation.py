@@ -7,7 +7,7 @@ rows, standardised attributes and targets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from torch import Tensor
 from egocnn.arrays import Floats, Ints
 from egocnn.batching import Prepared
 from egocnn.config import ModelConfig
+from egocnn.edges import EdgeTable
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
-from egocnn.patches import PatchShape, find_patches
+from egocnn.patches import NODES_AT_ONCE, PatchShape, find_patches
 from egocnn.ranking import Ranking
 
 
@@ -70,19 +71,19 @@ class Preparation:
             graphs, max(*config.layer_k, config.slots - 1), max_hops=config.max_hops, order=order
         )
         patches = find_patches(graphs, table, self.shape(config))
-        table = table[:, : max(config.layer_k)]
-        steps = np.where(table >= 0, table - np.arange(graphs.n_nodes, dtype=np.int32)[:, None], 0)
+        table = np.ascontiguousarray(table[:, : max(config.layer_k)])
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
         one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
+        adjacency = None if one_hop else torch.from_numpy(_weights(graphs, table))
         return Prepared(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
-            steps=torch.from_numpy(steps.astype(np.int32)),
+            steps=torch.from_numpy(_to_steps(table)),
             bag_ptr=torch.from_numpy(patches.ptr),
             bag_rows=torch.from_numpy(patches.rows),
             bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
             node_label=torch.from_numpy(label.astype(np.int32)),
             attributes=torch.from_numpy(self._attributes(graphs)),
-            adjacency=None if one_hop else torch.from_numpy(_weights(graphs, table)),
+            adjacency=adjacency,
             place=torch.from_numpy(order.place),
             target=self._target(graphs),
         )
@@ -102,7 +103,8 @@ class Preparation:
         renamed = graphs.with_names(
             nodes=self.node_label_names, edges=self.edge_label_names, classes=self.class_names or None
         )
-        return renamed.replace(
+        return replace(  # fields only fall away: nothing to check again
+            renamed,
             node_label=renamed.node_label if self.node_label_names else None,
             edge_label=renamed.edge_label if self.edge_label_names else None,
         )
@@ -148,15 +150,26 @@ def _scale(deviation: Any, mean: Any) -> Any:
     return np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
 
 
+def _to_steps(table: Ints) -> Ints:
+    """Ids -> differences of ids, 0 where absent; in place, as the table of a large collection takes gigabytes."""
+    absent = table < 0
+    table -= np.arange(len(table), dtype=table.dtype)[:, None]
+    table[absent] = 0
+    return table
+
+
 def _weights(graphs: Graphs, table: Ints) -> NDArray[np.float32]:
     """(N, K) weight of the edge to every ranked neighbour (1 where edges have none), 0 where there is no edge"""
-    weight = np.ones(graphs.n_entries) if graphs.edge_weight is None else graphs.edge_weight
-    if graphs.n_entries == 0:
-        return np.zeros(table.shape, np.float32)
-    keys = graphs.entry_node.astype(np.int64) * graphs.n_nodes + graphs.indices
-    wanted = np.arange(graphs.n_nodes, dtype=np.int64)[:, None] * graphs.n_nodes + table
-    entry = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where((table >= 0) & (keys[entry] == wanted), weight[entry], 0).astype(np.float32)
+    edges = EdgeTable(graphs)
+    weights = np.zeros(table.shape, np.float32)
+    for first in range(0, len(table), NODES_AT_ONCE):
+        here = slice(first, first + NODES_AT_ONCE)
+        node, rank = np.nonzero(table[here] >= 0)
+        entry = edges.find(first + node, table[here][node, rank])
+        joined = entry >= 0
+        weight = 1 if graphs.edge_weight is None else graphs.edge_weight[entry[joined]]
+        weights[here][node[joined], rank[joined]] = weight
+    return weights
 
 
 def _some(names: tuple[str, ...]) -> str:

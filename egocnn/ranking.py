@@ -20,13 +20,13 @@ nodes may change a prediction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.arrays import Ints, pointers, ranges
+from egocnn.arrays import Ints, equal_rows, starts
 from egocnn.colours import Colours, stable_colours, wl_rounds
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
@@ -81,23 +81,19 @@ class Ranking:
         order = self.order(graphs) if order is None else order
         table = _adjacent(graphs, order, k)
         if max_hops > 1:
-            _fill_up(table, graphs, order.place, max_hops)
+            _fill_up(table, graphs, order, max_hops)
         return table
 
     def order(self, graphs: Graphs) -> Order:
         """Put all nodes of the collection in the order of rules 3 to 5."""
-        keys: list[NDArray[np.generic]] = []
+        tier: Ints = np.zeros(graphs.n_nodes, np.int64)
         for colour, seen, counts in zip(wl_rounds(graphs, len(self.colours)), self.colours, self.counts, strict=True):
-            keys += [_look_up(colour, seen, counts), colour]
+            tier = _part_tiers(tier, colour, seen, counts)
         stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
-        nodes = np.lexsort([stable, *keys[::-1]])  # lexsort takes the last key first, and keeps node ids in order
-        count = np.arange(len(nodes))
-        first = np.zeros(len(nodes), np.int64)
-        first[1:] = np.where(stable[nodes[1:]] != stable[nodes[:-1]], count[1:], 0)
-        place, tier = np.empty_like(nodes), np.empty_like(nodes)
-        tier[nodes] = np.maximum.accumulate(first)
+        tier = _part_tiers(tier, stable, stable[:0], tier[:0])
         nodes = np.argsort(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS), kind="stable")
-        place[nodes] = count
+        place = np.empty_like(nodes)
+        place[nodes] = np.arange(len(nodes))
         return Order(nodes, place, tier)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
@@ -115,73 +111,90 @@ class Ranking:
         )
 
 
-def _look_up(colour: Colours, colours: Colours, counts: Ints) -> Ints:
-    """How often each node's colour was seen; 0 for one that was not."""
-    if len(colours) == 0:
+def _part_tiers(tier: Ints, colour: Colours, seen: Colours, counts: Ints) -> Ints:
+    """Tiers (N) parted by rarity and then by colour; a tier is counted by the nodes that come before it.
+
+    Colours only ever become finer, so all nodes of one colour share a tier: to put one of them in its place will do.
+    """
+    nodes = np.argsort(colour, kind="stable")
+    first = starts(colour[nodes])
+    one, sizes = nodes[first], np.diff(first, append=len(nodes))
+    rarity = _look_up(colour[one], seen, counts)
+    by = np.argsort(tier[one] * (rarity.max(initial=0) + 1) + rarity, kind="stable")  # the colours ascend already
+    before = np.empty_like(sizes)
+    before[by] = np.cumsum(sizes[by]) - sizes[by]
+    parted = np.empty_like(tier)
+    parted[nodes] = np.repeat(before, sizes)
+    return parted
+
+
+def _look_up(colour: Colours, seen: Colours, counts: Ints) -> Ints:
+    """How often each colour was seen; 0 for one that was not."""
+    if len(seen) == 0:
         return np.zeros(len(colour), np.int64)
-    at = np.minimum(np.searchsorted(colours, colour), len(colours) - 1)
-    return np.where(colours[at] == colour, counts[at], 0)
+    at = np.minimum(np.searchsorted(seen, colour), len(seen) - 1)
+    return np.where(seen[at] == colour, counts[at], 0)
 
 
 def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
     """The first k adjacent nodes of every node by weight, place in the order, and label of the edge."""
-    node, neighbour = graphs.entry_node.astype(np.int64), graphs.indices
-    proper = node != neighbour
-    node, neighbour = node[proper], neighbour[proper]
-    if graphs.edge_weight is None and graphs.edge_label is None:
-        # one key sorts by node and place together: much faster than two keys on millions of entries
-        node, at = np.divmod(np.sort(node * max(graphs.n_nodes, 1) + order.place[neighbour]), max(graphs.n_nodes, 1))
-        neighbour = order.nodes[at]
-    else:
-        heavy = np.zeros(len(node)) if graphs.edge_weight is None else graphs.edge_weight[proper]
-        label = np.zeros(len(node)) if graphs.edge_label is None else graphs.edge_label[proper]
-        by = np.lexsort((order.place[neighbour], label, order.tier[neighbour], -heavy, node))
-        node, neighbour = node[by], neighbour[by]
-    rank = _rank_in_row(node)
     table = np.full((graphs.n_nodes, k), -1, np.int32)
-    table[node[rank < k], rank[rank < k]] = neighbour[rank < k]
+    place, nodes = order.place.astype(np.int32), np.append(order.nodes, -1).astype(np.int32)
+    for rows, entries in equal_rows(graphs.indptr):
+        neighbours = graphs.indices[entries]
+        is_loop = neighbours == rows[:, None]
+        if graphs.edge_weight is None and graphs.edge_label is None:
+            ranked = nodes[np.sort(np.where(is_loop, graphs.n_nodes, place[neighbours]), axis=1)[:, :k]]
+        else:
+            heavy = np.zeros((1, 1)) if graphs.edge_weight is None else graphs.edge_weight[entries]
+            label = np.zeros((1, 1)) if graphs.edge_label is None else graphs.edge_label[entries]
+            keys = (place[neighbours], label, order.tier[neighbours], -heavy, is_loop)  # the last counts most
+            by = np.lexsort(np.broadcast_arrays(*keys), axis=1)[:, :k]
+            ranked = np.take_along_axis(np.where(is_loop, -1, neighbours), by, axis=1)
+        table[rows, : ranked.shape[1]] = ranked
     return table
 
 
-def _rank_in_row(node: Ints) -> Ints:
-    """0, 1, 2, ... within every run of equal numbers."""
-    starts = np.flatnonzero(np.diff(node, prepend=-1))
-    return np.arange(len(node)) - np.repeat(starts, np.diff(starts, append=len(node)))
+def _fill_up(table: Ints, graphs: Graphs, order: Order, max_hops: int) -> None:
+    """Write nodes 2 to ``max_hops`` hops away into the free ranks of the table.
 
-
-def _fill_up(table: Ints, graphs: Graphs, place: Ints, max_hops: int) -> None:
-    """Write nodes 2 to ``max_hops`` hops away into the free ranks of the table."""
-    for rows in _portions(np.flatnonzero(table[:, -1] < 0), graphs):
-        frontier = _unique_pairs(*_expand(rows, rows, graphs), graphs.n_nodes)
-        seen = np.union1d(frontier, rows * graphs.n_nodes + rows)
+    A row with free ranks names all the nodes that are nearer. Of the neighbours of a node among them, it names some
+    already and needs some more, K at most together: to look at the first K is enough, however many there are.
+    """
+    K = table.shape[1]
+    nearest = _adjacent(replace(graphs, edge_weight=None, edge_label=None), order, K)
+    unfilled = np.flatnonzero(table[:, -1] < 0)
+    at_once = max(1, PAIRS_AT_ONCE // K**2)
+    for start in range(0, len(unfilled), at_once):
+        rows = unfilled[start : start + at_once]
+        farthest = table[rows]
         for _ in range(2, max_hops + 1):
-            start, reached = np.divmod(frontier, graphs.n_nodes)
-            farther = _unique_pairs(*_expand(start, reached, graphs), graphs.n_nodes)
-            frontier = np.setdiff1d(farther, seen, assume_unique=True)
-            node, reached = np.divmod(frontier, graphs.n_nodes)
-            by = np.lexsort((place[reached], node))
-            node, reached = node[by], reached[by]
-            rank = (table[node] >= 0).sum(axis=1) + _rank_in_row(node)
-            fits = rank < table.shape[1]
-            table[node[fits], rank[fits]] = reached[fits]
-            seen = np.union1d(seen, frontier)
-            frontier = frontier[table[frontier // graphs.n_nodes, -1] < 0]
-            if len(frontier) == 0:
-                break
+            known = np.concatenate([rows[:, None], table[rows]], axis=1)
+            row, node = _new_nodes(farthest, nearest, known, order)
+            rank = (table[rows] >= 0).sum(axis=1)[row] + _rank_in_row(row)
+            fits = rank < K
+            row, node, rank = row[fits], node[fits], rank[fits]
+            table[rows[row], rank] = node
+            farthest = np.full_like(farthest, -1)
+            farthest[row, rank] = node
+            farthest[table[rows, -1] >= 0] = -1
 
 
-def _unique_pairs(start: Ints, reached: Ints, n_nodes: int) -> Ints:
-    return np.unique(start * n_nodes + reached)
+def _new_nodes(farthest: Ints, nearest: Ints, known: Ints, order: Order) -> tuple[Ints, Ints]:
+    """Neighbours of the farthest nodes of every row that the row does not know: row numbers and nodes, in order."""
+    row, rank = np.nonzero(farthest >= 0)
+    reached = nearest[farthest[row, rank]]
+    at, rank = np.nonzero(reached >= 0)
+    found = np.sort(row[at] * len(nearest) + order.place[reached[at, rank]])
+    found = found[starts(found)]
+    row, rank = np.nonzero(known >= 0)
+    old = np.sort(row * len(nearest) + order.place[known[row, rank]])
+    found = found[old[np.minimum(np.searchsorted(old, found), len(old) - 1)] != found]
+    row, place = np.divmod(found, len(nearest))
+    return row, order.nodes[place]
 
 
-def _expand(start: Ints, reached: Ints, graphs: Graphs) -> tuple[Ints, Ints]:
-    """Pairs (start, reached) -> pairs (start, a neighbour of reached)."""
-    entries = ranges(graphs.indptr[reached], graphs.indptr[reached + 1])
-    return np.repeat(start, graphs.degree[reached]), graphs.indices[entries].astype(np.int64)
-
-
-def _portions(rows: Ints, graphs: Graphs) -> Iterator[Ints]:
-    """Cut the rows so that their two-hop neighbourhoods together stay within bounds."""
-    two_hops = np.diff(pointers(graphs.degree[graphs.indices])[graphs.indptr])
-    portion = np.cumsum(two_hops[rows]) // PAIRS_AT_ONCE
-    yield from np.split(rows, np.flatnonzero(np.diff(portion)) + 1) if len(rows) else []
+def _rank_in_row(row: Ints) -> Ints:
+    """0, 1, 2, ... within every run of equal numbers."""
+    first = starts(row)
+    return np.arange(len(row)) - np.repeat(first, np.diff(first, append=len(row)))

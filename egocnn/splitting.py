@@ -25,7 +25,9 @@ def split_in_two(
         np.arange(n_graphs) if groups is None else groups, return_index=True, return_inverse=True
     )
     if len(first) < 2:
-        raise DataError(f"{len(first)} group of graphs cannot be split in two")
+        raise DataError(
+            f"{n_graphs} graphs of one and the same group, copies of one molecule say, cannot be split in two"
+        )
     random = np.random.default_rng(seed)
     order = random.permutation(len(first))
     if classes is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from egocnn.arrays import Ints, bits, mix, ranges, sum_rows
+from egocnn.arrays import Bools, Ints, bits, equal_rows, mix, ranges, row_portions, starts, sum_rows
 from egocnn.colours import Colours, stable_colours
 from egocnn.graphs import Graphs
 
@@ -25,19 +25,32 @@ CHOSEN = np.uint64(0xA0761D6478BD642F)
 
 def settle(graphs: Graphs, colour: Colours, tier: Ints, *, most_rounds: int) -> Ints:
     """Tiers (N), equal where stable colours are -> finer tiers (N), equal only for twins."""
-    twin, nodes = _twins(graphs, colour), np.arange(graphs.n_nodes)
+    nodes = np.arange(graphs.n_nodes)
+    twin = _twins(graphs, colour, np.flatnonzero(_is_shared(graphs, tier)))
+    may_choose = _is_shared(graphs, np.where(twin == nodes, tier, -1 - nodes))
     settled = tier.copy()
     for _ in range(MOST_TIES):
-        tied, chosen = _choose(graphs, tier, np.flatnonzero(twin == nodes))
+        tied, chosen = _choose(graphs, tier, np.flatnonzero(may_choose))
         if len(tied) == 0:
             break
         colour = np.where(np.isin(twin, twin[chosen]), mix(colour ^ CHOSEN), colour)
         kept = ranges(graphs.node_ptr[tied], graphs.node_ptr[tied + 1])
-        graphs, nodes, twin, tier = graphs[tied], nodes[kept], twin[kept], tier[kept]
+        graphs, nodes, twin, tier, may_choose = graphs[tied], nodes[kept], twin[kept], tier[kept], may_choose[kept]
         colour = stable_colours(graphs, colour[kept], most=most_rounds)
         tier = _split(tier, colour)
         settled[nodes] = tier
     return settled
+
+
+def _is_shared(graphs: Graphs, tier: Ints) -> Bools:
+    """(N) whether another node of the same graph has the tier of this one"""
+    is_shared = np.zeros(graphs.n_nodes, bool)
+    for _, nodes in equal_rows(graphs.node_ptr):
+        by = np.argsort(tier[nodes], axis=1)
+        nodes = np.take_along_axis(nodes, by, axis=1)
+        like_next = tier[nodes[:, 1:]] == tier[nodes[:, :-1]]
+        is_shared[nodes] = np.pad(like_next, ((0, 0), (0, 1))) | np.pad(like_next, ((0, 0), (1, 0)))
+    return is_shared
 
 
 def _choose(graphs: Graphs, tier: Ints, candidates: Ints) -> tuple[Ints, Ints]:
@@ -64,21 +77,36 @@ def _split(tier: Ints, colour: Colours) -> Ints:
     return split
 
 
-def _twins(graphs: Graphs, colour: Colours) -> Ints:
-    """(N) the lowest id among nodes of one colour with the very same edges to all others: they can be swapped."""
-    edge = mix(bits(graphs.indices))
-    for values in (graphs.edge_label, graphs.edge_weight):
-        if values is not None:
-            edge = mix(edge ^ mix(bits(values)))
-    edge[graphs.indices == graphs.entry_node] = 0  # a loop shows in the colour
-    around = sum_rows(edge, graphs.indptr)
-    twin = _first_of_equals(mix(around ^ colour))
+def _twins(graphs: Graphs, colour: Colours, among: Ints) -> Ints:
+    """(N) the lowest id among nodes of one colour with the very same edges to all others: they can be swapped.
+
+    All nodes whose colour another node of their graph has must be ``among`` those that are looked at.
+    """
+    itself = mix(bits(np.arange(graphs.n_nodes)))
+    around = np.empty_like(itself)
+    for nodes, entries in row_portions(graphs.indptr):
+        neighbour, pointer = graphs.indices[entries], graphs.indptr[nodes.start : nodes.stop + 1] - entries.start
+        edge = itself[neighbour]
+        for values in (graphs.edge_label, graphs.edge_weight):
+            if values is not None:
+                edge = mix(edge ^ mix(bits(values[entries])))
+        is_loop = neighbour == np.repeat(np.arange(nodes.start, nodes.stop), np.diff(pointer))
+        edge[is_loop] = 0  # a loop shows in the colour
+        around[nodes] = sum_rows(edge, pointer)
+    twin = np.arange(graphs.n_nodes)
+    around, colour = around[among], colour[among]
+    twin[among] = among[_first_of_equals(mix(around ^ colour))]
     if graphs.edge_label is None and graphs.edge_weight is None:
         # twins that are adjacent have the same neighbours when each counts itself; a node has twins of one kind only
-        twin = np.minimum(twin, _first_of_equals(mix((around + mix(bits(np.arange(graphs.n_nodes)))) ^ colour)))
+        adjacent = among[_first_of_equals(mix((around + itself[among]) ^ colour))]
+        twin[among] = np.minimum(twin[among], adjacent)
     return twin
 
 
 def _first_of_equals(values: Colours) -> Ints:
-    _, first, which = np.unique(values, return_index=True, return_inverse=True)
-    return first[which]
+    """Where the value of each stands first."""
+    by = np.argsort(values, kind="stable")
+    first = starts(values[by])
+    where = np.empty_like(by)
+    where[by] = np.repeat(by[first], np.diff(first, append=len(by)))
+    return where

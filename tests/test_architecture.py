@@ -24,6 +24,7 @@ ORDER = (
     "schema",
     "splitting",
     "graphs",
+    "edges",
     "testing",
     "readers",
     "compounds",

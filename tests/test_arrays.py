@@ -8,7 +8,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import DTypeLike
 
-from egocnn.arrays import Ints, bits, build_adjacency, check_duplicates_agree, mix, pointers, positions, ranges
+from egocnn import arrays as module
+from egocnn.arrays import (
+    Ints,
+    bits,
+    build_adjacency,
+    check_duplicates_agree,
+    equal_rows,
+    mix,
+    pointers,
+    positions,
+    ranges,
+    row_portions,
+    starts,
+)
 from egocnn.errors import DataError, DuplicateEdgeError
 
 FEW = 12
@@ -95,6 +108,33 @@ def test_ranges_lay_consecutive_numbers_end_to_end(rows: list[tuple[int, int]]) 
 @given(st.lists(st.integers(0, 9)))
 def test_pointers_say_where_each_row_starts_and_the_last_one_ends(lengths: list[int]) -> None:
     assert pointers(np.array(lengths, np.int64)).tolist() == [sum(lengths[:n]) for n in range(len(lengths) + 1)]
+
+
+@given(st.lists(st.integers(0, 3)))
+def test_runs_of_equal_values_start_where_the_value_changes(values: list[int]) -> None:
+    expected = [at for at, value in enumerate(values) if at == 0 or value != values[at - 1]]
+    assert starts(np.array(values, np.int64)).tolist() == expected
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 1000])
+@pytest.mark.parametrize("lengths", [[], [0], [0, 0, 3, 1, 0, 3, 9, 1, 1, 0], [2] * 20, [70_000, 1]])
+def test_portions_and_rows_of_equal_length_cover_every_entry_once(
+    lengths: list[int], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ENTRIES_AT_ONCE", at_once)
+    pointer = pointers(np.array(lengths, np.int64))
+    portions = list(row_portions(pointer))
+    assert [row for rows, _ in portions for row in range(rows.start, rows.stop)] == list(range(len(lengths)))
+    for rows, entries in portions:
+        assert (entries.start, entries.stop) == (pointer[rows.start], pointer[rows.stop])
+        assert entries.stop - entries.start <= at_once + max(lengths)
+    seen: dict[int, list[int]] = {}
+    for numbers, matrix in equal_rows(pointer):
+        assert matrix.size <= max(at_once, matrix.shape[1])
+        seen |= dict(zip(numbers.tolist(), matrix.tolist(), strict=True))
+    assert seen == {
+        row: list(range(int(pointer[row]), int(pointer[row + 1]))) for row, length in enumerate(lengths) if length
+    }
 
 
 @given(st.lists(st.integers(-5, 4), max_size=6), st.slices(5), st.lists(st.booleans(), min_size=5, max_size=5))

@@ -26,7 +26,7 @@ def test_both_sides_together_are_all_graphs_each_once_in_order(n_graphs: int, sh
 def test_a_group_is_never_torn_apart_and_both_sides_get_one(groups: list[int], share: float, seed: int) -> None:
     of = np.array(groups)
     if len(set(groups)) == 1:
-        with pytest.raises(DataError, match="1 group"):
+        with pytest.raises(DataError, match="one and the same group"):
             split_in_two(len(of), share, classes=None, groups=of, seed=seed)
         return
     first, second = split_in_two(len(of), share, classes=None, groups=of, seed=seed)
