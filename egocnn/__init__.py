@@ -10,11 +10,22 @@ if TYPE_CHECKING:
     from egocnn.graphs import Graph, Graphs
     from egocnn.ranking import rank_neighbours
     from egocnn.reading import read
+    from egocnn.structure import CriticalStructure
 
 __version__ = "0.1.0"
-__all__ = ["EgoCNNClassifier", "EgoCNNRegressor", "Graph", "Graphs", "load", "rank_neighbours", "read"]
+__all__ = [
+    "CriticalStructure",
+    "EgoCNNClassifier",
+    "EgoCNNRegressor",
+    "Graph",
+    "Graphs",
+    "load",
+    "rank_neighbours",
+    "read",
+]
 
 _HOME = {
+    "CriticalStructure": "structure",
     "EgoCNNClassifier": "estimator",
     "EgoCNNRegressor": "estimator",
     "load": "estimator",

@@ -21,6 +21,8 @@ Readout = Literal["max", "mean", "sum", "mean+max", "sort"]
 Schedule = Literal["cosine", "constant"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
+Technique = Literal["relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
+Selection = Literal["threshold", "top", "smallest"]
 
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
@@ -145,6 +147,36 @@ class TrainConfig:
             raise ConfigError(f"learning_rate must be above 0, got {self.learning_rate}")
         if not 0 < self.validation < 1:
             raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainConfig:
+    """How to find critical structures."""
+
+    technique: Technique = "relevance"
+    """How importance is found: ours, the paper's attention and transposed convolution, or a general one."""
+    select: Selection = "threshold"
+    """Critical nodes: all above a threshold, the first few, or the fewest that keep the prediction."""
+    threshold: float = 0.25
+    """With select=threshold: share of the largest importance that a critical node must reach."""
+    top: int = 5
+    """With select=top: how many nodes."""
+    gamma: float = 0.25
+    """Relevance: how much contributions that speak for a unit are favoured over those that speak against it."""
+    against: float = 0.1
+    """Relevance: weight of the evidence against the class beside that for it."""
+    attention_threshold: float = 0.8
+    """Paper, Grad-CAM: share of the largest attention that a neighbourhood must reach to be traced back."""
+    steps: int = 32
+    """Integrated gradients: steps from the empty input to the graph."""
+
+    def __post_init__(self) -> None:
+        _check_choices(self)
+        _check_at_least(1, top=self.top, steps=self.steps)
+        _check_at_least(0, gamma=self.gamma, against=self.against)
+        for name in ("threshold", "attention_threshold"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
 
 
 def per_layer(values: int | tuple[int, ...], depth: int) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import ExplainConfig, ModelConfig, TrainConfig
+from egocnn.critical import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.errors import DataError
 from egocnn.files import write_json, write_text
 from egocnn.graphs import Graphs
@@ -21,6 +22,7 @@ from egocnn.predictor import Predictor
 from egocnn.progress import training_report
 from egocnn.reading import read
 from egocnn.runs import history_csv, measure, test_scores, versions
+from egocnn.structure import CriticalStructure
 from egocnn.training import History
 
 SETTINGS: dict[str, Any] = {f.name: f.default for config in (ModelConfig, TrainConfig) for f in fields(config)}
@@ -35,6 +37,7 @@ class _EgoCNN(BaseEstimator):
 
     predictor_: Predictor
     history_: History
+    attention_: AttentionHead
 
     def __init__(self, **settings: Any) -> None:
         unknown = settings.keys() - (SETTINGS | EXTRAS).keys()
@@ -77,9 +80,40 @@ class _EgoCNN(BaseEstimator):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; call fit first")
         return self.predictor_
 
+    def explain(
+        self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
+    ) -> list[CriticalStructure]:
+        """The critical structure behind the prediction for every graph.
+
+        ``classes``: the class to explain, one for all graphs or one for each (default: the predicted ones).
+        ``settings``: the fields of :class:`egocnn.config.ExplainConfig`. The paper's technique first trains its
+        attention layer on these graphs, unless :meth:`fit_attention` has trained it already.
+        """
+        graphs, config = read(graphs), ExplainConfig(**settings)
+        if config.technique == "paper" and not hasattr(self, "attention_"):
+            self.fit_attention(graphs)
+        asked = None if classes is None else _names(classes)
+        return explain(
+            self._fitted,
+            graphs,
+            config,
+            classes=asked,
+            attention=getattr(self, "attention_", None),
+            fidelity=fidelity,
+            device=self.get_params()["device"],
+        )
+
+    def fit_attention(self, graphs: Any, **settings: Any) -> Self:
+        """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.critical`."""
+        device = self.get_params()["device"]
+        self.attention_ = fit_attention(self._fitted, read(graphs), **{"device": device, **settings})
+        return self
+
     def save(self, folder: str | Path) -> None:
         """Write a run folder that :func:`egocnn.load` and ``egocnn predict`` read."""
         self._fitted.save(folder)
+        if hasattr(self, "attention_"):
+            save_attention(self.attention_, Path(folder))
         if hasattr(self, "history_"):
             write_text(Path(folder) / "history.csv", history_csv(self.history_))
             nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), np.int64))
@@ -94,6 +128,9 @@ class _EgoCNN(BaseEstimator):
         trained = {name: value for name, value in predictor.about.get("train", {}).items() if name != "device"}
         model = cls(**asdict(predictor.config), **trained, embed=embed, embed_width=embed_width)
         model.predictor_ = predictor
+        attention = load_attention(Path(folder), predictor)
+        if attention is not None:
+            model.attention_ = attention
         return model
 
 
@@ -217,6 +254,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _names(classes: Any) -> str | list[str]:
+    """Class names as the model has them: texts, whatever y was."""
+    return str(classes) if np.ndim(classes) == 0 else [str(name) for name in np.asarray(classes).tolist()]
 
 
 def _check_length(graphs: Graphs, y: NDArray[Any]) -> None:

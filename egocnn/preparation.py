@@ -88,6 +88,10 @@ class Preparation:
             target=self._target(graphs),
         )
 
+    def neighbours(self, graphs: Graphs, config: ModelConfig, k: int) -> Tensor:
+        """(N, k) ranked neighbours, however many of them the layers read; -1 where absent"""
+        return torch.from_numpy(self.ranking.neighbours(self._renamed(graphs), k, max_hops=config.max_hops))
+
     def to_value(self, standardised: Tensor) -> Tensor:
         """A regressor's output in the unit of the target."""
         return standardised * self.target_scale + self.target_mean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +24,20 @@ def training_report(config: TrainConfig, *, visible: bool = True) -> Iterator[Re
             yield report
     else:
         yield _print_line
+
+
+@contextmanager
+def counting_report(what: str, total: int, *, visible: bool = True) -> Iterator[Callable[[int], None] | None]:
+    """A report that hears how many of ``total`` are done: a bar on a terminal, nothing elsewhere."""
+    if not visible or not sys.stderr.isatty() or not _rich_is_there():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def summary(history: History) -> str:

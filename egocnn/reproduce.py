@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +23,7 @@ from egocnn.files import write_json, write_text
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
 from egocnn.reading import read
-from egocnn.runs import test_scores, versions
+from egocnn.runs import machine, test_scores, versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,19 +203,6 @@ def markdown(table: dict[str, Any]) -> str:
 
 `{table["command"]}`, {table["date"]}, {table["machine"]}, torch {table["versions"]["torch"]}.
 """
-
-
-def machine() -> str:
-    """The processor in a few words."""
-    model = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    except OSError:
-        pass  # not Linux: the short name must do
-    return f"{model}, {os.cpu_count()} cores"
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

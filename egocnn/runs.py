@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
@@ -196,3 +197,16 @@ def _claim(folder: Path, *, resume: bool, overwrite: bool) -> None:
         left += [*(folder / name for name in FILES), *(folder / "tensorboard").glob("events.out.tfevents.*")]
     for file in left:
         file.unlink(missing_ok=True)
+
+
+def machine() -> str:
+    """The processor in a few words."""
+    model = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    except OSError:
+        pass  # not Linux: the short name must do
+    return f"{model}, {os.cpu_count()} cores"

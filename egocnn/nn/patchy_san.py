@@ -41,15 +41,15 @@ class PatchySan(nn.Module):
         bags = batch.bags
         h = F.embedding_bag(bags.rows, self.table, bags.offsets, mode="sum", per_sample_weights=bags.weight)
         if self.attributes.shape[1]:
-            h = h + self._read_attributes(batch)
+            h = h + self.read_attributes(batch, self.attributes)
         return F.relu(self.norm(h + self.bias))
 
-    def _read_attributes(self, batch: Batch) -> Tensor:
+    def read_attributes(self, batch: Batch, filters: Tensor) -> Tensor:
         """Slot by slot: attributes (N, A) -> (N, D), absent slots contributing nothing"""
         padded = torch.cat([batch.attributes, batch.attributes.new_zeros(1, batch.attributes.shape[1])])
         table = batch.neighbours.table[:, : self.slots - 1]
         nodes = torch.cat([torch.arange(len(table), device=table.device)[:, None], table.long()], dim=1)
-        return padded[nodes].flatten(1) @ self.attributes.flatten(0, 1)
+        return padded[nodes].flatten(1) @ filters.flatten(0, 1)
 
 
 class AdjacencyVector(nn.Module):

@@ -47,5 +47,11 @@ class SortPool(nn.Module):
 
 def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
     """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes"""
+    if kind == "max":
+        # not segment_reduce: where several nodes attain the maximum, as symmetric ones do, torch hands a negative
+        # gradient to each of them in full instead of sharing it
+        graph_of = torch.repeat_interleave(torch.arange(len(node_counts), device=h.device), node_counts)
+        largest = h.new_zeros(len(node_counts), h.shape[1])
+        return largest.scatter_reduce(0, graph_of[:, None].expand_as(h), h, "amax", include_self=False)
     pooled = torch.segment_reduce(h, kind, lengths=node_counts, axis=0, unsafe=True)
     return torch.where(node_counts[:, None] > 0, pooled, 0)

@@ -1,0 +1,291 @@
+"""What every command does: options -> calls of the library, results -> text or JSON. They only translate.
+
+torch and the rest are imported inside the commands, so that ``egocnn --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.errors import DataError, MissingColumnError
+from egocnn.options import from_options
+
+if TYPE_CHECKING:
+    from egocnn.graphs import Graphs
+    from egocnn.predictor import Predictor
+    from egocnn.report import Summary
+    from egocnn.structure import CriticalStructure
+
+
+def info(options: argparse.Namespace) -> None:
+    from egocnn.describe import describe
+
+    facts = describe(_read(options))
+    problems = facts["problems"]
+    if options.json:
+        _print_json(facts)
+        return
+    for name, value in facts.items():
+        if name != "problems" and value not in ({}, None):
+            shown = ", ".join(f"{k}: {v}" for k, v in value.items()) if isinstance(value, dict) else value
+            print(f"{name.replace('_', ' '):16}{f'{shown:.2f}' if isinstance(shown, float) else shown}")
+    for problem in problems:
+        print(f"note            {problem}")
+
+
+def train(options: argparse.Namespace) -> None:
+    _train(options, _read(options), options.data)
+
+
+def _train(options: argparse.Namespace, graphs: Graphs, source: str) -> dict[str, Any]:
+    from egocnn.progress import tensorboard_report, training_report
+    from egocnn.runs import train_run
+
+    config = from_options(options, TrainConfig)
+    log = options.out / "tensorboard" if options.tensorboard else None
+    with training_report(config, visible=not options.quiet) as shown, tensorboard_report(log, shown) as report:
+        metrics = train_run(
+            graphs,
+            options.out,
+            from_options(options, ModelConfig),
+            config,
+            test=options.test,
+            about={"data": source, "read": asdict(from_options(options, ReadConfig))},
+            resume=options.resume,
+            overwrite=options.overwrite,
+            report=report,
+        )
+    if options.json:
+        _print_json(metrics)
+    else:
+        _print_scores(metrics, options.out)
+    if metrics["interrupted"]:
+        raise KeyboardInterrupt(f"stopped; the best model so far is in {options.out}, and --resume goes on from there")
+    return metrics
+
+
+def predict(options: argparse.Namespace) -> None:
+    from egocnn.predictions import predictions, write_csv
+    from egocnn.predictor import Predictor
+    from egocnn.runs import test_scores
+
+    _check_file(options.out, options.data)
+    predictor = Predictor.load(options.run_folder)
+    graphs = _read(options, predictor)
+    rows = list(predictions(predictor, graphs, device=options.device))
+    write_csv(rows, options.out)
+    result: dict[str, Any] = {"graphs": len(rows), "file": str(options.out)}
+    if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
+        result |= test_scores(predictor, graphs, device=options.device)
+    if options.json:
+        _print_json(result)
+    else:
+        scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
+        print(f"{len(rows)} predictions in {options.out}" + (f" ({scores})" if scores else ""))
+
+
+def explain(options: argparse.Namespace) -> None:
+    from egocnn.explaining import check_folder, write_explanations
+    from egocnn.predictor import Predictor
+
+    check_folder(options.out)
+    predictor = Predictor.load(options.run_folder)
+    graphs = _read(options, predictor)
+    structures = _structures(options, predictor, graphs)
+    summary = write_explanations(
+        structures,
+        options.out,
+        model=str(options.run_folder),
+        data=options.data,
+        class_names=predictor.class_names,
+        figures=options.figures,
+    )
+    _tell_explained(options, structures, summary)
+
+
+def patterns(options: argparse.Namespace) -> None:
+    from egocnn.explaining import check_folder
+    from egocnn.patterns import find_patterns, write_patterns
+    from egocnn.predictor import Predictor
+
+    check_folder(options.out)
+    predictor = Predictor.load(options.run_folder)
+    graphs = _read(options, predictor)
+    structures = _structures(options, predictor, graphs, fidelity=False)
+    found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
+    page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
+    if options.json:
+        _print_json({"graphs": len(structures), "page": str(page), "patterns": [p.to_plain() for p in found]})
+        return
+    for pattern in found:
+        print(f"{pattern.class_name}: {pattern.sentence}")
+    print(f"{len(found)} patterns in {len(structures)} graphs: open {page}")
+
+
+def _structures(
+    options: argparse.Namespace, predictor: Predictor, graphs: Graphs, *, fidelity: bool = True
+) -> list[CriticalStructure]:
+    from egocnn.critical import explain, fit_attention, load_attention, save_attention
+    from egocnn.progress import counting_report
+
+    config = from_options(options, ExplainConfig)
+    attention = None
+    if config.technique == "paper":
+        attention = load_attention(options.run_folder, predictor)
+        if attention is None:
+            attention = fit_attention(predictor, graphs, seed=options.seed, device=options.device)
+            save_attention(attention, options.run_folder)
+    with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
+        return explain(
+            predictor,
+            graphs,
+            config,
+            classes=options.explained,
+            attention=attention,
+            fidelity=fidelity,
+            device=options.device,
+            report=report,
+        )
+
+
+def _tell_explained(options: argparse.Namespace, structures: Sequence[CriticalStructure], summary: Summary) -> None:
+    from egocnn.report import sentences
+
+    if options.json:
+        _print_json({**asdict(summary), "page": str(options.out / "index.html")})
+        return
+    for structure in structures[: options.show]:
+        print(structure)
+    for line in sentences(summary):
+        print(line)
+    print(f"{len(structures)} critical structures: open {options.out / 'index.html'}")
+
+
+def demo(options: argparse.Namespace) -> None:
+    from egocnn.explaining import write_explanations
+    from egocnn.predictions import predictions, write_csv
+    from egocnn.predictor import Predictor
+    from egocnn.reading import read
+
+    source = "compounds:alcohols"
+    graphs = read(source)
+    if not options.json:
+        print(
+            f"{len(graphs)} generated alkanes and alcohols; the {len(graphs.select('test'))} for the test are of sizes "
+            "never trained on"
+        )
+    options.out.mkdir(parents=True, exist_ok=True)
+    run = options.out / "run"
+    quick = argparse.Namespace(
+        **vars(options) | {"out": run, "test": 0.2, "resume": False, "overwrite": True, "tensorboard": False}
+    )
+    _train(quick, graphs, source)
+    predictor, held_out = Predictor.load(run), graphs.select("test")
+    write_csv(list(predictions(predictor, held_out, device=options.device)), options.out / "predictions.csv")
+    structures = _structures(options, predictor, held_out)
+    report = options.out / "report"
+    write_explanations(
+        structures, report, model=str(run), data=source, class_names=predictor.class_names, figures=24, title="Alcohols"
+    )
+    if not options.json:
+        print(f"predictions for the test molecules: {options.out / 'predictions.csv'}")
+        print(f"what made the model say so:         {report / 'index.html'}  (open it in a browser)")
+        print(f"the model again on your own data:   egocnn explain {run} DATA -o REPORT")
+
+
+def reproduce(options: argparse.Namespace) -> None:
+    from egocnn.figures import FIGURES, write_figure
+    from egocnn.proving import TASKS, TITLE, prove, table
+    from egocnn.reproduce import EXPERIMENTS, markdown, reproduce
+
+    if options.list or options.name is None:
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:16}{experiment.title} ({experiment.seeds} seeds)")
+        print(f"{'explain':16}{TITLE} (5 seeds; --tasks {','.join(TASKS)})")
+        for name, figure in FIGURES.items():
+            print(f"{name:16}{figure.title}")
+        return
+    tell = (lambda text: print(text, file=sys.stderr, flush=True)) if not options.quiet else (lambda _: None)
+    if options.name in FIGURES:
+        result = write_figure(options.name, folder=options.out, seed=options.seed, say=tell)
+        text = "\n".join(str(options.out / file) for file in result["files"])
+    elif options.name == "explain":
+        tasks = options.tasks.split(",") if options.tasks else None
+        result = prove(folder=options.out, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=tell)
+        text = table.markdown(result)
+    else:
+        result = reproduce(options.name, folder=options.out, seeds=options.seeds, jobs=options.jobs, say=tell)
+        text = markdown(result)
+    if options.json:
+        _print_json(result)
+    else:
+        print(text)
+
+
+# ── in and out ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(options: argparse.Namespace, predictor: Predictor | None = None) -> Graphs:
+    """The graphs of DATA, or the part of them that is asked for."""
+    from egocnn.reading import read
+
+    column, _, part = (options.split or "").partition("=")
+    settings = {**vars(options), "split": column or None}
+    said = {f.name: value for f in fields(ReadConfig) if (value := settings[f.name]) is not None}
+    graphs = read(options.data, **said) if predictor is None else _read_as_trained(options.data, said, predictor)
+    if part:
+        graphs = graphs.select(part)
+    if len(graphs) == 0:
+        raise DataError(f"{options.data}: no graph is in the part {part!r}")
+    return graphs if options.limit is None else graphs[: options.limit]
+
+
+def _read_as_trained(source: str, said: dict[str, Any], predictor: Predictor) -> Graphs:
+    """A model's own way of reading holds for what the user does not say."""
+    from egocnn.reading import read
+
+    trained = predictor.about.get("read", {})
+    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
+    usual["task"] = "classification" if predictor.class_names else "regression"
+    # new data need not have the target, nor name its graphs as the training data did
+    for absent in ((), ("name",), ("target",), ("name", "target")):
+        settings = {name: value for name, value in usual.items() if name not in absent} | said
+        try:
+            graphs = read(source, **settings)
+        except MissingColumnError as error:
+            missing = error
+            continue
+        is_other = "target" in absent and "target" in usual and "target" not in said
+        return graphs.replace(target=None, class_names=()) if is_other else graphs
+    raise missing
+
+
+def _check_file(path: Path, data: str) -> None:
+    """Refuse, before anything is computed, a path that no file can be written to, or that is the data itself."""
+    if path.exists() and Path(data).exists() and path.samefile(data):
+        raise DataError(f"{path}: is the data to be read; name another file to write")
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name the file to write")
+    for place in path.parents:
+        if place.is_file():
+            raise DataError(f"{place}: is a file, not a folder")
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, allow_nan=False))
+
+
+def _print_scores(metrics: dict[str, Any], folder: Path) -> None:
+    for name in ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "test_mean_absolute_error"):
+        if metrics.get(name) is not None:
+            graphs = f" ({metrics['test_graphs']} graphs)" if name.startswith("test") else ""
+            print(f"{name.replace('_', ' '):20} {metrics[name]:.4f}{graphs}")
+    print(f"{metrics['parameters']:,} parameters, best of {metrics['epochs']} epochs: {metrics['best_epoch']}")
+    print(f"run folder: {folder}")

@@ -1,0 +1,75 @@
+"""What every layer of a trained network holds for a batch of graphs, with its batch norm folded into the filters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from egocnn.batching import Batch
+from egocnn.nn import EgoCNN, EgoConv, PatchySan
+from egocnn.ops.ragged import Plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filters:
+    """One ego-convolution as it acts after training: h' = relu(b + sum over k of h[nbr(n, k)] W[k])."""
+
+    weight: Tensor
+    """(K + 1, D, D')"""
+    bias: Tensor
+    """(D')"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """A batch on its way through the network: embeddings ``h[0]`` (after the embedding) to ``h[L]``."""
+
+    network: EgoCNN
+    batch: Batch
+    h: tuple[Tensor, ...]
+    filters: tuple[Filters, ...]
+    """(L)"""
+    plans: tuple[Plan, ...]
+    """(L) who is gathered with whom; layers that read equally many neighbours share one"""
+
+
+@torch.no_grad()
+def run_layers(network: EgoCNN, batch: Batch) -> Layers:
+    h = network.embed(batch)
+    reached = [h]
+    convs = [conv for conv in network.convs if isinstance(conv, EgoConv)]
+    for conv in convs:
+        h = conv(h, batch.neighbours)
+        reached.append(h)
+    plans: dict[int, Plan] = {}
+    for conv in convs:
+        if conv.k not in plans:
+            plan = Plan.of(batch.neighbours.table[:, : conv.k])
+            assert plan is not None, "ranked neighbours have no gaps"
+            plans[conv.k] = plan
+    return Layers(
+        network,
+        batch,
+        tuple(reached),
+        tuple(Filters(*fold(conv.norm, conv.weight, conv.bias)) for conv in convs),
+        tuple(plans[conv.k] for conv in convs),
+    )
+
+
+def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Filters (..., D') and bias (D') that do in one step what they and the norm after them do in evaluation."""
+    if not isinstance(norm, nn.BatchNorm1d):
+        return weight.detach(), bias.detach()
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+    return (weight * scale).detach(), ((bias - norm.running_mean) * scale + norm.bias).detach()
+
+
+def fold_embedding(embed: PatchySan) -> tuple[Tensor, Tensor, Tensor]:
+    """Patchy-San's table (rows, D), filters of the attributes (P, A, D) and bias (D), the norm folded in."""
+    table, bias = fold(embed.norm, embed.table, embed.bias)
+    attributes, _ = fold(embed.norm, embed.attributes, embed.bias)
+    return table, attributes, bias

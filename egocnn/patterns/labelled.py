@@ -1,0 +1,195 @@
+"""Small labelled graphs, whether one lies in another, and which of those seen before one equals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+MOST_STEPS = 20_000
+"""Nodes tried before a search gives up: a bound on time, met by dense graphs without labels."""
+
+
+class GaveUp(Exception):  # noqa: N818  (an answer, not a fault: it is caught wherever it can come)
+    """Neither yes nor no: the search took too many steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Labels of the nodes, and of every node its neighbours with the labels of the edges; no self-loops."""
+
+    labels: tuple[str, ...]
+    neighbours: tuple[dict[int, str], ...]
+
+    @classmethod
+    def from_edges(cls, labels: Sequence[str], edges: Iterable[tuple[int, int, str]]) -> Labelled:
+        neighbours: tuple[dict[int, str], ...] = tuple({} for _ in labels)
+        for u, v, label in edges:
+            if u != v:
+                neighbours[u][v] = neighbours[v][u] = label
+        return cls(tuple(labels), neighbours)
+
+    @cached_property
+    def edges(self) -> tuple[tuple[int, int, str], ...]:
+        return tuple((u, v, label) for u, row in enumerate(self.neighbours) for v, label in row.items() if u < v)
+
+    @cached_property
+    def nodes_of(self) -> Mapping[str, list[int]]:
+        """The nodes that bear each label."""
+        found: dict[str, list[int]] = {}
+        for node, label in enumerate(self.labels):
+            found.setdefault(label, []).append(node)
+        return found
+
+    @cached_property
+    def counts(self) -> Mapping[object, int]:
+        """How often each label, and each edge with the labels of its ends, is there."""
+        counted: dict[object, int] = {label: len(nodes) for label, nodes in self.nodes_of.items()}
+        for u, v, label in self.edges:
+            ends = (self.labels[u], label, self.labels[v])
+            for kind in {ends, ends[::-1]}:
+                counted[kind] = counted.get(kind, 0) + 1
+        return counted
+
+    def cut(self, nodes: Sequence[int]) -> Labelled:
+        """What the nodes, in this order, and the edges among them make up."""
+        place = {node: i for i, node in enumerate(nodes)}
+        rows = (
+            {place[v]: label for v, label in self.neighbours[u].items() if v in place} if u in place else {}
+            for u in nodes
+        )
+        return Labelled(tuple(self.labels[node] for node in nodes), tuple(rows))
+
+    def components(self, nodes: Iterable[int]) -> list[list[int]]:
+        """The connected parts of what the nodes make up."""
+        left, parts = set(nodes), []
+        for start in sorted(left):
+            if start not in left:
+                continue
+            left.discard(start)
+            part = [start]
+            for node in part:  # grows while it is walked
+                part += (near := [v for v in self.neighbours[node] if v in left])
+                left.difference_update(near)
+            parts.append(sorted(part))
+        return parts
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of a pattern in the order in which it is looked for."""
+
+    label: str
+    degree: int
+    anchor: int
+    """an earlier step that it is joined to; -1: none, the first"""
+    bond: str
+    joined: tuple[tuple[int, str], ...]
+    """the other earlier steps that it is joined to"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A connected pattern, made ready to be looked for in many graphs."""
+
+    steps: tuple[Step, ...]
+    order: tuple[int, ...]
+    """the node of the pattern that each step stands for"""
+
+
+def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> Plan:
+    """Start at the rarest label and go on to nodes already touched, those with most ties first."""
+    count = rarity or {label: len(nodes) for label, nodes in pattern.nodes_of.items()}
+    size = len(pattern.labels)
+    start = min(range(size), key=lambda n: (count.get(pattern.labels[n], 0), -len(pattern.neighbours[n])))
+    order = [start]
+    while len(order) < size:
+        ties = {n: sum(m in order for m in pattern.neighbours[n]) for n in range(size) if n not in order}
+        order.append(max(ties, key=lambda n: (ties[n], -count.get(pattern.labels[n], 0), len(pattern.neighbours[n]))))
+    steps = []
+    for i, node in enumerate(order):
+        joined = [(order.index(m), bond) for m, bond in pattern.neighbours[node].items() if m in order[:i]]
+        anchor, bond = joined[0] if joined else (-1, "")
+        steps.append(Step(pattern.labels[node], len(pattern.neighbours[node]), anchor, bond, tuple(joined[1:])))
+    return Plan(tuple(steps), tuple(order))
+
+
+def embed(wanted: Plan, graph: Labelled) -> tuple[int, ...] | None:
+    """Where the pattern lies in the graph: a node of the graph for each node of the pattern, or None.
+
+    Every edge of the pattern must be there with its label; the graph may have more edges among the same nodes.
+    A search that takes too long raises :class:`GaveUp`.
+    """
+    steps, labels, neighbours = wanted.steps, graph.labels, graph.neighbours
+    placed: list[int] = []
+    tried = 0
+
+    def extend(i: int) -> bool:
+        nonlocal tried
+        if i == len(steps):
+            return True
+        step = steps[i]
+        near = neighbours[placed[step.anchor]] if step.anchor >= 0 else dict.fromkeys(graph.nodes_of[step.label], "")
+        for node, bond in near.items():
+            if labels[node] != step.label or bond != step.bond or node in placed:
+                continue
+            row = neighbours[node]
+            if len(row) < step.degree or any(row.get(placed[j]) != other for j, other in step.joined):
+                continue
+            tried += 1
+            if tried > MOST_STEPS:
+                raise GaveUp
+            placed.append(node)
+            if extend(i + 1):
+                return True
+            placed.pop()
+        return False
+
+    if any(step.label not in graph.nodes_of for step in steps) or not extend(0):
+        return None
+    place = dict(zip(wanted.order, placed, strict=True))
+    return tuple(place[node] for node in range(len(steps)))
+
+
+def lies_in(wanted: Plan, graph: Labelled) -> bool:
+    """Whether the pattern was found in the graph; a search given up is no."""
+    try:
+        return embed(wanted, graph) is not None
+    except GaveUp:
+        return False
+
+
+class Shapes:
+    """The different patterns seen so far, numbered; equal ones share a number, whatever the order of their nodes."""
+
+    def __init__(self) -> None:
+        self.shapes: list[Labelled] = []
+        self._alike: dict[object, list[int]] = {}
+
+    def identify(self, pattern: Labelled) -> tuple[int, tuple[int, ...]]:
+        """The number of the pattern, and its nodes in the order of the one that was seen first."""
+        alike = self._alike.setdefault(_unfolding(pattern), [])
+        if alike:
+            mine = plan(pattern)
+            for number in alike:
+                # as many nodes and edges on both sides: lying in it is being equal
+                try:
+                    image = embed(mine, self.shapes[number])
+                except GaveUp:
+                    continue
+                if image is not None:
+                    return number, tuple(sorted(range(len(image)), key=image.__getitem__))
+        alike.append(len(self.shapes))
+        self.shapes.append(pattern)
+        return len(self.shapes) - 1, tuple(range(len(pattern.labels)))
+
+
+def _unfolding(pattern: Labelled) -> object:
+    """Equal for equal patterns: the colours after two rounds of Weisfeiler-Lehman, and the number of edges."""
+    colours: list[str] = list(pattern.labels)
+    for _ in range(2):
+        colours = [
+            f"{own!r}({','.join(sorted(f'{bond!r}{colours[v]}' for v, bond in row.items()))})"
+            for own, row in zip(colours, pattern.neighbours, strict=True)
+        ]
+    return len(pattern.edges), tuple(sorted(colours))

@@ -1,0 +1,113 @@
+"use strict";
+// Fill the top of the page, and follow the address: #graph=3 opens the third graph, anything else the gallery.
+
+(() => {
+  const { summary } = Data;
+  const classes = summary.class_names.length > 0;
+
+  function figure(name, value) {
+    if (value !== null) byId("figures").append(element("div", {}, element("dt", {}, name), element("dd", {}, value)));
+  }
+
+  function share(value) {
+    return value === null ? null : Data.percent(value);
+  }
+
+  function fill() {
+    byId("title").textContent = summary.title;
+    const counted = `${Data.count(summary.graphs)} ${summary.graphs === 1 ? "graph" : "graphs"}`;
+    const origin = [summary.model && `Model ${summary.model}`, summary.data && `Data ${summary.data}`, counted];
+    byId("origin").textContent = origin.filter(Boolean).join(" · ");
+    byId("footer").textContent =
+      `Made ${summary.created} by egocnn ${summary.version}. This page works without a network.`;
+    figure("predicted right", summary.accuracy === null ? null : `${(100 * summary.accuracy).toFixed(1)}%`);
+    figure("R²", summary.r2 === null ? null : summary.r2.toFixed(3).replace("-", "−"));
+    figure(
+      "mean absolute error",
+      summary.mean_absolute_error === null ? null : Data.number(summary.mean_absolute_error),
+    );
+    const many = summary.class_names.length > 2;
+    figure(`${many ? "stay above one half" : "keep their prediction"} with the structure alone`, share(summary.kept));
+    figure(`${many ? "fall below it" : "lose it"} when the structure is removed`, share(summary.removed));
+    figure("of the nodes are in the structure", share(summary.size));
+    figure("agreement with known structures", summary.truth === null ? null : summary.truth.toFixed(3));
+    byId("sentences").append(...summary.sentences.map((text) => element("p", {}, text)));
+    if (summary.kept !== null || summary.kept_change !== null) {
+      const reading = classes
+        ? "Both shares should be high. A high first one says that the structure is enough for the prediction; " +
+          "a high second one, that the prediction needs it. " +
+          "A class that stands for the lack of something may never be lost."
+        : "The first should be small: the structure is enough for the prediction. " +
+          "The second should be large: the prediction needs it.";
+      byId("sentences").append(element("p", { class: "quiet" }, reading));
+    }
+    if (summary.technique)
+      byId("sentences").append(element("p", { class: "quiet" }, `Technique: ${summary.technique}.`));
+    if (!byId("sentences").childElementCount) byId("verdict").firstElementChild.hidden = true;
+    if (!summary.graphs) byId("summary").hidden = true;
+    chart();
+  }
+
+  function chart() {
+    const caption = byId("chart").firstElementChild;
+    if (summary.calibration.length) {
+      byId("chart").prepend(Chart.reliability(summary.calibration));
+      const points = Math.round(1000 * (summary.calibration_error || 0)) / 10;
+      caption.textContent =
+        `Stated probabilities are off by ${points} percentage points on average. ` +
+        "Dots on the dashed line would be perfect.";
+    } else if (!classes && Data.facts.some((fact) => fact.error !== null)) {
+      byId("chart").prepend(Chart.scatter(Data.facts));
+      caption.textContent = "Dots on the dashed line are predicted exactly.";
+    } else {
+      return;
+    }
+    byId("chart").hidden = false;
+  }
+
+  function legends() {
+    const [raised, lowered] = classes
+      ? ["speaks for the explained class", "speaks against it"]
+      : ["raises the value", "lowers it"];
+    const entry = (name, text) => element("span", {}, element("i", { class: name }), text);
+    for (const place of document.querySelectorAll("[data-legend]")) {
+      if (!summary.graphs) continue;
+      place.append(entry("for", raised), entry("against", lowered), entry("critical", "bold: the critical structure"));
+      if (place.dataset.legend) place.append(entry("known", "known to be true"));
+    }
+  }
+
+  // opened from within the page, the browser's own history leads back to the gallery
+  let cameFromGallery = false;
+
+  function asked() {
+    const found = /^#graph=(\d+)$/.exec(location.hash);
+    const index = found ? Number(found[1]) - 1 : -1;
+    return index in Data.facts ? index : null;
+  }
+
+  function follow(event) {
+    const index = asked();
+    if (index === null) {
+      Viewer.hide();
+      cameFromGallery = false;
+    } else {
+      if (event && !Viewer.isOpen()) cameFromGallery = true;
+      Viewer.show(index);
+    }
+  }
+
+  function leave() {
+    if (asked() === null) return;
+    if (cameFromGallery) history.back();
+    else location.replace("#gallery");
+  }
+
+  fill();
+  legends();
+  Gallery.start();
+  Viewer.start({ leave, go: (index) => location.replace(`#graph=${index + 1}`) });
+  addEventListener("hashchange", follow);
+  follow(null);
+  document.documentElement.dataset.ready = "yes";
+})();

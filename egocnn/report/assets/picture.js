@@ -1,0 +1,218 @@
+"use strict";
+// A scene, importances and a selection -> colours and sizes, and from these a canvas or an SVG file.
+
+const Picture = (() => {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const [HALO, GLOW] = [14, 12]; // radius of an atom's halo, width of a bond's
+  let palette = null;
+  dark.addEventListener("change", () => (palette = null));
+
+  // the style sheet owns the colours, in light and in dark
+  function colours() {
+    if (!palette) {
+      const style = getComputedStyle(document.documentElement);
+      palette = Object.fromEntries(
+        ["for", "against", "ink", "soft", "faint", "line", "surface", "known", "accent"].map((name) => [
+          name,
+          style.getPropertyValue(`--${name}`).trim(),
+        ]),
+      );
+    }
+    return palette;
+  }
+
+  function largest(values) {
+    let found = 0;
+    for (const value of values) found = Math.max(found, Math.abs(value));
+    return found || 1;
+  }
+
+  // an opaque mixture: colours that shine through each other read as smudges
+  function blend(back, front, share) {
+    const parts = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    const [b, f] = [parts(back), parts(front)];
+    return `rgb(${b.map((value, i) => Math.round(value + (f[i] - value) * share)).join(",")})`;
+  }
+
+  // an importance too faint to see is left out: it would only blur the picture
+  const FAINTEST = 0.04;
+  const glow = (strength) => (strength < FAINTEST ? 0 : 0.15 + 0.75 * strength);
+
+  // How every node and edge looks: fill is null where there is no importance to show.
+  function look(graph, row, selection) {
+    const { large, radius } = Scene.of(graph);
+    const palette = colours();
+    const [most, mostOfEdges] = [largest(row.nodes), largest(row.edges)];
+    const fill = (value, strength, most) =>
+      glow(strength) ? blend(palette.surface, value < 0 ? palette.against : palette.for, most * glow(strength)) : null;
+    const thin = Math.min(Math.max(radius / 11, 0.6), 1); // small circles need fine lines
+    const nodes = Array.from(row.nodes, (value, n) => {
+      const strength = Math.abs(value) / most;
+      const critical = selection.nodes.has(n);
+      const size = graph.molecule ? radius : radius * (0.42 + 0.58 * Math.sqrt(strength)) * (large ? 1.5 : 1);
+      const ink = critical ? palette.ink : graph.molecule ? palette.soft : palette.line;
+      const border = critical ? 2 * thin : 0.9;
+      return { strength, fill: fill(value, strength, graph.molecule ? 0.9 : 1), critical, size, border, ink };
+    });
+    const edges = Array.from(row.edges, (value, e) => {
+      const strength = Math.abs(value) / mostOfEdges;
+      const critical = selection.edges.has(e);
+      const ink = critical ? palette.ink : large ? palette.line : palette.faint;
+      const glowWidth = graph.molecule ? GLOW : 2 + 5 * strength;
+      const width = graph.molecule ? (critical ? 2.6 : 1.6) : critical ? 2.2 * thin : 0.9;
+      return { strength, fill: large ? null : fill(value, strength, 0.6), critical, ink, glowWidth, width };
+    });
+    return { nodes, edges };
+  }
+
+  // Lines, discs and texts from back to front. In a picture much smaller than its graph the critical part is drawn
+  // larger than to scale, or it would vanish.
+  function shapes({ graph, row, selection, marks }, boost = 1) {
+    const scene = Scene.of(graph);
+    const { nodes, edges } = look(graph, row, selection);
+    const palette = colours();
+    const [back, plain, middle, front] = [[], [], [], []];
+    edges.forEach((edge, e) => {
+      const [u, v] = [graph.edges[2 * e], graph.edges[2 * e + 1]];
+      const [x1, y1, x2, y2] = [scene.x[u], scene.y[u], scene.x[v], scene.y[v]];
+      if (u !== v && edge.fill) back.push({ kind: "line", x1, y1, x2, y2, width: edge.glowWidth, colour: edge.fill });
+      const width = edge.width * (edge.critical ? boost : 1);
+      const layer = edge.critical ? middle : plain;
+      if (u === v) {
+        const r = 0.8 * scene.radius;
+        layer.push({ kind: "disc", x: x1, y: y1 - r, r, fill: null, stroke: edge.ink, width });
+        return;
+      }
+      for (const [a, b, c, d, dashed] of scene.strokes[e]) {
+        layer.push({ kind: "line", x1: a, y1: b, x2: c, y2: d, width, colour: edge.ink, dashed });
+      }
+    });
+    // the important ones last: in a crowd they must not be hidden by the others
+    const order = nodes.map((_, n) => n).sort((a, b) => nodes[a].strength - nodes[b].strength);
+    for (const n of order) {
+      const [node, x, y, text] = [nodes[n], scene.x[n], scene.y[n], scene.texts[n]];
+      if (graph.molecule) {
+        if (node.fill) back.push({ kind: "disc", x, y, r: HALO, fill: node.fill });
+        if (text) front.push({ kind: "text", x, y, text, colour: node.ink, size: 15, bold: node.critical });
+        continue;
+      }
+      const r = node.size * (node.critical || node.fill ? boost : 1);
+      const width = node.border * (node.critical ? Math.sqrt(boost) : 1);
+      const layer = scene.large && !node.critical && !node.fill ? plain : front;
+      layer.push({ kind: "disc", x, y, r, fill: node.fill || palette.surface, stroke: node.ink, width });
+      if (text && r > 6) front.push({ kind: "text", x, y, text, colour: palette.ink, size: r });
+    }
+    for (const n of marks && graph.known ? graph.known : []) {
+      const r = graph.molecule ? HALO + 3 : nodes[n].size + 4;
+      const ring = { kind: "disc", x: scene.x[n], y: scene.y[n], r, fill: null, dashed: true };
+      front.push({ ...ring, stroke: palette.known, width: 1.6 });
+    }
+    return [...back, ...plain, ...middle, ...front];
+  }
+
+  const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
+
+  function paint(context, shape) {
+    if (shape.kind === "text") {
+      context.font = `${shape.bold ? "bold " : ""}${shape.size}px ${FONT}`;
+      context.fillStyle = shape.colour;
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      context.fillText(shape.text, shape.x, shape.y + 0.06 * shape.size);
+      return;
+    }
+    context.setLineDash(shape.dashed ? [4, 3] : []);
+    context.lineWidth = shape.width || 1;
+    context.beginPath();
+    if (shape.kind === "line") {
+      context.lineCap = shape.dashed ? "butt" : "round";
+      context.moveTo(shape.x1, shape.y1);
+      context.lineTo(shape.x2, shape.y2);
+      context.strokeStyle = shape.colour;
+      context.stroke();
+      return;
+    }
+    context.arc(shape.x, shape.y, shape.r, 0, 2 * Math.PI);
+    if (shape.fill) {
+      context.fillStyle = shape.fill;
+      context.fill();
+    }
+    if (shape.stroke) {
+      context.strokeStyle = shape.stroke;
+      context.stroke();
+    }
+  }
+
+  function frame(graph) {
+    const { box, margin } = Scene.of(graph);
+    const [width, height] = [box.right - box.left + 2 * margin, box.bottom - box.top + 2 * margin];
+    return { left: box.left - margin, top: box.top - margin, width, height };
+  }
+
+  // Fit the whole picture into a canvas of this size; small graphs do not blow up beyond 1.4 times.
+  function draw(canvas, width, height, picture, most = 1.4) {
+    const scale = devicePixelRatio || 1;
+    [canvas.width, canvas.height] = [Math.round(width * scale), Math.round(height * scale)];
+    const context = canvas.getContext("2d");
+    const { left, top, width: w, height: h } = frame(picture.graph);
+    const zoom = Math.min(width / w, height / h, most);
+    context.setTransform(
+      zoom * scale,
+      0,
+      0,
+      zoom * scale,
+      (scale * (width - zoom * w)) / 2 - left * zoom * scale,
+      (scale * (height - zoom * h)) / 2 - top * zoom * scale,
+    );
+    if (picture.background) {
+      context.fillStyle = colours().surface;
+      context.fillRect(left - width / zoom, top - height / zoom, (3 * width) / zoom + w, (3 * height) / zoom + h);
+    }
+    for (const shape of shapes(picture, Math.min(Math.max(0.4 / zoom, 1), 4))) paint(context, shape);
+  }
+
+  const NAMESPACE = "http://www.w3.org/2000/svg";
+
+  function svgElement(tag, attributes, text) {
+    const made = document.createElementNS(NAMESPACE, tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value !== null && value !== undefined) {
+        made.setAttribute(name, typeof value === "number" ? String(Math.round(value * 100) / 100) : value);
+      }
+    }
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function svg(picture) {
+    const { left, top, width, height } = frame(picture.graph);
+    const root = svgElement("svg", {
+      viewBox: `${left} ${top} ${width} ${height}`,
+      width: 2 * width,
+      height: 2 * height,
+    });
+    root.append(svgElement("title", {}, picture.graph.name));
+    root.append(svgElement("rect", { x: left, y: top, width, height, fill: colours().surface }));
+    for (const s of shapes(picture)) {
+      const dashes = s.dashed ? "4 3" : null;
+      if (s.kind === "line") {
+        const { x1, y1, x2, y2 } = s;
+        const stroke = { stroke: s.colour, "stroke-width": s.width };
+        const cap = s.dashed ? null : "round";
+        root.append(
+          svgElement("line", { x1, y1, x2, y2, ...stroke, "stroke-dasharray": dashes, "stroke-linecap": cap }),
+        );
+      } else if (s.kind === "disc") {
+        const stroke = s.stroke ? { stroke: s.stroke, "stroke-width": s.width, "stroke-dasharray": dashes } : {};
+        root.append(svgElement("circle", { cx: s.x, cy: s.y, r: s.r, fill: s.fill || "none", ...stroke }));
+      } else {
+        const font = { "font-size": s.size, "font-weight": s.bold ? "bold" : null, "font-family": FONT };
+        const middle = { "text-anchor": "middle", "dominant-baseline": "central" };
+        root.append(svgElement("text", { x: s.x, y: s.y, fill: s.colour, ...font, ...middle }, s.text));
+      }
+    }
+    return new XMLSerializer().serializeToString(root);
+  }
+
+  return { HALO, colours, look, draw, svg, svgElement, frame, dark };
+})();
