@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ from egocnn.graphs import Graph
 from egocnn.structure import CriticalStructure, Fidelity, Trace, read_structures, write_structures
 from tests.samples import assert_same, molecules, one_graph
 from tests.strategies import random_graphs
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it uses what torch has deprecated, already when it is imported
+    import torch_geometric.explain  # noqa: F401
 
 
 def structure_of(graph: Graph, **changes: Any) -> CriticalStructure:
@@ -64,7 +69,7 @@ def assert_structures_equal(one: CriticalStructure, other: CriticalStructure, *,
     for name in ("node_importance", "edge_importance", "critical_nodes", "critical_edges"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
         assert getattr(one, name).dtype.kind == getattr(other, name).dtype.kind
-    bare = {"edge_weight": None, "node_attr": None, "node_truth": None, "edge_truth": None}
+    bare: dict[str, Any] = {"edge_weight": None, "node_attr": None, "node_truth": None, "edge_truth": None}
     assert_same(replace(one.graph, **bare), replace(other.graph, **bare))
     assert (other.trace is not None) == (trace and one.trace is not None)
     if one.trace is not None and other.trace is not None:
@@ -169,9 +174,11 @@ def test_the_line_that_is_wrong_is_named_and_those_before_it_are_read(tmp_path: 
 
 def test_an_error_of_the_one_who_reads_is_not_taken_for_one_of_the_file(tmp_path: Path) -> None:
     write_structures([water()], tmp_path / "s.jsonl")
+    reading = read_structures(tmp_path / "s.jsonl")
+    next(reading)
+    assert isinstance(reading, Generator)
     with pytest.raises(ValueError, match="mine"):
-        for _ in read_structures(tmp_path / "s.jsonl"):
-            raise ValueError("mine")
+        reading.throw(ValueError("mine"))
 
 
 WRONG: list[tuple[str, Any]] = [
@@ -242,7 +249,9 @@ def test_any_value_anywhere_is_read_or_refused(data: st.DataObject) -> None:
     place: Any = plain
     key: Any = data.draw(st.sampled_from(sorted(plain)))
     while isinstance(place[key], (dict, list, tuple)) and place[key] and data.draw(st.booleans()):
-        place = place[key] = list(place[key]) if isinstance(place[key], tuple) else place[key]
+        if isinstance(place[key], tuple):
+            place[key] = list(place[key])
+        place = place[key]
         key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
     place[key] = data.draw(PLAIN)
     refusal = ""

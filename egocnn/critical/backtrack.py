@@ -62,11 +62,14 @@ def backtrack(layers: Layers, top: Tensor, rule: Rule) -> Iterator[Step]:
 def _step(h: Tensor, filters: Filters, plan: Plan, held: Tensor, rule: Rule) -> Step:
     nodes = torch.zeros_like(h)
     crossed = h.new_zeros(len(h), filters.weight.shape[0] - 1)
-    for some, members in zip(plan.nodes, plan.members, strict=True):
-        c = members.shape[1]
-        gathered = h.index_select(0, members.flatten()).view(len(some), c, -1)
+    holds = held.any(dim=1)
+    for group, members in zip(plan.nodes, plan.members, strict=True):
+        chosen = torch.nonzero(holds[group]).flatten()  # few nodes attain a maximum: the others hand nothing down
+        some, egos = group[chosen], members[chosen]
+        c = egos.shape[1]
+        gathered = h.index_select(0, egos.flatten()).view(len(some), c, h.shape[1])
         handed = rule(gathered, filters, held[some], filters.weight[:c].flatten(0, 1)).view_as(gathered)
-        nodes.index_add_(0, members.flatten(), handed.flatten(0, 1))
+        nodes.index_add_(0, egos.flatten(), handed.flatten(0, 1))
         crossed[some[:, None], torch.arange(c - 1, device=h.device)] = handed[:, 1:].sum(dim=2)
     return Step(nodes, crossed)
 

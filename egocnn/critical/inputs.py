@@ -20,6 +20,9 @@ from egocnn.critical.layers import fold_embedding
 from egocnn.nn import AdjacencyVector, Attributes, EgoCNN, PatchySan
 from egocnn.patches import PatchShape
 
+PRODUCTS_AT_ONCE = 1 << 24
+"""Numbers held in memory together: nodes times rows of the table."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
@@ -152,9 +155,17 @@ def _transpose(embed: PatchySan, batch: Batch, filters: Tensor, held: Tensor) ->
     return found
 
 
-def _dot(table: Tensor, rows: Tensor, held: Tensor, owner: Tensor, at_once: int = 1 << 17) -> Tensor:
-    """table[rows] . held[owner], a portion at a time: the gathered rows of a large graph would fill the memory"""
-    parts = [
-        (table[rows[i : i + at_once]] * held[owner[i : i + at_once]]).sum(dim=1) for i in range(0, len(rows), at_once)
-    ]
-    return torch.cat(parts) if parts else held.new_zeros(0)
+def _dot(table: Tensor, rows: Tensor, held: Tensor, owner: Tensor) -> Tensor:
+    """(S) table[rows] . held[owner]
+
+    A collection uses few of the table's rows, each many times: to multiply all nodes with all rows that occur, and
+    pick, moves less memory than to gather every pair.
+    """
+    used, which = torch.unique(rows, return_inverse=True)
+    filters, found = table[used].t(), held.new_empty(len(rows))
+    at_once = max(1, PRODUCTS_AT_ONCE // max(len(used), 1))
+    first = torch.searchsorted(owner, torch.arange(0, len(held) + at_once, at_once, device=owner.device))
+    for number, (start, stop) in enumerate(zip(first.tolist(), first.tolist()[1:], strict=False)):
+        product = held[number * at_once : (number + 1) * at_once] @ filters
+        found[start:stop] = product[owner[start:stop] - number * at_once, which[start:stop]]
+    return found

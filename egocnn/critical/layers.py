@@ -46,7 +46,9 @@ def run_layers(network: EgoCNN, batch: Batch) -> Layers:
     plans: dict[int, Plan] = {}
     for conv in convs:
         if conv.k not in plans:
-            plan = Plan.of(batch.neighbours.table[:, : conv.k])
+            same = conv.k == batch.neighbours.table.shape[1]
+            plan = batch.neighbours.plan if same and batch.neighbours.plan is not None else None
+            plan = plan or Plan.of(batch.neighbours.table[:, : conv.k])
             assert plan is not None, "ranked neighbours have no gaps"
             plans[conv.k] = plan
     return Layers(

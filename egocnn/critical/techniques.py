@@ -12,7 +12,7 @@ from egocnn.batching import Batch
 from egocnn.config import ExplainConfig
 from egocnn.critical.attention import AttentionHead
 from egocnn.critical.backtrack import Rule, backtrack, relevance, transposed
-from egocnn.critical.evidence import evidence, margin, slope
+from egocnn.critical.evidence import SAME, evidence, margin, slope
 from egocnn.critical.inputs import Entries, Places, hand_down, is_opaque, put, transpose_down, values
 from egocnn.critical.layers import Layers
 from egocnn.critical.sums import EdgeNumbers, to_graph
@@ -135,7 +135,8 @@ def _transposed_from(question: Question, weight: Tensor) -> Answer:
     batch = question.batch
     largest = weight.new_zeros(len(batch)).scatter_reduce(0, batch.graph_of, weight, "amax")
     weight = weight / largest.clamp(min=torch.finfo(weight.dtype).tiny)[batch.graph_of]
-    weight = torch.where(weight >= question.settings.attention_threshold, weight, 0)
+    least = question.settings.attention_threshold * (1 - SAME)  # rounding must not part symmetric nodes
+    weight = torch.where(weight >= least, weight, 0)
     trace, held = _sweep(question, question.layers.h[-1] * weight[:, None], transposed)
     return _finish(question, transpose_down(question.network, batch, question.places, held), trace)
 

@@ -77,7 +77,9 @@ class Naive:
 
     def filters(self, layer: int) -> tuple[Array, Array]:
         conv = self.network.convs[layer]
-        return _folded(conv.get_submodule("norm"), array(conv.get_parameter("weight")), array(conv.get_parameter("bias")))
+        return _folded(
+            conv.get_submodule("norm"), array(conv.get_parameter("weight")), array(conv.get_parameter("bias"))
+        )
 
     def _weights(self) -> dict[Edge, tuple[float, int]]:
         found = {}
@@ -132,7 +134,8 @@ class Naive:
         for n in range(N):
             y = bias + sum((value * table[row] for _, _, row, value in self.patch(n)), np.zeros_like(bias))
             rows.append(y + sum((self.attributes[m] @ of_attributes[s] for s, m in self.attribute_slots(n)), 0 * bias))
-        return np.maximum(np.array(rows).reshape(N, len(bias)), 0)
+        embedded: Array = np.maximum(np.array(rows).reshape(N, len(bias)), 0)
+        return embedded
 
     # ── the way back ──────────────────────────────────────────────────────────────────────────────
 

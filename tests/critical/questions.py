@@ -44,7 +44,7 @@ def small(**changes: Any) -> ModelConfig:
 def predictor_for(graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool = False, **changes: Any) -> Predictor:
     """A network with random weights that fits the graphs; with ``own``, one over the user's own embedding."""
     config = small(**changes)
-    embed = {"embed": OwnVectors(), "embed_width": 4} if own else {}
+    embed: dict[str, Any] = {"embed": OwnVectors(), "embed_width": 4} if own else {}
     network, preparation = build(graphs, config, outputs=outputs or len(graphs.class_names) or 1, seed=seed, **embed)
     return Predictor(config=config, preparation=preparation, network=network)
 

@@ -71,7 +71,7 @@ def test_large_scores_do_not_overflow() -> None:
     graphs = one_graph(3, [(0, 1), (1, 2)], node_label=[*"CNO"])
     question = ask(predictor_for(graphs, outputs=2, width=10), graphs)
     head = head_for(10)
-    head.attend *= 1e5
+    head.attend.mul_(1e5)
     scores = head.scores(question.layers.h[-1], question.batch)
     assert bool(torch.isfinite(scores).all())
     assert float(scores.sum()) == pytest.approx(1)

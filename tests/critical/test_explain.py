@@ -68,7 +68,7 @@ def dressed(graphs: Graphs, *, with_: tuple[str, ...] = (), without: tuple[str, 
         "node_attr": random.normal(size=(graphs.n_nodes, 2)).astype(np.float32),
         "edge_weight": value[graphs.entry_node] * value[graphs.indices],
     }
-    less: dict[str, Any] = {name: None for name in without} | {f"{name}_names": () for name in without}
+    less: dict[str, Any] = dict.fromkeys(without) | {f"{name}_names": () for name in without}
     return graphs.replace(**{name: more[name] for name in with_}, **less)
 
 
@@ -187,7 +187,7 @@ def test_any_class_is_explained_by_its_name(technique: Technique) -> None:
 def test_classes_that_the_model_does_not_know_are_refused(trained: Predictor, regressor: Predictor) -> None:
     with pytest.raises(ConfigError, match=r"^the model knows no class 'ether'; it knows \w+, \w+$"):
         explain(trained, alcohols(), classes="ether")
-    with pytest.raises(ConfigError, match="^2 classes for 3 graphs$"):
+    with pytest.raises(ConfigError, match="2 classes for 3 graphs"):
         explain(trained, alcohols()[:3], classes=list(trained.class_names))
     with pytest.raises(ConfigError, match="predicts a value; there is no class"):
         explain(regressor, oxygens(), classes="high")
@@ -259,8 +259,12 @@ def assert_permuted(graphs: Graphs, predictor: Predictor, technique: Technique, 
     one, other = (ask(predictor, some, technique, attention_threshold=0.0) for some in (graphs, relabelled))
     for g, (before, after) in enumerate(zip(one, other, strict=True)):
         inner = new[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] - graphs.node_ptr[g]
-        largest = max(np.abs(before.node_importance).max(initial=0), np.abs(before.edge_importance).max(initial=0), 1e-3)
-        np.testing.assert_allclose(after.node_importance[inner], before.node_importance, rtol=0, atol=tolerance * largest)
+        largest = max(
+            np.abs(before.node_importance).max(initial=0), np.abs(before.edge_importance).max(initial=0), 1e-3
+        )
+        np.testing.assert_allclose(
+            after.node_importance[inner], before.node_importance, rtol=0, atol=tolerance * largest
+        )
         of_edge = {
             tuple(edge): x for edge, x in zip(after.graph.edges.tolist(), after.edge_importance.tolist(), strict=True)
         }

@@ -93,7 +93,7 @@ def test_the_search_takes_larger_steps_in_large_graphs_and_asks_about_open_graph
 
     def keeps(numbers: Ints, chosen: Bools) -> Bools:
         asked.append((numbers.tolist(), int(chosen[:500].sum())))
-        return np.asarray(chosen[:500].sum() >= 400) & (numbers == 0)
+        return np.asarray((numbers == 0) & (chosen[:500].sum() >= 400), bool)
 
     chosen = select_nodes(graphs, -np.arange(502.0), ExplainConfig(select="smallest"), keeps)
     sizes = [size for _, size in asked]
@@ -114,3 +114,9 @@ def test_where_everything_speaks_against_the_class_nothing_is_critical() -> None
     graphs, importance = one_graph(3, [(0, 1)]), np.array([-1.0, -2.0, 0.0])
     assert not select_nodes(graphs, importance, ExplainConfig(), never).any()
     assert not select_nodes(graphs, importance, ExplainConfig(select="top"), never).any()
+
+
+def test_rounding_does_not_part_nodes_that_reach_the_threshold_together() -> None:
+    importance = np.array([1.0, 1.0 - 1e-9, 0.5])
+    chosen = select_nodes(nodes(3), importance, ExplainConfig(threshold=1.0), never)
+    assert chosen.tolist() == [True, True, False]
