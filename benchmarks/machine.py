@@ -12,8 +12,10 @@ from typing import Any
 
 def circumstances(*libraries: str) -> dict[str, Any]:
     """Date, processor and versions; ``libraries`` are those that the benchmark uses besides torch and numpy."""
-    from egocnn.runs import machine  # not at the top: a process that is measured must not load torch for this
-    from egocnn.runs import versions
+    from egocnn.runs import (
+        machine,  # not at the top: a process that is measured must not load torch for this
+        versions,
+    )
 
     return {
         "date": date.today().isoformat(),

@@ -12,12 +12,13 @@ import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.critical import explain
+from egocnn.errors import MissingExtraError
 from egocnn.files import write_json
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
 from egocnn.reading import read
 from egocnn.runs import machine, test_scores, versions
-from egocnn.structure import CriticalStructure
+from egocnn.structure import CriticalStructure, write_structures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ FIGURES: dict[str, Figure] = {
     "figure6": Figure(
         title="Critical structures of discussion and question-answer threads of REDDIT-BINARY",
         panels=(
-            Panel(data="REDDIT-BINARY", choose=_threads, train=TrainConfig(epochs=15, patience=15), size=(900, 700)),
+            Panel(data="REDDIT-BINARY", choose=_threads, train=TrainConfig(epochs=12, patience=12), size=(900, 700)),
         ),
     ),
 }
@@ -87,6 +88,7 @@ FIGURES: dict[str, Figure] = {
 def write_figure(name: str, *, folder: Path, seed: int = 0, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Draw into ``folder/NAME/`` as SVG, PNG and GEXF, and write ``NAME.json`` with what is drawn."""
     drawn: list[dict[str, Any]] = []
+    structures: list[CriticalStructure] = []
     files: list[str] = []
     for panel in FIGURES[name].panels:
         graphs = read(panel.data)
@@ -97,10 +99,11 @@ def write_figure(name: str, *, folder: Path, seed: int = 0, say: Callable[[str],
         say(f"{panel.data}: test accuracy {accuracy:.4f}")
         for structure in explain(predictor, test[panel.choose(test)]):
             place = Path(name) / _file_name(structure)
-            for suffix in (".svg", ".png", ".gexf"):
-                structure.draw((folder / place).with_suffix(suffix), size=panel.size)
+            _draw(structure, folder / place, panel.size, say)
+            structures.append(structure)
             files.append(f"{place}.svg")
             drawn.append(_facts(structure, panel, accuracy) | {"file": f"{place}.svg"})
+    write_structures(structures, folder / name / "structures.jsonl")
     result = {
         "title": FIGURES[name].title,
         "rows": drawn,
@@ -112,6 +115,14 @@ def write_figure(name: str, *, folder: Path, seed: int = 0, say: Callable[[str],
     }
     write_json(folder / f"{name}.json", result)
     return result
+
+
+def _draw(structure: CriticalStructure, path: Path, size: tuple[int, int], say: Callable[[str], None]) -> None:
+    for suffix in (".svg", ".gexf", ".png"):
+        try:
+            structure.draw(path.with_name(path.name + suffix), size=size)
+        except MissingExtraError as error:  # a picture less is no reason to lose the rest
+            say(f"{path.name}{suffix}: {error}")
 
 
 def _file_name(structure: CriticalStructure) -> str:
