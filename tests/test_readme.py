@@ -40,5 +40,27 @@ def test_the_figures_of_an_experiment_are_those_that_its_command_wrote(name: str
 
 
 def test_every_file_that_the_readme_names_is_there() -> None:
-    for target in re.findall(r"\]\(([A-Za-z][\w./-]*)\)", README):
+    for target in re.findall(r"\]\(([A-Za-z][\w./-]*)\)", README) + re.findall(r'src="([^"]+)"', README):
         assert (ROOT / target).exists(), target
+
+
+def test_the_figures_about_explanations_are_those_that_the_commands_wrote() -> None:
+    rows = {
+        (row["data"], row["model"], row["technique"]): row["scores"]
+        for row in json.loads((ROOT / "results" / "explain.json").read_text())["rows"]
+    }
+    shown = [
+        ("benzene", "node_auc", 4),
+        ("logic7", "node_auc", 3),
+        ("alcohols", "node_precision", 3),
+        ("isomers", "unmatched_above_matched", 3),
+        ("mutagenicity", "edge_auc", 3),
+        ("mutagenicity", "pooled_edge_auc", 3),
+        ("mutagenicity-marked", "edge_auc", 3),
+    ]
+    for data, score, digits in shown:
+        spread = rows[data, "egocnn", "relevance"][score]
+        wanted = f"{spread['mean']:.{digits}f}", f"({spread['min']:.{digits}f})"
+        assert any(all(text in line for text in wanted) for line in README.splitlines()), (data, score, wanted)
+    speed = json.loads((ROOT / "results" / "explain_speed.json").read_text())
+    assert f"{speed['times_faster_together']:.0f} times faster than GNNExplainer" in README

@@ -171,7 +171,8 @@ def _method(patterns: Sequence[Pattern]) -> str:
         "made the model say so. <b>Lift</b>: how many times likelier the class is once the fragment is there. "
         "<b>p</b>: chance of so many in the class by luck (hypergeometric, one-sided), multiplied by the "
         f"{tests} (Bonferroni). Fragments with p &lt; 0.01 are shown, by graphs in which they are critical × log₂ "
-        "lift. In drawings of molecules, carbon's hydrogens do not count, dashed bonds are aromatic, and Ar is an atom "
+        "lift. An oxygen that hangs on a critical N, S or P alone counts with it, so that NO2 is one thing. In "
+        "drawings of molecules, carbon's hydrogens do not count, dashed bonds are aromatic, and Ar is an atom "
         "of an aromatic ring.</p>"
     )
 

@@ -111,8 +111,21 @@ def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, mi
         shape,
         tuple(nodes[i] for i in range(len(shape.labels))),
         group,
-        tuple((name, tuple(sorted({place[int(n)] for n in chosen}))) for name, chosen in critical),
+        tuple((name, tuple(sorted({place[n] for n in _completed(molecule, chosen)}))) for name, chosen in critical),
     )
+
+
+def _completed(molecule: Any | None, chosen: Ints) -> set[int]:
+    """Nodes with the oxygens that belong to them: NO2, NO, SO2 and PO are each one thing to a chemist.
+
+    An oxygen that hangs on a critical N, S or P alone comes along, as the hydrogens of an atom do.
+    """
+    nodes = set(chosen.tolist())
+    if molecule is None:
+        return nodes
+    centres = [atom for node in nodes if (atom := molecule.GetAtomWithIdx(node)).GetSymbol() in ("N", "S", "P")]
+    oxygens = [near for atom in centres for near in atom.GetNeighbors() if near.GetSymbol() == "O"]
+    return nodes | {near.GetIdx() for near in oxygens if near.GetDegree() == 1}
 
 
 def _critical(structure: CriticalStructure, middle: float) -> tuple[str, list[tuple[str, Ints]]]:

@@ -100,8 +100,8 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
             if key in row:
                 measured[key] = row[key]
         for score, spread in measured.items():
-            key = [row[column] for column in columns[:5]]
-            writer.writerow([*key, score, spread["mean"], spread["std"], spread["min"]])
+            names = [row[column] for column in columns[:5]]
+            writer.writerow([*names, score, spread["mean"], spread["std"], spread["min"]])
     return text.getvalue()
 
 

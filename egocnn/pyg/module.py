@@ -14,8 +14,7 @@ from egocnn.batching import Batch
 from egocnn.critical.inputs import find_places
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graph, Graphs
-from egocnn.nn import EgoCNN, EgoConv, PatchySan, Pool
-from egocnn.nn.readout import pool
+from egocnn.nn import EgoCNN, EgoConv, PatchySan
 from egocnn.patches import PatchShape
 from egocnn.predictor import Predictor
 from egocnn.pyg.masks import EdgeMask, empty_layer, mask_in
@@ -113,7 +112,7 @@ class EgoModule(nn.Module):
         for conv in network.convs:
             assert isinstance(conv, EgoConv)
             h = network.dropout(_convolve(conv, h, reading, gate))
-        return network.head(_read_out(network.readout, self.edge_masks(h), reading.batch))
+        return network.head(network.readout(self.edge_masks(h), reading.batch))
 
     def _standardise(self, x: Tensor) -> Tensor:
         """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
@@ -184,19 +183,6 @@ def _convolve(conv: EgoConv, h: Tensor, reading: _Reading, gate: Tensor | None) 
     read = _gather(h, reading.ego[:, : conv.k + 1], gate)
     y: Tensor = conv.norm(read.flatten(1) @ conv.weight.flatten(0, 1) + conv.bias)
     return F.relu(y) if conv.activation else y
-
-
-def _read_out(readout: nn.Module, h: Tensor, batch: Batch) -> Tensor:
-    """The readout, with a maximum whose gradient is shared by all nodes that attain it, as symmetric nodes do.
-
-    That of ``segment_reduce`` is shared where it is positive, but goes in full to each of them where it is negative.
-    """
-    if not isinstance(readout, Pool) or "max" not in readout.kind:
-        read: Tensor = readout(h, batch)
-        return read
-    graph = batch.graph_of[:, None].expand_as(h)
-    largest = h.new_zeros(len(batch), h.shape[1]).scatter_reduce(0, graph, h, "amax", include_self=False)
-    return largest if readout.kind == "max" else torch.cat([pool(h, batch.node_counts, "mean"), largest], dim=1)
 
 
 def _gather(h: Tensor, ego: Tensor, gate: Tensor | None) -> Tensor:

@@ -13,6 +13,7 @@ from egocnn.batching import Batch
 from egocnn.config import ModelConfig, Readout
 from egocnn.graphs import Graphs
 from egocnn.nn import Pool, SortPool
+from egocnn.nn.readout import pool
 from egocnn.preparation import Preparation
 from egocnn.testing import relabel
 from tests.networks import whole_batch
@@ -117,3 +118,11 @@ def test_gradients_of_sort_equal_finite_differences() -> None:
     batch = batch_of(Graphs.from_edges(node_counts=[3, 1], edges=np.array([[0, 1], [1, 2]])))
     h = embeddings(4).requires_grad_()
     assert torch.autograd.gradcheck(lambda h: SortPool(2)(h, batch), (h,))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_nodes_that_attain_the_maximum_together_share_its_gradient(sign: float) -> None:
+    h = torch.tensor([[2.0], [2.0], [1.0], [3.0]], requires_grad=True)
+    pooled = pool(h, torch.tensor([3, 1]), "max")
+    (gradient,) = torch.autograd.grad((sign * pooled).sum(), h)
+    assert gradient.flatten().tolist() == [sign / 2, sign / 2, 0.0, sign]

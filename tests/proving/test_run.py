@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
-from egocnn.graphs import Graphs
 from egocnn.proving import TASKS, measure, prove, run, table
 from egocnn.proving.tasks import Problem
 from egocnn.truth import Truth
@@ -21,7 +21,8 @@ from tests.tiny import SIZES, alcohols
 def load(_: int) -> Problem:
     graphs = alcohols()
     test = graphs.select("test")
-    explained: Graphs = test[test.target == test.class_names.index("alcohol")]
+    assert test.target is not None
+    explained = test[np.flatnonzero(test.target == test.class_names.index("alcohol"))]
     return Problem(graphs, test, explained, [Truth.of(graph) for graph in explained])
 
 

@@ -13,7 +13,7 @@ def test_alcohols_are_explained_by_the_oxygen_and_its_hydrogen() -> None:
     problem = TASKS["alcohols"].load(0)
     assert len(problem.explained) == len(problem.truths)
     for graph, truth in zip(problem.explained, problem.truths, strict=True):
-        ((critical,),) = (truth.alternatives,) if len(truth.alternatives) == 1 else ((),)
+        (critical,) = truth.alternatives
         assert graph.node_label is not None
         assert sorted(graph.node_label[node] for node in critical) == ["H", "O"]
 
