@@ -203,12 +203,15 @@ def demo(options: argparse.Namespace) -> None:
 def reproduce(options: argparse.Namespace) -> None:
     from egocnn.figures import FIGURES, write_figure
     from egocnn.proving import TASKS, TITLE, prove, table
+    from egocnn.recurring import TITLE as RECURRING
+    from egocnn.recurring import write_recurring
     from egocnn.reproduce import EXPERIMENTS, markdown, reproduce
 
     if options.list or options.name is None:
         for name, experiment in EXPERIMENTS.items():
             print(f"{name:16}{experiment.title} ({experiment.seeds} seeds)")
         print(f"{'explain':16}{TITLE} (5 seeds; --tasks {','.join(TASKS)})")
+        print(f"{'patterns':16}{RECURRING}")
         for name, figure in FIGURES.items():
             print(f"{name:16}{figure.title}")
         return
@@ -216,6 +219,9 @@ def reproduce(options: argparse.Namespace) -> None:
     if options.name in FIGURES:
         result = write_figure(options.name, folder=options.out, seed=options.seed, say=tell)
         text = "\n".join(str(options.out / file) for file in result["files"])
+    elif options.name == "patterns":
+        result = write_recurring(folder=options.out, seed=options.seed, say=tell)
+        text = "\n".join(f"{row['data']}, {row['class']}: {row['sentence']}" for row in result["rows"])
     elif options.name == "explain":
         tasks = options.tasks.split(",") if options.tasks else None
         result = prove(folder=options.out, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=tell)

@@ -60,6 +60,7 @@ ORDER = (
     "estimator",
     "proving",
     "figures",
+    "recurring",
     "reproduce",
     "commands",
     "cli",

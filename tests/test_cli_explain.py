@@ -128,5 +128,5 @@ def test_patterns_come_with_a_page_and_sentences(run: Run, trained: Path, tmp_pa
 
 def test_the_list_of_experiments_names_explanations_and_figures(run: Run) -> None:
     _, out, _ = run("reproduce", "--list")
-    for name in ("alcohols", "explain", "figure5", "figure6"):
+    for name in ("alcohols", "explain", "patterns", "figure5", "figure6"):
         assert name in out
