@@ -47,5 +47,5 @@ def check_folder(folder: Path) -> None:
 
 
 def file_name(name: str) -> str:
-    """Letters, digits, dots and dashes of a graph's name, so that no name leaves the folder."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", name).strip("._")[:60] or "graph"
+    """Letters, digits and dots of a name, joined by dashes, so that no name leaves the folder."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip(".-")[:60] or "graph"

@@ -13,6 +13,7 @@ import numpy as np
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.critical import explain
 from egocnn.errors import MissingExtraError
+from egocnn.explaining import file_name
 from egocnn.files import write_json
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
@@ -98,7 +99,7 @@ def write_figure(name: str, *, folder: Path, seed: int = 0, say: Callable[[str],
         accuracy = test_scores(predictor, test, device=panel.train.device)["accuracy"]
         say(f"{panel.data}: test accuracy {accuracy:.4f}")
         for structure in explain(predictor, test[panel.choose(test)]):
-            place = Path(name) / _file_name(structure)
+            place = Path(name) / file_name(f"{structure.predicted} {structure.name}")
             _draw(structure, folder / place, panel.size, say)
             structures.append(structure)
             files.append(f"{place}.svg")
@@ -123,11 +124,6 @@ def _draw(structure: CriticalStructure, path: Path, size: tuple[int, int], say: 
             structure.draw(path.with_name(path.name + suffix), size=size)
         except MissingExtraError as error:  # a picture less is no reason to lose the rest
             say(f"{path.name}{suffix}: {error}")
-
-
-def _file_name(structure: CriticalStructure) -> str:
-    kept = "".join(c if c.isalnum() else "-" for c in f"{structure.predicted} {structure.name}")
-    return "-".join(part for part in kept.split("-") if part)[:60]
 
 
 def _facts(structure: CriticalStructure, panel: Panel, accuracy: float) -> dict[str, Any]:

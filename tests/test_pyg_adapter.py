@@ -397,7 +397,7 @@ def test_their_metrics_find_our_explanations_faithful() -> None:
     found = ours(data.x, data.edge_index, batch=data.batch)
     removed, kept = metric.fidelity(ours, found)
     assert removed >= 0.9
-    assert kept <= 0.2
+    assert kept <= 0.1 + 1e-6  # one graph in ten, in float32
     score = metric.characterization_score(torch.tensor(removed), torch.tensor(kept))
     assert float(score) == pytest.approx(1 / (0.5 / removed + 0.5 / (1 - kept)))
     opposite = found.clone()

@@ -28,6 +28,7 @@ from egocnn.truth import (
     degree_importances,
     label_importances,
     most_important,
+    random_importances,
     random_scores,
     score_structures,
 )
@@ -92,8 +93,7 @@ def measure_peer(task: Task, seed: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     problem = task.load(seed)
     started = time.perf_counter()
-    # as deep as ours where the task needs more than three layers
-    config = GINEConfig(layers=max(3, task.network.depth)) if task.network.depth > 3 else None
+    config = GINEConfig(layers=task.network.depth)  # as deep as ours: some tasks need more than three layers
     model = fit(problem.training, config=config, seed=seed, epochs=task.peer_epochs, patience=8)
     seconds = time.perf_counter() - started
     explained, target = problem.explained, task.target
@@ -183,19 +183,13 @@ def _controls(task: Task, problem: Problem, predictor: Predictor) -> dict[str, A
         "random": (
             random_scores(graphs, truths).to_plain()["mean"]
             if shown is None
-            else score([Importance(i.node_importance, i.edge_importance) for i in _random(graphs)]).to_plain()
+            else score(random_importances(graphs)).to_plain()
         ),
         "degree": score(degree_importances(graphs)).to_plain(),
         "few neighbours": score(_leaves(graphs)).to_plain(),
         task.rule: score(label_importances(graphs, task.trivial)).to_plain(),
         "untrained": average(untrained).to_plain(),
     }
-
-
-def _random(graphs: Graphs) -> Sequence[HasImportance]:
-    from egocnn.truth import random_importances
-
-    return random_importances(graphs, seed=0)
 
 
 def _leaves(graphs: Graphs) -> list[HasImportance]:
