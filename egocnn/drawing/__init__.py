@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from egocnn.arrays import Floats, Ints
@@ -45,6 +46,7 @@ def draw(
     picture = compose(graph, node_importance, edge_importance, critical_nodes, critical_edges, caption, size, words)
     placed = positions(graph)
     molecule = molecule_of(graph)
+    picture = replace(picture, is_tinted=molecule is not None)
     scene = None if molecule is not None else draw_network(picture, placed)
     svg = molecule_svg(picture, molecule, placed) if scene is None else to_svg(scene)
     if target is None:

@@ -10,11 +10,9 @@ import numpy as np
 
 from egocnn.arrays import Bools, Floats
 from egocnn.drawing.palette import INK, WHITE, channels, mix, signed
-from egocnn.drawing.picture import Part, Picture
+from egocnn.drawing.picture import LEAST, Part, Picture
 from egocnn.drawing.scene import Discs, Lines, Scene, Shape, Text, strip, strip_height, to_svg
 
-LEAST = 0.02
-"""Strength below which an atom or a bond is left white."""
 CONTOUR = 0.46
 """Distance of the contour from critical atoms, in bond lengths."""
 

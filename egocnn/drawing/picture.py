@@ -12,6 +12,8 @@ from egocnn.graphs import Graph
 
 SMALLEST_SIDE = 40
 LARGEST_SIDE = 10_000
+LEAST = 0.02
+"""Strength below which an atom or a bond of a molecule is left white."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,6 +38,8 @@ class Picture:
     """width, height in pixels"""
     words: tuple[str, str]
     """what a positive and a negative importance mean"""
+    is_tinted: bool = False
+    """whether everything of some strength is coloured, as in molecules, and not the critical parts alone"""
 
     @property
     def unit(self) -> float:
@@ -45,7 +49,11 @@ class Picture:
     @property
     def signs(self) -> tuple[bool, bool]:
         """whether anything that is coloured speaks for, and whether anything speaks against"""
-        shown = [p.importance[p.critical if p.is_marked else slice(None)] for p in (self.nodes, self.edges)]
+        parts = (self.nodes, self.edges)
+        if self.is_tinted:
+            shown = [part.importance[part.strength > LEAST] for part in parts]
+        else:
+            shown = [part.importance[part.critical if part.is_marked else slice(None)] for part in parts]
         return any(bool((s > 0).any()) for s in shown), any(bool((s < 0).any()) for s in shown)
 
 

@@ -127,3 +127,16 @@ def test_molecules_are_drawn_without_matplotlib(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     draw(hexanol(), np.zeros(7), np.zeros(6), path=tmp_path / "m.png")
     assert (tmp_path / "m.png").exists()
+
+
+def test_the_key_explains_the_colour_of_atoms_that_are_not_critical() -> None:
+    graph = from_smiles(["CCO"])[0]
+    svg = draw(
+        graph,
+        np.array([-1.0, 0.0, 1.0]),
+        np.array([0.0, 0.5]),
+        critical_nodes=np.array([2]),
+        critical_edges=np.array([]),
+    )
+    assert ">for<" in svg
+    assert ">against<" in svg
