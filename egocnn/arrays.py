@@ -19,6 +19,17 @@ Words: TypeAlias = NDArray[np.uint64]
 ENTRIES_AT_ONCE = 1 << 16
 """Entries of adjacency rows handed out together: few enough for the processor's cache."""
 
+FEW = 1 << 11
+"""Up to so many numbers are sorted as fast by comparing them."""
+
+MIX_START = np.uint64(0x9E3779B97F4A7C15)
+MIX_STEPS = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
+MIX_LAST = np.uint64(31)
+"""The numbers of splitmix64: what is added, the shifts and factors, the last shift."""
+
 
 def pointers(lengths: Ints) -> Ints:
     """Lengths of consecutive rows (n) -> where each row starts, and the end of the last (n + 1)."""
@@ -41,6 +52,19 @@ def starts(values: NDArray[Any]) -> Ints:
     return np.flatnonzero(fresh)
 
 
+def stable_order(values: Ints) -> Ints:
+    """Positions of numbers, none of them negative, in ascending order; equals keep theirs.
+
+    numpy sorts 16-bit numbers by radix: to sort by the lower such digit and then by the higher one is faster than
+    to compare. With more digits than two it is not.
+    """
+    highest = int(values.max(initial=0))
+    if len(values) < FEW or highest >= 1 << 32:
+        return np.argsort(values, kind="stable")
+    by = np.argsort(values.astype(np.uint16), kind="stable")  # keeps the lower 16 bits
+    return by if highest < 1 << 16 else by[np.argsort((values >> 16).astype(np.uint16)[by], kind="stable")]
+
+
 def row_portions(pointer: Ints) -> Iterator[tuple[slice, slice]]:
     """Consecutive rows, cut where their entries reach a bound: the rows and their entries, as slices."""
     bounds = np.arange(ENTRIES_AT_ONCE, int(pointer[-1]), ENTRIES_AT_ONCE)
@@ -57,9 +81,7 @@ def equal_rows(pointer: Ints) -> Iterator[tuple[Ints, Ints]]:
     rows are passed over.
     """
     lengths = np.diff(pointer)
-    longest = int(lengths.max(initial=0))
-    # numpy sorts 16-bit numbers by radix
-    rows = np.argsort(lengths.astype(np.uint16) if longest < 1 << 16 else lengths, kind="stable")
+    rows = stable_order(lengths)
     of_length = np.bincount(lengths, minlength=1)
     first = pointers(of_length)
     for length in np.flatnonzero(of_length[1:]) + 1:
@@ -90,12 +112,11 @@ def positions(which: Any, length: int) -> Ints:
 
 def mix(values: Words) -> Words:
     """Scatter 64-bit numbers so that sums of the results look random (the finaliser of splitmix64)."""
-    mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(30)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(27)
-    mixed *= np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
+    mixed = values + MIX_START
+    for shift, factor in MIX_STEPS:
+        mixed ^= mixed >> shift
+        mixed *= factor
+    mixed ^= mixed >> MIX_LAST
     return mixed
 
 
@@ -122,9 +143,7 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     key, source = _distinct(_edge_keys(edges.astype(np.int32, copy=False), n_nodes))
     low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
-    # numpy sorts 16-bit numbers by radix, three times as fast
-    by_high = np.argsort(high[proper].astype(np.uint16 if n_nodes <= 1 << 16 else np.int32), kind="stable")
-    mirrored = proper[by_high]  # sorted by (high, low), as key was by (low, high)
+    mirrored = proper[stable_order(high[proper])]  # sorted by (high, low), as key was by (low, high)
 
     # a row lists its smaller neighbours first (the mirrored entries), then itself and the greater ones
     smaller = np.bincount(high[proper], minlength=n_nodes)

@@ -26,25 +26,34 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.arrays import Ints, equal_rows, starts
-from egocnn.colours import Colours, stable_colours, wl_rounds
+from egocnn.arrays import Ints, equal_rows, stable_order, starts
+from egocnn.colours import COUNTED_ROUNDS, Colours, stable_colours, wl_rounds
+from egocnn.colours import MOST_ROUNDS as MOST_ROUNDS
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
 from egocnn.ties import settle
-
-MOST_ROUNDS = 256
-"""Enough for a chain of 500 nodes; longer ones are cut here to bound the time."""
 
 PAIRS_AT_ONCE = 1 << 22
 """Candidate pairs expanded together when neighbours may be several hops away: bounds the memory."""
 
 
-def rank_neighbours(graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: Ranking | None = None) -> Ints:
+def rank_neighbours(
+    graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: Ranking | None = None, device: str | None = None
+) -> Ints:
     """The ``k`` ranked neighbours of every node: (N, k) integers, -1 where absent, the node itself not in it.
 
-    Rarity is counted over ``graphs`` themselves unless a fitted ``ranking`` is given.
+    Rarity is counted over ``graphs`` themselves unless a fitted ``ranking`` is given. A ``device``, "cuda" say, ranks
+    large graphs faster and gives the same table; nodes several hops away are looked for on the CPU all the same. For
+    graphs that are on the device already, see :mod:`egocnn.resident`.
     """
-    return (ranking or Ranking.fit(graphs)).neighbours(graphs, k, max_hops=max_hops)
+    _check_sizes(k, max_hops)
+    if device is not None and max_hops == 1:
+        from egocnn import resident  # not at the top: this module must not wait for torch
+
+        on_device = resident.ResidentGraphs.of(graphs, device)
+        table: Ints = resident.rank_neighbours(on_device, k, ranking=ranking).cpu().numpy()
+        return table
+    return _table(graphs, order_nodes(graphs, ranking), k, max_hops)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,33 +77,27 @@ class Ranking:
     """per round: how many nodes have each"""
 
     @classmethod
-    def fit(cls, graphs: Graphs, *, rounds: int = 3) -> Ranking:
+    def fit(cls, graphs: Graphs, *, rounds: int = COUNTED_ROUNDS, device: str | None = None) -> Ranking:
+        """Count the colours of training graphs, large ones faster on a ``device``."""
         if rounds < 1:
             raise ConfigError(f"rarity needs at least 1 round of colours, got {rounds}")
-        seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
+        seen: list[tuple[Colours, Ints]]
+        if device is None:
+            seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
+        else:
+            from egocnn import resident
+
+            seen = list(resident.count_colours(resident.ResidentGraphs.of(graphs, device), rounds))
         return cls(tuple(colours for colours, _ in seen), tuple(counts for _, counts in seen))
 
     def neighbours(self, graphs: Graphs, k: int, *, max_hops: int = 1, order: Order | None = None) -> Ints:
         """(N, k) node ids, -1 where absent; ``order`` saves working :meth:`order` out again."""
-        if k < 1 or max_hops < 1:
-            raise ConfigError(f"k and max_hops must be at least 1, got {k} and {max_hops}")
-        order = self.order(graphs) if order is None else order
-        table = _adjacent(graphs, order, k)
-        if max_hops > 1:
-            _fill_up(table, graphs, order, max_hops)
-        return table
+        _check_sizes(k, max_hops)
+        return _table(graphs, self.order(graphs) if order is None else order, k, max_hops)
 
     def order(self, graphs: Graphs) -> Order:
         """Put all nodes of the collection in the order of rules 3 to 5."""
-        tier: Ints = np.zeros(graphs.n_nodes, np.int64)
-        for colour, seen, counts in zip(wl_rounds(graphs, len(self.colours)), self.colours, self.counts, strict=True):
-            tier = _part_tiers(tier, colour, seen, counts)
-        stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
-        tier = _part_tiers(tier, stable, stable[:0], tier[:0])
-        nodes = np.argsort(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS), kind="stable")
-        place = np.empty_like(nodes)
-        place[nodes] = np.arange(len(nodes))
-        return Order(nodes, place, tier)
+        return order_nodes(graphs, self)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Plain arrays, to be saved with a model."""
@@ -111,29 +114,79 @@ class Ranking:
         )
 
 
-def _part_tiers(tier: Ints, colour: Colours, seen: Colours, counts: Ints) -> Ints:
-    """Tiers (N) parted by rarity and then by colour; a tier is counted by the nodes that come before it.
+def _check_sizes(k: int, max_hops: int) -> None:
+    if k < 1 or max_hops < 1:
+        raise ConfigError(f"k and max_hops must be at least 1, got {k} and {max_hops}")
+
+
+def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
+    """:meth:`Ranking.order`, rarity counted over ``graphs`` themselves unless a fitted ``ranking`` is given."""
+    tier: Ints = np.zeros(graphs.n_nodes, np.int64)
+    for number, colour in enumerate(wl_rounds(graphs, COUNTED_ROUNDS if ranking is None else len(ranking.colours))):
+        classes = Classes.of(colour)
+        # counted over these very graphs, a colour is as rare as its class is small
+        rarity = classes.sizes if ranking is None else _look_up(classes.colour, ranking, number)
+        tier = _part_tiers(tier, classes, rarity)
+    stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
+    classes = Classes.of(stable)
+    tier = _part_tiers(tier, classes, np.zeros_like(classes.sizes))
+    is_tied = len(classes.sizes) < graphs.n_nodes
+    nodes = stable_order(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier)
+    place = np.empty_like(nodes)
+    place[nodes] = np.arange(len(nodes))
+    return Order(nodes, place, tier)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """Nodes of one colour together, the colours (C) in ascending order."""
+
+    nodes: Ints
+    """(N) class by class"""
+    colour: Colours
+    """(C)"""
+    one: Ints
+    """(C) a node of each"""
+    sizes: Ints
+    """(C)"""
+
+    @staticmethod
+    def of(colour: Colours) -> Classes:
+        nodes = np.argsort(colour, kind="stable")
+        ordered = colour[nodes]
+        first = starts(ordered)
+        return Classes(nodes, ordered[first], nodes[first], np.diff(first, append=len(nodes)))
+
+
+def _part_tiers(tier: Ints, classes: Classes, rarity: Ints) -> Ints:
+    """Tiers (N) parted by rarity (C) and then by colour; a tier is counted by the nodes that come before it.
 
     Colours only ever become finer, so all nodes of one colour share a tier: to put one of them in its place will do.
     """
-    nodes = np.argsort(colour, kind="stable")
-    first = starts(colour[nodes])
-    one, sizes = nodes[first], np.diff(first, append=len(nodes))
-    rarity = _look_up(colour[one], seen, counts)
-    by = np.argsort(tier[one] * (rarity.max(initial=0) + 1) + rarity, kind="stable")  # the colours ascend already
+    sizes = classes.sizes
+    by = stable_order(tier[classes.one] * (rarity.max(initial=0) + 1) + rarity)  # the colours ascend already
     before = np.empty_like(sizes)
     before[by] = np.cumsum(sizes[by]) - sizes[by]
     parted = np.empty_like(tier)
-    parted[nodes] = np.repeat(before, sizes)
+    parted[classes.nodes] = np.repeat(before, sizes)
     return parted
 
 
-def _look_up(colour: Colours, seen: Colours, counts: Ints) -> Ints:
-    """How often each colour was seen; 0 for one that was not."""
+def _look_up(colour: Colours, ranking: Ranking, number: int) -> Ints:
+    """How often the training graphs have each colour in this round; 0 for one that they lack."""
+    seen, counts = ranking.colours[number], ranking.counts[number]
     if len(seen) == 0:
         return np.zeros(len(colour), np.int64)
     at = np.minimum(np.searchsorted(seen, colour), len(seen) - 1)
     return np.where(seen[at] == colour, counts[at], 0)
+
+
+def _table(graphs: Graphs, order: Order, k: int, max_hops: int) -> Ints:
+    """The first k nodes within reach of every node."""
+    table = _adjacent(graphs, order, k)
+    if max_hops > 1:
+        _fill_up(table, graphs, order, max_hops)
+    return table
 
 
 def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
@@ -142,9 +195,13 @@ def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
     place, nodes = order.place.astype(np.int32), np.append(order.nodes, -1).astype(np.int32)
     for rows, entries in equal_rows(graphs.indptr):
         neighbours = graphs.indices[entries]
-        is_loop = neighbours == rows[:, None]
+        is_loop = neighbours == rows[:, None].astype(np.int32)
         if graphs.edge_weight is None and graphs.edge_label is None:
-            ranked = nodes[np.sort(np.where(is_loop, graphs.n_nodes, place[neighbours]), axis=1)[:, :k]]
+            # clip: no neighbour is out of range, and to check each once more takes as long as to fetch it
+            places = np.take(place, neighbours, out=np.empty_like(place, shape=neighbours.shape), mode="clip")
+            places[is_loop] = graphs.n_nodes
+            places.sort(axis=1)
+            ranked = nodes[places[:, :k]]
         else:
             heavy = np.zeros((1, 1)) if graphs.edge_weight is None else graphs.edge_weight[entries]
             label = np.zeros((1, 1)) if graphs.edge_label is None else graphs.edge_label[entries]

@@ -20,6 +20,7 @@ from egocnn.arrays import (
     positions,
     ranges,
     row_portions,
+    stable_order,
     starts,
 )
 from egocnn.errors import DataError, DuplicateEdgeError
@@ -114,6 +115,18 @@ def test_pointers_say_where_each_row_starts_and_the_last_one_ends(lengths: list[
 def test_runs_of_equal_values_start_where_the_value_changes(values: list[int]) -> None:
     expected = [at for at, value in enumerate(values) if at == 0 or value != values[at - 1]]
     assert starts(np.array(values, np.int64)).tolist() == expected
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 5000])
+@pytest.mark.parametrize("highest", [0, 9, 65_535, 65_536, 2**32 - 1, 2**32, 2**62])
+def test_a_stable_order_is_that_of_comparing(size: int, highest: int) -> None:
+    random = np.random.default_rng(0)
+    values = random.integers(0, highest, size, endpoint=True)
+    values[size // 2 :] = random.permutation(values)[size // 2 :]  # some stand twice
+    expected = sorted(range(size), key=values.tolist().__getitem__)
+    assert stable_order(values).tolist() == expected
+    if highest < 2**31:
+        assert stable_order(values.astype(np.int32)).tolist() == expected
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 1000])
