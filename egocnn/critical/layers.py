@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from egocnn.batching import Batch
 from egocnn.nn import EgoCNN, EgoConv, PatchySan
+from egocnn.nn.ego_conv import fold
 from egocnn.ops.ragged import Plan
 
 
@@ -60,16 +61,7 @@ def run_layers(network: EgoCNN, batch: Batch) -> Layers:
     )
 
 
-def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Filters (..., D') and bias (D') that do in one step what they and the norm after them do in evaluation."""
-    if not isinstance(norm, nn.BatchNorm1d):
-        return weight.detach(), bias.detach()
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
-    return (weight * scale).detach(), ((bias - norm.running_mean) * scale + norm.bias).detach()
-
-
+@torch.no_grad()
 def fold_embedding(embed: PatchySan) -> tuple[Tensor, Tensor, Tensor]:
     """Patchy-San's table (rows, D), filters of the attributes (P, A, D) and bias (D), the norm folded in."""
     table, bias = fold(embed.norm, embed.table, embed.bias)
