@@ -56,8 +56,7 @@ class Checkpoint:
             note = json.loads(tensors.pop("note").numpy().tobytes())
             if note["fingerprint"] != self.fingerprint:
                 raise RunError(f"{self.path.parent}: was started with other data or settings; use them, or --overwrite")
-            device = next(progress.network.parameters()).device
-            states = _nested({name: value.to(device) for name, value in tensors.items()})
+            states = _nested(tensors)  # on the CPU: network and optimiser copy what they load to where they are
             progress.network.load_state_dict(states["network"])
             progress.best = states["best"]
             moments = {int(number): values for number, values in states["optimizer"].items()}

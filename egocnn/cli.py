@@ -94,6 +94,31 @@ def _parser() -> argparse.ArgumentParser:
     add_options(command, ModelConfig)
     add_options(command, TrainConfig, skip=("seed", "device"))
 
+    command = _command(
+        subparsers, "crossval", commands.crossval, "score a model by training and testing on every fold in turn"
+    )
+    command.epilog = (
+        "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
+        "(--validation) chooses the best epoch and the best restart; the test fold is looked at once. Classes have "
+        "equal shares in all folds, groups (--group) are never torn apart, and a split of the data's own is set aside. "
+        "On a GPU all folds and restarts train together as one model. "
+        "Example: egocnn crossval MUTAG --restarts 5 -o mutag.json"
+    )
+    _data_options(command)
+    command.add_argument("--folds", type=_times, default=10, metavar="N", help="parts to test on in turn [10]")
+    command.add_argument(
+        "--restarts", type=_times, default=1, metavar="N", help="trainings per fold, the best in validation counts [1]"
+    )
+    command.add_argument("-o", "--out", type=Path, metavar="FILE.json", help="also write the whole record")
+    command.add_argument("--jobs", type=_times, default=1, metavar="N", help="not stacked: folds at a time [1]")
+    command.add_argument(
+        "--stack",
+        action=argparse.BooleanOptionalAction,
+        help="train all folds and restarts as one model (default: where a GPU computes)",
+    )
+    add_options(command, ModelConfig)
+    add_options(command, TrainConfig, skip=("seed", "device"))
+
     command = _command(subparsers, "predict", commands.predict, "predict with a trained model")
     command.epilog = READ_AS_TRAINED
     command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
@@ -144,6 +169,21 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--seeds", type=int, metavar="N", help="seeds 0 to N-1 [the experiment's own number]")
     command.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time [1]")
     command.add_argument("--tasks", metavar="NAME[,NAME…]", help="explain: only these tasks (default: all)")
+
+    command = _command(
+        subparsers, "bench", commands.bench, "measure speed and memory beside named peers, or chart what was measured"
+    )
+    command.epilog = (
+        "A full run is kept in results/bench/; a quick one is only shown, unless -o names a file. "
+        "'chart' draws all that is kept and writes the tables of docs/benchmarks.md."
+    )
+    command.add_argument("name", nargs="?", metavar="NAME", help="which one, or chart; --list shows them")
+    command.add_argument("--list", action="store_true", help="name the benchmarks")
+    command.add_argument("-o", "--out", type=Path, metavar="FILE", help="the JSON to write; chart: the SVG or PNG")
+    command.add_argument("--quick", action="store_true", help="small sizes: a minute or two on two cores")
+    command.add_argument(
+        "--results", type=Path, default=Path("results/bench"), help="chart: folder of the records [%(default)s]"
+    )
     return parser
 
 
@@ -194,6 +234,12 @@ def _number(text: str) -> int:
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a number of graphs must be 1 or more, got {text!r}")
+    return int(text)
+
+
+def _times(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number, 1 or more, got {text!r}")
     return int(text)
 
 

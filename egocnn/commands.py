@@ -71,6 +71,37 @@ def _train(options: argparse.Namespace, graphs: Graphs, source: str) -> dict[str
     return metrics
 
 
+def crossval(options: argparse.Namespace) -> None:
+    from egocnn.crossval import cross_validate
+    from egocnn.files import write_json
+    from egocnn.progress import counting_report
+
+    if options.out is not None:
+        _check_file(options.out, options.data)
+    config = from_options(options, TrainConfig)
+    epochs = options.folds * options.restarts * config.epochs
+    with counting_report("cross-validating", epochs, visible=not options.quiet) as report:
+        silent = options.quiet or report is not None
+        result = cross_validate(
+            _read(options),
+            from_options(options, ModelConfig),
+            config,
+            folds=options.folds,
+            restarts=options.restarts,
+            stack=options.stack,
+            jobs=options.jobs,
+            data=options.data,
+            report=report,
+            say=None if silent else (lambda text: print(text, file=sys.stderr, flush=True)),
+        )
+    if options.out is not None:
+        write_json(options.out, result.to_plain())
+    if options.json:
+        _print_json(result.to_plain())
+    else:
+        print("\n".join(result.lines()))
+
+
 def predict(options: argparse.Namespace) -> None:
     from egocnn.predictions import predictions, write_csv
     from egocnn.predictor import Predictor
@@ -233,6 +264,29 @@ def reproduce(options: argparse.Namespace) -> None:
         _print_json(result)
     else:
         print(text)
+
+
+def bench(options: argparse.Namespace) -> None:
+    from egocnn.bench import BENCHMARKS, bench, chart, default_file, markdown
+
+    if options.list or options.name is None:
+        for name, benchmark in BENCHMARKS.items():
+            print(f"{name:12}{benchmark.title}")
+        print(f"{'chart':12}The records of all benchmarks as one picture, and as the tables of docs/benchmarks.md")
+        return
+    if options.name == "chart":
+        written = chart(options.results, options.out or Path("docs/benchmarks.svg"))
+        print("\n".join(map(str, written)) if not options.json else json.dumps({"files": list(map(str, written))}))
+        return
+    out = options.out or (None if options.quick else default_file(options.name, device=options.device))
+    if out is not None:
+        _check_file(out, options.name)
+    tell = (lambda text: print(text, file=sys.stderr, flush=True)) if not options.quiet else (lambda _: None)
+    record = bench(options.name, out=out, device=options.device, quick=options.quick, seed=options.seed, say=tell)
+    if options.json:
+        _print_json(record)
+    else:
+        print(markdown(record))
 
 
 # ── in and out ────────────────────────────────────────────────────────────────────────────────────

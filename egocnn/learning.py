@@ -9,14 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from egocnn.arrays import Ints
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
+from egocnn.nn.model import EgoCNN
+from egocnn.parts import training_parts, with_own_labels
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
-from egocnn.schema import PARTS
+from egocnn.stacking.alone import fit_alone
+from egocnn.stacking.network import check as check_stackable
 from egocnn.training import History, Report, choose_device, fit, loss_of, predict
 
 
@@ -27,17 +29,19 @@ def learn(
     *,
     embed: nn.Module | None = None,
     embed_width: int | None = None,
+    stack: bool | None = None,
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
     ready: Callable[[], None] | None = None,
 ) -> tuple[Predictor, History]:
     """Train on ``graphs``; their own validation part chooses the best epoch, else a part split off by the seed.
 
-    Graphs that the data marks as its test part are never looked at. ``ready`` is called once graphs and settings
-    have proved fit for training, before the checkpoint is touched. Ctrl-C before the first epoch has ended is passed
-    on; later it ends the training with the best weights so far.
+    Graphs that the data marks as its test part are never looked at. ``stack``: train as a stack of one, in steps that a
+    GPU records and replays; by default where a GPU computes and the node embedding is one of ours. ``ready`` is called
+    once graphs and settings have proved fit for training, before the checkpoint is touched. Ctrl-C before the first
+    epoch has ended is passed on; later it ends the training with the best weights so far.
     """
-    choose_device(train.device)  # to refuse early a device that is not there
+    device = choose_device(train.device)  # first, to refuse early one that is not there
     fitted, chosen_by = training_parts(graphs, train)
     fitted = with_own_labels(fitted)
     preparation = Preparation.fit(fitted, model)
@@ -45,9 +49,12 @@ def learn(
         torch.manual_seed(train.seed)
         predictor = Predictor.build(model, preparation, embed=embed, embed_width=embed_width)
     prepared, validation = predictor.prepare(fitted), predictor.prepare(chosen_by)
+    is_stacked = is_best_stacked(predictor.network, device) if stack is None else stack
+    if is_stacked:
+        check_stackable([predictor.network])
     if ready is not None:
         ready()
-    history = fit(
+    history = (fit_alone if is_stacked else fit)(
         predictor.network,
         prepared,
         validation,
@@ -63,51 +70,14 @@ def learn(
             "training diverged: no epoch gave a finite loss; try a smaller --learning-rate, with --overwrite"
         )
     if preparation.class_names and validation.target is not None:
-        device = next(predictor.network.parameters()).device
         logits = predict(predictor.network, validation.to(device)).cpu()
         predictor = replace(predictor, temperature=calibrate(logits, validation.target))
     return predictor, history
 
 
-def training_parts(graphs: Graphs, config: TrainConfig) -> tuple[Graphs, Graphs]:
-    """The graphs to learn from and those that choose the best epoch, all of them fit to be used."""
-    check_targets(graphs)
-    if graphs.part is None:
-        return graphs.split(test=config.validation, seed=config.seed)
-    learned, validation = graphs.select("train"), graphs.select("validation")
-    if len(learned) == 0:
-        raise DataError(f"no graph is marked {PARTS[0]!r} in the data's own split")
-    check_targets(learned)
-    return (learned, validation) if len(validation) else learned.split(test=config.validation, seed=config.seed)
-
-
-def with_own_labels(graphs: Graphs) -> Graphs:
-    """The graphs with those label names alone that they use.
-
-    A label that only the test part has must be to the model what it is in any new data: unseen.
-    """
-
-    def used(codes: Ints | None, names: tuple[str, ...]) -> tuple[str, ...]:
-        return names if codes is None else tuple(names[code] for code in np.unique(codes[codes >= 0]))
-
-    return graphs.with_names(
-        nodes=used(graphs.node_label, graphs.node_label_names), edges=used(graphs.edge_label, graphs.edge_label_names)
-    )
-
-
-def check_targets(graphs: Graphs) -> None:
-    """Raise unless there is something to learn: a target for every graph, and more than one of them."""
-    if len(graphs) < 2:
-        raise DataError(f"training needs at least 2 graphs, got {len(graphs)}")
-    if graphs.target is None:
-        raise DataError("these graphs have no target to learn; name its column with --target")
-    missing = graphs.target < 0 if graphs.is_classification else ~np.isfinite(graphs.target)
-    if missing.any():
-        name = graphs.names[int(np.flatnonzero(missing)[0])]
-        raise DataError(f"{int(missing.sum())} graphs have no target, {name!r} the first; training needs all")
-    if len(np.unique(graphs.target)) < 2:
-        only = graphs.class_names[int(graphs.target[0])] if graphs.is_classification else graphs.target[0]
-        raise DataError(f"every graph has the same target, {only}; there is nothing to tell apart")
+def is_best_stacked(network: EgoCNN, device: torch.device) -> bool:
+    """A GPU gains from recorded steps; a module in place of the node embedding may do what cannot be recorded."""
+    return device.type == "cuda" and not network.custom_embedding
 
 
 def calibrate(logits: Tensor, target: Tensor) -> float:

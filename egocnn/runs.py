@@ -21,7 +21,8 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import RunError
 from egocnn.files import write_json, write_text
 from egocnn.graphs import ARRAYS, TEXTS, Graphs
-from egocnn.learning import check_targets, learn
+from egocnn.learning import learn
+from egocnn.parts import check_targets
 from egocnn.predictor import Predictor, read_config
 from egocnn.schema import PARTS
 from egocnn.splitting import split_in_two

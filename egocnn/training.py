@@ -100,6 +100,10 @@ class Progress:
 
 Report = Callable[[History, TrainConfig], None]
 Keep = Callable[[Progress], None]
+RunEpoch = Callable[[int], Epoch]
+"""Trains through the epoch of this number, scores it, and leaves the progress as it is after it."""
+Engine = Callable[[Progress, Prepared, Prepared, TrainConfig], RunEpoch]
+"""How the epochs of a progress are computed: :func:`batch_by_batch`, or :mod:`egocnn.stacking.alone`."""
 
 
 def fit(
@@ -108,53 +112,62 @@ def fit(
     validation: Prepared,
     config: TrainConfig,
     *,
+    engine: Engine | None = None,
     resume: Callable[[Progress], None] | None = None,
     keep: Keep | None = None,
     report: Report | None = None,
 ) -> History:
     """Train until the epochs or the patience run out, or Ctrl-C; leave the best weights in the network.
 
-    ``resume`` fills a fresh :class:`Progress` from a checkpoint, ``keep`` stores it after every epoch, ``report``
-    tells the user.
+    ``engine`` computes the epochs, by default :func:`batch_by_batch`; ``resume`` fills a fresh :class:`Progress` from
+    a checkpoint, ``keep`` stores it after every epoch, ``report`` tells the user.
     """
-    device = choose_device(config.device)
-    network, train, validation = network.to(device), train.to(device), validation.to(device)
+    network = network.to(choose_device(config.device))
     optimizer = torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
     progress = Progress(network, optimizer, _copy(network.state_dict()), History())
     if resume is not None:
         resume(progress)
     history = progress.history
-    weights = _class_weights(train, network.out.out_features) if config.class_weights else None
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        try:
-            while len(history.epochs) < config.epochs and history.stale < config.patience:
-                started = time.perf_counter()
-                epoch = len(history.epochs) + 1
-                torch.manual_seed(_seed(config.seed, epoch))
-                train_loss, train_score = _train_epoch(progress, train, config, epoch, weights)
-                loss, score = evaluate(network, validation, weights=weights)
-                improved = history.add(
-                    Epoch(
-                        epoch=epoch,
-                        learning_rate=optimizer.param_groups[0]["lr"],
-                        train_loss=train_loss,
-                        train_score=train_score,
-                        validation_loss=loss,
-                        validation_score=score,
-                        seconds=time.perf_counter() - started,
-                    )
-                )
-                if improved:
-                    progress.best = _copy(network.state_dict())
-                if keep is not None:
-                    keep(progress)
-                if report is not None:
-                    report(history, config)
-        except KeyboardInterrupt:
-            history.interrupted = True
+    try:
+        run = (engine or batch_by_batch)(progress, train, validation, config)
+        while len(history.epochs) < config.epochs and history.stale < config.patience:
+            improved = history.add(run(len(history.epochs) + 1))
+            if improved:
+                progress.best = _copy(network.state_dict())
+            if keep is not None:
+                keep(progress)
+            if report is not None:
+                report(history, config)
+    except KeyboardInterrupt:
+        history.interrupted = True
     network.load_state_dict(progress.best)
     network.eval()
     return history
+
+
+def batch_by_batch(progress: Progress, train: Prepared, validation: Prepared, config: TrainConfig) -> RunEpoch:
+    """The plain way: every batch is cut out, sent through the network and forgotten."""
+    device = choose_device(config.device)
+    train, validation = train.to(device), validation.to(device)
+    weights = class_weights(train, progress.network.out.out_features) if config.class_weights else None
+
+    def run(epoch: int) -> Epoch:
+        started = time.perf_counter()
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(epoch_seed(config.seed, epoch))
+            train_loss, train_score = _train_epoch(progress, train, config, epoch, weights)
+            loss, score = evaluate(progress.network, validation, weights=weights)
+        return Epoch(
+            epoch=epoch,
+            learning_rate=progress.optimizer.param_groups[0]["lr"],
+            train_loss=train_loss,
+            train_score=train_score,
+            validation_loss=loss,
+            validation_score=score,
+            seconds=time.perf_counter() - started,
+        )
+
+    return run
 
 
 def _train_epoch(
@@ -263,14 +276,14 @@ def _arithmetic(config: TrainConfig, device: torch.device) -> Any:
     return nullcontext()
 
 
-def _class_weights(train: Prepared, n_classes: int) -> Tensor | None:
+def class_weights(train: Prepared, n_classes: int) -> Tensor | None:
     if train.target is None or train.target.is_floating_point():
         return None
     counts = torch.bincount(train.target, minlength=n_classes).clamp(min=1)
     return len(train.target) / (n_classes * counts.float())
 
 
-def _seed(seed: int, epoch: int) -> int:
+def epoch_seed(seed: int, epoch: int) -> int:
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

@@ -9,15 +9,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from egocnn.batching import Batch
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 from egocnn.graphs import Graphs
-from egocnn.learning import calibrate, check_targets, learn, training_parts, with_own_labels
+from egocnn.learning import calibrate, is_best_stacked, learn
+from egocnn.parts import check_targets, training_parts, with_own_labels
+from egocnn.predictor import Predictor
+from egocnn.preparation import Preparation
 from egocnn.schema import PARTS
+from egocnn.stacking.stack import Stack
 from egocnn.training import History, loss_of
 from tests.samples import one_graph
 from tests.strategies import random_graphs, random_trees
-from tests.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, same
+from tests.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same
 
 
 def trees(n_graphs: int = 20, **columns: Any) -> Graphs:
@@ -168,6 +173,70 @@ def test_ctrl_c_later_gives_a_model_that_is_calibrated_and_predicts() -> None:
     predictor, history = learn(trees(), MODEL, TRAIN, report=stop)
     assert history.interrupted
     assert predictor.probabilities(trees()).shape == (20, 2)
+
+
+# ── as a stack of one ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_it_makes_no_difference_but_rounding_whether_a_network_is_trained_as_a_stack_of_one(task: str) -> None:
+    graphs = trees(40) if task == "classification" else oxygens()
+    model = replace(MODEL, dropout=0.0)
+    train = replace(TRAIN, device="cpu", learning_rate=1e-3)
+    (plain, expected), (stacked, history) = (learn(graphs, model, train, stack=stack) for stack in (False, True))
+    for left, right in zip(expected.epochs, history.epochs, strict=True):
+        assert left.learning_rate == right.learning_rate
+        assert left.train_loss == pytest.approx(right.train_loss, abs=1e-4)
+        assert left.validation_loss == pytest.approx(right.validation_loss, abs=1e-3)
+    assert plain.temperature == stacked.temperature
+    np.testing.assert_allclose(plain.outputs(graphs), stacked.outputs(graphs), atol=5e-3)
+
+
+def test_only_a_network_with_an_embedding_of_our_own_on_a_gpu_is_stacked_by_default() -> None:
+    ours, _, _ = parts(alcohols())
+    given = Predictor.build(MODEL, Preparation.fit(alcohols(), MODEL), embed=Constant(), embed_width=4).network
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    assert [is_best_stacked(*pair) for pair in ((ours, cuda), (ours, cpu), (given, cuda))] == [True, False, False]
+
+
+class Constant(torch.nn.Module):
+    def forward(self, batch: Batch) -> torch.Tensor:
+        return torch.ones(len(batch.place), 4, device=batch.place.device)
+
+
+def test_an_embedding_of_the_users_own_is_trained_by_the_ordinary_loop_and_never_stacked() -> None:
+    _, history = learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4)
+    assert len(history.epochs) == TRAIN.epochs
+
+    def touch() -> None:
+        raise AssertionError("this must not be reached")
+
+    with pytest.raises(ConfigError, match="an embedding module of its own cannot be trained stacked"):
+        learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
+
+
+def test_a_stack_of_one_copes_with_graphs_without_nodes_and_says_when_it_diverges() -> None:
+    graphs = Graphs.from_edges(
+        node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
+    )
+    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1), stack=True)
+    assert np.isfinite(predictor.probabilities(graphs)).all()
+    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
+        learn(trees(), MODEL, replace(TRAIN, learning_rate=1e30), stack=True)
+
+
+def test_ctrl_c_in_a_stack_of_one_is_passed_on_before_the_first_epoch_and_keeps_the_best_model_later() -> None:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == 2:
+            raise KeyboardInterrupt
+
+    predictor, history = learn(trees(), MODEL, TRAIN, stack=True, report=stop)
+    assert history.interrupted
+    assert predictor.probabilities(trees()).shape == (20, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stack, "run", lambda *_: stop(History([history.epochs[0]] * 2), TRAIN))
+        with pytest.raises(KeyboardInterrupt):
+            learn(trees(), MODEL, TRAIN, stack=True)
 
 
 # ── calibration ───────────────────────────────────────────────────────────────────────────────────

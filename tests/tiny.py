@@ -14,8 +14,8 @@ from torch import Tensor
 from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.graphs import Graphs
-from egocnn.learning import training_parts
 from egocnn.nn import EgoCNN
+from egocnn.parts import training_parts
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
 from egocnn.reading import read

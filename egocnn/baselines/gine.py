@@ -17,7 +17,7 @@ from egocnn.arrays import Floats, Ints, starts
 from egocnn.config import TrainConfig
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.graphs import Graphs
-from egocnn.learning import training_parts, with_own_labels
+from egocnn.parts import training_parts, with_own_labels
 from egocnn.training import choose_device
 
 NODES_AT_ONCE = 1 << 13

@@ -13,7 +13,7 @@ from egocnn.baselines.gine import make_inputs, portions, run, seeded
 from egocnn.config import TrainConfig
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.graphs import Graphs
-from egocnn.learning import training_parts
+from egocnn.parts import training_parts
 from tests.baselines.peer import CONFIG, alcohols, trained
 from tests.samples import molecules, one_graph
 from tests.tiny import oxygens

@@ -1,0 +1,92 @@
+"""Collections with a validation part, and seeds for each -> a trained predictor for every seed, all trained as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.errors import ConfigError
+from egocnn.graphs import Graphs
+from egocnn.nn.model import EgoCNN
+from egocnn.parts import training_parts, with_own_labels
+from egocnn.predictor import Predictor
+from egocnn.preparation import Preparation
+from egocnn.stacking.data import Parts
+from egocnn.stacking.fit import StackedReport, fit_stacked
+from egocnn.training import History, choose_device
+
+OCCUPIED = 0.7
+"""Share of a GPU's free memory that replicas may fill."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replica:
+    """One training to be."""
+
+    predictor: Predictor
+    parts: Parts
+    seed: int
+
+
+def prepare_replicas(
+    several: Sequence[Graphs], model: ModelConfig, train: TrainConfig, seeds: Sequence[Sequence[int]]
+) -> list[list[Replica]]:
+    """Everything before the training, exactly as :func:`egocnn.learning.learn` does it for each seed alone.
+
+    The graphs must bring their own validation part: all seeds of a collection share it, and what was fitted.
+    """
+    if len(several) != len(seeds):
+        raise ConfigError(f"{len(several)} collections of graphs, and seeds for {len(seeds)}")
+    prepared: list[list[Replica]] = []
+    for graphs, own in zip(several, seeds, strict=True):
+        fitted, chosen_by = training_parts(graphs, train)
+        fitted = with_own_labels(fitted)
+        preparation = Preparation.fit(fitted, model)
+        parts = preparation.apply(fitted, model), preparation.apply(chosen_by, model)
+        prepared.append([Replica(_untrained(model, preparation, seed), parts, seed) for seed in own])
+    return prepared
+
+
+def train_replicas(
+    replicas: Sequence[Replica], train: TrainConfig, *, report: StackedReport | None = None
+) -> list[History]:
+    """Train all of them, in as few stacks as the memory allows; their predictors end with the best weights."""
+    device = choose_device(train.device)
+    at_once = len(replicas)
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        at_once = max(1, int(OCCUPIED * free / max(_megabytes(r, train) * 1e6 for r in replicas)))
+    histories: list[History] = []
+    for first in range(0, len(replicas), at_once):
+        here = replicas[first : first + at_once]
+        networks = [replica.predictor.network for replica in here]
+        done = list(histories)
+
+        def tell(current: Sequence[History], config: TrainConfig, done: Sequence[History] = done) -> None:
+            if report is not None:
+                report([*done, *current], config)
+
+        histories += fit_stacked(networks, [r.parts for r in here], [r.seed for r in here], train, report=tell)
+        if histories[-1].interrupted:
+            raise KeyboardInterrupt
+    return histories
+
+
+def _untrained(model: ModelConfig, preparation: Preparation, seed: int) -> Predictor:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Predictor.build(model, preparation)
+
+
+def _megabytes(replica: Replica, train: TrainConfig) -> float:
+    """About what a replica takes on a GPU, counted generously."""
+    network: EgoCNN = replica.predictor.network
+    model, (learned, validation) = network.config, replica.parts
+    rows = replica.predictor.preparation.shape(model).rows
+    nodes = 2 * train.batch_size * len(learned.steps) / max(len(learned), 1)
+    per_node = 4 * rows + 64 * max(model.layer_k) + 24 * sum(model.layer_width) + 24 * max(model.layer_width)
+    weights = 32 * network.n_parameters  # the weights, their gradient, two moments, the best ones, and copies
+    return (weights + nodes * per_node) / 1e6 + learned.megabytes + validation.megabytes
