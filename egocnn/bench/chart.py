@@ -88,15 +88,12 @@ def _draw_key(part: SubFigure) -> None:
 
 
 def _ratios(record: Record) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-    """The cases that are drawn and their peers that have a ratio; the tables hold all of them.
-
-    Drawn are those in the precision that comes first, with the batch built beforehand.
-    """
+    """The cases that are drawn, those in the precision that comes first, and their peers that have a ratio."""
     if record["name"] not in ORDER:
         return
     first = record["cases"][0]["shape"].get("precision") if record["cases"] else None
     for case in record["cases"]:
-        if case["shape"].get("precision") == first and not case["shape"].get("batch_built_in_step"):
+        if case["shape"].get("precision") == first:
             peers = [row for row in case["systems"] if row["system"] != OURS and row.get("time_ratio")]
             if peers:
                 yield case, peers

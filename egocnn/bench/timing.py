@@ -68,9 +68,11 @@ def measure(works: Sequence[Work], device: torch.device, *, budget: float = 1.0,
 
 
 def warm_up(works: Sequence[Work], *, wall: bool) -> float:
-    """A few rounds before any that counts, one where it is slow -> the seconds of the last."""
+    """A few rounds before any that counts -> the seconds of the last; the first compiles and says nothing."""
+    run_round(works)
     took = 0.0
-    for _ in range(1 if wall else WARM_UP):
+    for _ in range(1 if wall else WARM_UP - 1):
+        torch.cuda.synchronize()
         started = time.perf_counter()
         run_round(works)
         torch.cuda.synchronize()

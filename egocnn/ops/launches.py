@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from egocnn.ops.tiles import CHUNK, LONG, WINDOW, windows_of
+from egocnn.ops.tiles import LONG, WINDOW, chunk_nodes, windows_of
 
 SHARES = 64
 """Parts that the nodes of a replica are cut into for the gradient of the filters: enough to keep a GPU busy."""
@@ -45,10 +45,11 @@ def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor
     x_gradient = gradient.new_empty(*gradient.shape[:-1], weight.shape[-2])
     sums = gradient.new_empty(room, gradient.shape[-1])
     chunks = len(starts) - 1
+    together = chunk_nodes(gradient.shape[-2], chunks)
     for chunk in range(chunks):
         span = starts[chunk : chunk + 2]
         _add_up(gradient, sums, span, *addends)
-        nodes = slice(chunk * CHUNK, (chunk + 1) * CHUNK) if chunks > 1 else slice(0, gradient.shape[-2])
+        nodes = slice(chunk * together, (chunk + 1) * together)
         _convolve(gradient, weight, None, columns, length, x_gradient, summed=(sums, span), nodes=nodes)
     return x_gradient
 

@@ -25,8 +25,8 @@ LONG = 32
 """Sums of more rows than this get a program of their own: one hub must not hold up its neighbours."""
 
 
-CHUNK = 16 * WINDOW
-"""Nodes whose gradients are computed together, backward: bounds the memory for sums."""
+ROOM = 1 << 20
+"""Sums that are held at once, about, backward: a quarter of a gigabyte at 128 columns of 16 bits."""
 
 SPARE = 4096
 """Cells for what is to be thrown away."""
@@ -87,12 +87,14 @@ class Transposed:
         is_first[1:] = is_last[:-1] = key[1:] != key[:-1]
         is_sum = is_known & is_first & ~is_last
         number = is_sum.cumsum(0) - 1
-        chunks = max(1, -(-nodes // CHUNK)) if nodes == total else 1
-        reach = CHUNK if chunks > 1 else total
+        (places,) = _read(is_sum.sum(), bounds=(len(key) // 2,))
+        chunks = max(1, -(-places // ROOM)) if nodes == total else 1
+        reach = chunk_nodes(total, chunks)
+        chunks = max(1, -(-total // max(reach, 1)))
         ends = torch.arange(chunks + 1, device=key.device, dtype=key.dtype) * (reach * K)
         before = torch.cat([number.new_zeros(1), number + 1])
         starts = before[torch.searchsorted(key, ends.clamp(max=total * K))].to(torch.int32)
-        places, room = _read(starts[-1], starts.diff().amax(), bounds=(len(key) // 2, reach * K // 2))
+        (room,) = _read(starts.diff().amax(), bounds=(reach * K // 2,))
         is_addend = is_known & ~(is_first & is_last)
         first = _scattered(places, torch.where(is_sum, number, -1), position)
         count = torch.zeros(max(places, 1), dtype=torch.int32, device=key.device)
@@ -140,6 +142,11 @@ class Tiles:
         """What an operator can take as an argument."""
         back = [] if self.transposed is None else self.transposed.tensors()
         return [self.rows.columns, self.rows.length, self.active, *back]
+
+
+def chunk_nodes(nodes: int, chunks: int) -> int:
+    """Nodes per chunk: whole windows, or all of them"""
+    return nodes if chunks == 1 else -(-nodes // (chunks * WINDOW)) * WINDOW
 
 
 def table_of(columns: Tensor) -> Tensor:

@@ -72,14 +72,14 @@ def test_whole_tiles_of_filters_may_be_fetched_by_the_copy_engine(monkeypatch: p
 
 def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (tiles, launches):
-        monkeypatch.setattr(module, "WINDOW", 64)
-        monkeypatch.setattr(module, "CHUNK", 128)
-    for case in (Case(300, 3, 16, 16, absent=0.2), Case(128, 3, 16, 16), Case(257, 2, 16, 16, hubs=True)):
+        monkeypatch.setattr(module, "WINDOW", 128)
+    monkeypatch.setattr(tiles, "ROOM", 50)
+    for case in (Case(400, 3, 16, 16, absent=0.2), Case(128, 3, 16, 16), Case(257, 2, 16, 16, hubs=True)):
         errors = compare(case, torch.float32, DEVICE)
         assert max(errors.values()) <= TOLERANCE["float32"], errors
-    table = build(Case(300, 3, 16, 16, absent=0.2), torch.float32, DEVICE, 0)[1].int()
-    back = Transposed.of(table, 300)
-    assert len(back.starts) == 4
+    table = build(Case(400, 3, 16, 16, absent=0.2), torch.float32, DEVICE, 0)[1].int()
+    back = Transposed.of(table, 400)
+    assert len(back.starts) == 5
     assert back.room == int(back.starts.diff().max()) < len(back.first)
 
 
