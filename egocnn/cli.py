@@ -17,7 +17,7 @@ from typing import Any
 from egocnn import __version__, commands
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import EgoCNNError
-from egocnn.options import Parser, add_options
+from egocnn.options import Parser, add_options, spell_out
 
 DATA_HELP = (
     "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, "
@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 2 refused with one line on stderr, 130 stopped by Ctrl-C."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
-    options = _parser().parse_args(words)
+    options = _parser().parse_args(spell_out(sys.argv[1:] if words is None else words, ModelConfig))
     _talk(options)
     try:
         options.run(options)
@@ -101,16 +101,37 @@ def _parser() -> argparse.ArgumentParser:
         "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
         "(--validation) chooses the best epoch and the best restart; the test fold is looked at once. Classes have "
         "equal shares in all folds, groups (--group) are never torn apart, and a split of the data's own is set aside. "
-        "On a GPU all folds and restarts train together as one model. "
-        "Example: egocnn crossval MUTAG --restarts 5 -o mutag.json"
+        "The paper's protocol has 10 folds and 5 restarts; the fair one takes the splits of Errica et al. and gives "
+        "the mean of 3 runs a fold. On a GPU all trainings of an Ego-CNN run together as one model. With -o, finished "
+        "folds are kept in FILE.json.partial, and the same command goes on from them. "
+        "Example: egocnn crossval MUTAG --protocol paper -o mutag.json"
     )
     _data_options(command)
-    command.add_argument("--folds", type=_times, default=10, metavar="N", help="parts to test on in turn [10]")
+    command.add_argument("--model", default="ego-cnn", metavar="NAME", help="ego-cnn, or a rival by name [%(default)s]")
     command.add_argument(
-        "--restarts", type=_times, default=1, metavar="N", help="trainings per fold, the best in validation counts [1]"
+        "--protocol",
+        choices=("plain", "paper", "fair"),
+        default="plain",
+        help="what is trained, and what chooses [plain]",
+    )
+    command.add_argument("--folds", type=_times, metavar="N", help="parts to test on in turn [10]")
+    command.add_argument(
+        "--restarts", type=_times, metavar="N", help="trainings per run, the best in validation counts [1; paper: 5]"
+    )
+    command.add_argument(
+        "--splits", type=Path, metavar="FILE.json", help="fair: the splits [splits/DATA.json in EGOCNN_DATA]"
     )
     command.add_argument("-o", "--out", type=Path, metavar="FILE.json", help="also write the whole record")
-    command.add_argument("--jobs", type=_times, default=1, metavar="N", help="not stacked: folds at a time [1]")
+    command.add_argument("--overwrite", action="store_true", help="replace what is in FILE.json, finished folds too")
+    command.add_argument(
+        "--against", type=Path, metavar="FILE.json", help="compare with this record of another model on the same folds"
+    )
+    command.add_argument(
+        "--jobs",
+        type=_times,
+        metavar="N",
+        help="folds at a time, each in a process of its own [1], or in one stack [all]",
+    )
     command.add_argument(
         "--stack",
         action=argparse.BooleanOptionalAction,
@@ -161,6 +182,21 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--most", type=_count, default=20, metavar="N", help="patterns per class [20]")
 
     command = _command(
+        subparsers, "scale-free", commands.scale_free, "do the degrees follow a power law, and should layers be tied?"
+    )
+    command.epilog = (
+        "The rule behind the answer: docs/scale-free.md. Example: egocnn scale-free REDDIT-BINARY -o it.svg"
+    )
+    _data_options(command)
+    command.add_argument(
+        "-o", "--out", type=Path, metavar="FILE", help="draw the degrees on log-log axes: .svg or .png"
+    )
+    command.add_argument(
+        "--samples", type=_number, default=100, metavar="N", help="bootstrap samples for the p-value; 0 for none [100]"
+    )
+    command.add_argument("--powerlaw", action="store_true", help="ask the powerlaw library for a second opinion")
+
+    command = _command(
         subparsers, "reproduce", commands.reproduce, "run a named experiment over several seeds, or draw a figure"
     )
     command.add_argument("name", nargs="?", metavar="NAME", help="which one; --list shows them")
@@ -169,6 +205,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--seeds", type=int, metavar="N", help="seeds 0 to N-1 [the experiment's own number]")
     command.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time [1]")
     command.add_argument("--tasks", metavar="NAME[,NAME…]", help="explain: only these tasks (default: all)")
+    command.add_argument("--quick", action="store_true", help="tables: 200 graphs a set, 3 folds, few epochs")
+    command.add_argument("--protocol", choices=("paper", "fair"), default="paper", help="tables: folds [%(default)s]")
+    command.add_argument("--data", metavar="NAME[,NAME…]", help="tables: only these data sets (default: all)")
+    command.add_argument("--models", metavar="ROW[;ROW…]", help="tables: only these rows (default: all)")
 
     command = _command(
         subparsers, "bench", commands.bench, "measure speed and memory beside named peers, or chart what was measured"

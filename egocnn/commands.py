@@ -72,34 +72,32 @@ def _train(options: argparse.Namespace, graphs: Graphs, source: str) -> dict[str
 
 
 def crossval(options: argparse.Namespace) -> None:
-    from egocnn.crossval import cross_validate
-    from egocnn.files import write_json
+    from egocnn.crossval import compare, cross_validate, from_command, sentence
     from egocnn.progress import counting_report
 
     if options.out is not None:
         _check_file(options.out, options.data)
-    config = from_options(options, TrainConfig)
-    epochs = options.folds * options.restarts * config.epochs
-    with counting_report("cross-validating", epochs, visible=not options.quiet) as report:
+    asked = from_command(options)
+    with counting_report("cross-validating", asked.epochs, visible=not options.quiet) as report:
         silent = options.quiet or report is not None
         result = cross_validate(
             _read(options),
-            from_options(options, ModelConfig),
-            config,
-            folds=options.folds,
-            restarts=options.restarts,
+            asked.model,
+            asked.train,
+            protocol=asked.protocol,
             stack=options.stack,
             jobs=options.jobs,
             data=options.data,
+            out=options.out,
+            overwrite=options.overwrite,
             report=report,
-            say=None if silent else (lambda text: print(text, file=sys.stderr, flush=True)),
+            say=None if silent else _to_stderr,
         )
-    if options.out is not None:
-        write_json(options.out, result.to_plain())
     if options.json:
-        _print_json(result.to_plain())
+        compared = {"comparison": compare(result, asked.against).to_plain()} if asked.against else {}
+        _print_json({**result.to_plain(), **compared})
     else:
-        print("\n".join(result.lines()))
+        print("\n".join([*result.lines(), *([sentence(result, asked.against)] if asked.against else [])]))
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -158,6 +156,24 @@ def patterns(options: argparse.Namespace) -> None:
     for pattern in found:
         print(f"{pattern.class_name}: {pattern.sentence}")
     print(f"{len(found)} patterns in {len(structures)} graphs: open {page}")
+
+
+def scale_free(options: argparse.Namespace) -> None:
+    from egocnn.progress import counting_report
+    from egocnn.scalefree import Counts, assess, check_plot, draw_degrees, lines
+
+    if options.out is not None:
+        _check_file(options.out, options.data)
+        check_plot(options.out)
+    graphs = _read(options)
+    with counting_report("drawing samples", options.samples, visible=not options.quiet) as report:
+        judgement = assess(graphs, samples=options.samples, seed=options.seed, library=options.powerlaw, report=report)
+    if options.out is not None:
+        draw_degrees(Counts.of(graphs.degree), judgement.law, options.out, title=Path(options.data).stem)
+    if options.json:
+        _print_json(judgement.to_plain())
+    else:
+        print("\n".join(lines(judgement)))
 
 
 def _structures(
@@ -232,34 +248,12 @@ def demo(options: argparse.Namespace) -> None:
 
 
 def reproduce(options: argparse.Namespace) -> None:
-    from egocnn.figures import FIGURES, write_figure
-    from egocnn.proving import TASKS, TITLE, prove, table
-    from egocnn.recurring import TITLE as RECURRING
-    from egocnn.recurring import write_recurring
-    from egocnn.reproduce import EXPERIMENTS, markdown, reproduce
+    from egocnn.experiments import names, run
 
     if options.list or options.name is None:
-        for name, experiment in EXPERIMENTS.items():
-            print(f"{name:16}{experiment.title} ({experiment.seeds} seeds)")
-        print(f"{'explain':16}{TITLE} (5 seeds; --tasks {','.join(TASKS)})")
-        print(f"{'patterns':16}{RECURRING}")
-        for name, figure in FIGURES.items():
-            print(f"{name:16}{figure.title}")
+        print("\n".join(names()))
         return
-    tell = (lambda text: print(text, file=sys.stderr, flush=True)) if not options.quiet else (lambda _: None)
-    if options.name in FIGURES:
-        result = write_figure(options.name, folder=options.out, seed=options.seed, say=tell)
-        text = "\n".join(str(options.out / file) for file in result["files"])
-    elif options.name == "patterns":
-        result = write_recurring(folder=options.out, seed=options.seed, say=tell)
-        text = "\n".join(f"{row['data']}, {row['class']}: {row['sentence']}" for row in result["rows"])
-    elif options.name == "explain":
-        tasks = options.tasks.split(",") if options.tasks else None
-        result = prove(folder=options.out, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=tell)
-        text = table.markdown(result)
-    else:
-        result = reproduce(options.name, folder=options.out, seeds=options.seeds, jobs=options.jobs, say=tell)
-        text = markdown(result)
+    result, text = run(options, (lambda _: None) if options.quiet else _to_stderr)
     if options.json:
         _print_json(result)
     else:
@@ -281,7 +275,7 @@ def bench(options: argparse.Namespace) -> None:
     out = options.out or (None if options.quick else default_file(options.name, device=options.device))
     if out is not None:
         _check_file(out, options.name)
-    tell = (lambda text: print(text, file=sys.stderr, flush=True)) if not options.quiet else (lambda _: None)
+    tell = (lambda _: None) if options.quiet else _to_stderr
     record = bench(options.name, out=out, device=options.device, quick=options.quick, seed=options.seed, say=tell)
     if options.json:
         _print_json(record)
@@ -336,6 +330,10 @@ def _check_file(path: Path, data: str) -> None:
     for place in path.parents:
         if place.is_file():
             raise DataError(f"{place}: is a file, not a folder")
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _print_json(value: Any) -> None:

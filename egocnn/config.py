@@ -23,6 +23,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
 Technique = Literal["relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
 Selection = Literal["threshold", "top", "smallest"]
+Auto = Literal["auto"]
 
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
@@ -73,8 +74,8 @@ class ModelConfig:
     """Filters per layer (D); one number, or one per layer."""
     depth: int = 3
     """Ego-convolution layers (L): a prediction sees this many hops around every node."""
-    tie: bool = False
-    """One filter bank shared by all layers: the scale-free prior."""
+    tie: bool | Auto = False
+    """One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are scale-free."""
     readout: Readout = "max"
     """From node embeddings to one vector per graph."""
     sort_nodes: int = 64
@@ -92,6 +93,8 @@ class ModelConfig:
         _check_choices(self)
         _check_at_least(1, slots=self.slots, depth=self.depth, sort_nodes=self.sort_nodes, hidden=self.hidden)
         _check_at_least(1, max_hops=self.max_hops, wl_rounds=self.wl_rounds)
+        if not isinstance(self.tie, bool) and self.tie != "auto":
+            raise ConfigError(f"tie must be true, false or auto, got {self.tie!r}")
         for name, values in (("k", self.k), ("width", self.width)):
             if isinstance(values, tuple) and len(values) != self.depth:
                 raise ConfigError(f"{name} has {len(values)} values for a depth of {self.depth}; give one per layer")

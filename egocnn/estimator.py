@@ -70,7 +70,7 @@ class _EgoCNN(BaseEstimator):
                 embed_width=self.get_params()["embed_width"],
                 report=report,
             )
-        about = {"train": asdict(train), "versions": versions()}
+        about = {**predictor.about, "train": asdict(train), "versions": versions()}
         self.predictor_ = replace(predictor, about=about)
         return self
 

@@ -17,6 +17,7 @@ from egocnn.nn.model import EgoCNN
 from egocnn.parts import training_parts, with_own_labels
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
+from egocnn.scalefree import decide_tie
 from egocnn.stacking.alone import fit_alone
 from egocnn.stacking.network import check as check_stackable
 from egocnn.training import History, Report, choose_device, fit, loss_of, predict
@@ -44,6 +45,7 @@ def learn(
     device = choose_device(train.device)  # first, to refuse early one that is not there
     fitted, chosen_by = training_parts(graphs, train)
     fitted = with_own_labels(fitted)
+    model, judgement = decide_tie(model, fitted)
     preparation = Preparation.fit(fitted, model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(train.seed)
@@ -72,6 +74,10 @@ def learn(
     if preparation.class_names and validation.target is not None:
         logits = predict(predictor.network, validation.to(device)).cpu()
         predictor = replace(predictor, temperature=calibrate(logits, validation.target))
+    if judgement is not None:
+        predictor = replace(
+            predictor, about={"tie": {"scale_free": judgement.is_scale_free, "reason": judgement.reason}}
+        )
     return predictor, history
 
 

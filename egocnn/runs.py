@@ -68,7 +68,13 @@ def train_run(
         report=keep_reporting,
         ready=lambda: _claim(folder, resume=resume, overwrite=overwrite),
     )
-    about = {**(about or {}), "train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
+    about = {
+        **predictor.about,
+        **(about or {}),
+        "train": asdict(train),
+        "fingerprint": checkpoint.fingerprint,
+        "versions": versions(),
+    }
     predictor = replace(predictor, about=about)
     metrics = {**measure(predictor, graphs, history, device=train.device), "seed": train.seed}
     predictor.save(folder)

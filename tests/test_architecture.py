@@ -44,6 +44,7 @@ ORDER = (
     "ties",
     "resident",
     "ranking",
+    "scalefree",
     "patches",
     "ops",
     "batching",
@@ -59,13 +60,16 @@ ORDER = (
     "baselines",
     "runs",
     "progress",
+    "statistics",
     "crossval",
     "predictions",
     "estimator",
     "proving",
     "figures",
     "recurring",
+    "tables",
     "reproduce",
+    "experiments",
     "bench",
     "commands",
     "cli",
@@ -73,7 +77,10 @@ ORDER = (
 )
 """A module, or a folder of them, imports only from those above it."""
 
-LAZY = ("rich", "rdkit", "networkx", "matplotlib", "torch_geometric", "pandas", "torch.utils.tensorboard", "triton")
+LAZY = (
+    *("rich", "rdkit", "networkx", "matplotlib", "torch_geometric", "pandas", "torch.utils.tensorboard", "triton"),
+    *("grakel", "gensim", "igraph", "powerlaw"),
+)
 """Imported inside the functions that need them: they are slow to import, or optional."""
 
 KERNELS = ("egocnn.ops.triton", "egocnn.stacking.kernels")

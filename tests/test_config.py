@@ -37,7 +37,7 @@ INFINITE = float("inf")
         ({"k": [4, 4, 4]}, "k must be a whole number, or a tuple of one per layer"),
         ({"width": (4, "8", 4)}, "width must be a whole number, or a tuple"),
         ({"depth": "3"}, "depth must be a whole number, got '3'"),
-        ({"tie": "no"}, "tie must be true or false, got 'no'"),
+        ({"tie": "no"}, "tie must be true, false or auto, got 'no'"),
         ({"tie": True, "k": (4, 4, 5)}, "tied layers share one filter bank"),
         ({"tie": True, "width": (4, 4, 5)}, "tied layers share one filter bank"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),

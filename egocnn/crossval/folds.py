@@ -1,13 +1,17 @@
-"""Graphs -> folds: which graphs are learned from, which choose, which are tested, and the seeds of the trainings."""
+"""Graphs + protocol -> folds: which graphs are learned from, which choose, which are tested, and all seeds."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from egocnn.arrays import Ints
 from egocnn.config import TrainConfig
+from egocnn.crossval.protocol import Protocol
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
 from egocnn.schema import PARTS
@@ -19,22 +23,53 @@ class Task:
     """One fold to be."""
 
     fold: int
-    rest: Ints
+    """from 1"""
+    learned: Ints
+    validation: Ints
     tested: Ints
-    restarts: int
+    seeds: tuple[tuple[int, ...], ...]
+    """of every run, of each of its restarts"""
 
-    def learned(self, graphs: Graphs, train: TrainConfig) -> Graphs:
-        """The training part, its validation graphs marked: the restarts share them, so that their scores compare."""
-        rest = graphs[self.rest]
-        classes = rest.target if rest.is_classification else None
-        seed = derived(train.seed, self.fold)
-        _, validation = split_in_two(len(rest), train.validation, classes=classes, groups=rest.group, seed=seed)
-        part = np.full(len(rest), PARTS.index("train"), np.int8)
-        part[validation] = PARTS.index("validation")
-        return rest.replace(part=part)
+    @property
+    def trainings(self) -> int:
+        return sum(map(len, self.seeds))
 
-    def seeds(self, train: TrainConfig) -> list[int]:
-        return [derived(train.seed, self.fold, restart) for restart in range(self.restarts)]
+    def marked(self, graphs: Graphs) -> Graphs:
+        """All but the tested graphs, with the part that each belongs to: all trainings of a fold share these parts."""
+        rest = np.sort(np.concatenate([self.learned, self.validation]))
+        part = np.where(np.isin(rest, self.validation), PARTS.index("validation"), PARTS.index("train"))
+        return graphs[rest].replace(part=part.astype(np.int8))
+
+
+def make_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[Task]:
+    """The folds of a protocol; ``train.seed`` decides whatever is drawn."""
+    protocol.check_validation(train.validation)
+    if protocol.splits is None:
+        parts = [
+            (*_validation(graphs, rest, number, train), tested)
+            for number, (rest, tested) in enumerate(fold_numbers(graphs, protocol.folds, train.seed), start=1)
+        ]
+    else:
+        parts = [(split.train, split.validation, split.tested) for split in protocol.splits]
+        last = max(int(numbers.max()) for fold in parts for numbers in fold)
+        if last >= len(graphs):
+            raise DataError(f"the given splits name graph {last}, counted from 0; there are {len(graphs)} graphs")
+    return [Task(number, *fold, _seeds(protocol, train.seed, number)) for number, fold in enumerate(parts, start=1)]
+
+
+def _validation(graphs: Graphs, rest: Ints, number: int, train: TrainConfig) -> tuple[Ints, Ints]:
+    here = graphs[rest]
+    classes = here.target if here.is_classification else None
+    seed = derived(train.seed, number)
+    learned, validation = split_in_two(len(here), train.validation, classes=classes, groups=here.group, seed=seed)
+    return rest[learned], rest[validation]
+
+
+def _seeds(protocol: Protocol, seed: int, number: int) -> tuple[tuple[int, ...], ...]:
+    count = protocol.restarts
+    return tuple(
+        tuple(derived(seed, number, run * count + restart) for restart in range(count)) for run in range(protocol.runs)
+    )
 
 
 def fold_numbers(graphs: Graphs, folds: int, seed: int) -> list[tuple[Ints, Ints]]:
@@ -70,3 +105,8 @@ def _check_enough(graphs: Graphs, classes: Ints, group: Ints, folds: int) -> Non
 def derived(*numbers: int) -> int:
     """A seed that follows from others."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def digest_of_folds(tasks: Sequence[Task]) -> str:
+    """Which graphs each fold tests, in short: scores are paired only where this is the same."""
+    return hashlib.sha256(json.dumps([task.tested.tolist() for task in tasks]).encode()).hexdigest()[:16]

@@ -1,239 +1,196 @@
-"""Graphs + settings -> cross-validated scores: every graph is tested once, by a model that has never seen it.
+"""Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it.
 
-The plain protocol: stratified folds drawn by the seed, groups never torn apart. In each fold a tenth of the training
-part (``TrainConfig.validation``) chooses the best epoch, and the best of the restarts; the test fold is looked at once,
-by the model so chosen. Whatever is fitted, colour counts and scales included, is fitted on the training part alone. A
+Folds and what chooses follow from the :class:`~egocnn.crossval.protocol.Protocol`; groups are never torn apart by folds
+that are drawn here. Whatever is fitted, colour counts and scales included, is fitted on the training part alone. A
 split that the data brings along is set aside.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 
+from egocnn.baselines.system import Rival
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.crossval.folds import Task, fold_numbers
-from egocnn.crossval.record import CrossValidation, Fold, summary
-from egocnn.errors import ConfigError, DataError
+from egocnn.crossval.ego import Count, Say, ego_fold, stacked_folds
+from egocnn.crossval.folds import Task, digest_of_folds, make_tasks
+from egocnn.crossval.kept import Kept, fingerprint, state
+from egocnn.crossval.machine import library_versions, name_machine, one_thread
+from egocnn.crossval.protocol import Protocol
+from egocnn.crossval.record import CrossValidation, Fold
+from egocnn.crossval.rivals import EGO_CNN
+from egocnn.crossval.systems import system_fold
+from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
 from egocnn.parts import check_targets
-from egocnn.predictor import Predictor
-from egocnn.runs import machine, test_scores, versions
-from egocnn.stacking.learn import prepare_replicas, train_replicas
-from egocnn.training import Epoch, History, choose_device, fit
-
-Say = Callable[[str], None]
-Count = Callable[[int], None]
-"""hears how many epochs are over, of folds × restarts × epochs"""
+from egocnn.statistics import summarise
+from egocnn.training import choose_device
 
 
 def cross_validate(
     graphs: Graphs,
-    model: ModelConfig,
+    model: ModelConfig | Rival,
     train: TrainConfig,
     *,
+    protocol: Protocol | None = None,
     folds: int = 10,
     restarts: int = 1,
     stack: bool | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     data: str = "",
+    out: Path | None = None,
+    overwrite: bool = False,
     report: Count | None = None,
     say: Say | None = None,
 ) -> CrossValidation:
     """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
 
-    ``stack``: train all folds and restarts as one model; by default where a GPU computes. Otherwise one training after
-    the other, or ``jobs`` folds at a time in processes of their own. The scores of a fold do not depend on either, but
-    for rounding and for which activations dropout drops.
+    A rival takes nothing else from ``train`` but ``validation``. Without a ``protocol``: the plain one with so many
+    ``folds`` and ``restarts``.
+
+    ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU computes. ``jobs``:
+    folds at a time, in processes of their own with one thread each (1 by default), or in one stack (all by default).
+    The scores of a fold do not depend on either, but for rounding and for which activations dropout drops.
+
+    ``out``: write the record there. Folds are kept beside it as they finish, and the same call goes on from them; those
+    of other data or settings are refused unless ``overwrite`` gives them up.
     """
-    _check_counts(folds=folds, restarts=restarts, jobs=jobs)
+    protocol = protocol or Protocol(folds=folds, restarts=restarts)
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"jobs must be at least 1, got {jobs}")
+    name = model.name if isinstance(model, Rival) else EGO_CNN
+    if stack and isinstance(model, Rival):
+        raise ConfigError(f"only an Ego-CNN trains stacked, not {name}")
     check_targets(graphs)
     device = choose_device(train.device)
-    stacked = device.type == "cuda" if stack is None else stack
-    started = time.perf_counter()
+    stacked = isinstance(model, ModelConfig) and (device.type == "cuda" if stack is None else stack)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     graphs = graphs.replace(part=None)
-    tasks = [
-        Task(number, *pair, restarts) for number, pair in enumerate(fold_numbers(graphs, folds, train.seed), start=1)
-    ]
-    run = _stacked if stacked else _in_turn
-    results, timing = run(graphs, tasks, model, train, jobs, report or (lambda _: None), say or (lambda _: None))
-    scores = [fold.score for fold in results]
-    mean, std, interval = summary(scores)
-    return CrossValidation(
-        model="ego-cnn",
-        data=data,
-        protocol="plain",
-        score="accuracy" if graphs.is_classification else "r2",
-        mean=mean,
-        std=std,
-        interval=interval,
-        folds=tuple(results),
-        seconds=time.perf_counter() - started,
-        preparing_seconds=timing[0],
-        training_seconds=timing[1],
-        testing_seconds=timing[2],
-        parameters=max(fold.parameters for fold in results),
-        seed=train.seed,
-        restarts=restarts,
-        stacked=stacked,
-        peak_megabytes=_peak_megabytes(device),
-        settings={"model": asdict(model), "train": asdict(train)},
-        machine=_machine(device),
-        versions=versions(),
-    )
+    tasks = make_tasks(graphs, protocol, train)
+    settings = _settings(model, train)
+    stated = state(name, protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
+    split = digest_of_folds(tasks)
+    kept = Kept.open(out, fingerprint(graphs, split, stated), stated, overwrite=overwrite)
+    if (finished := kept.finished()) is not None:
+        return finished
 
-
-def _check_counts(**counts: int) -> None:
-    for name, count in counts.items():
-        least = 2 if name == "folds" else 1
-        if count < least:
-            raise ConfigError(f"{name} must be at least {least}, got {count}")
-
-
-# ── training and testing ──────────────────────────────────────────────────────────────────────────
-
-
-Timing = tuple[float, float, float]
-"""seconds of preparing, training and testing, added up over processes"""
-
-
-def _chosen(task: Task, histories: Sequence[History]) -> int:
-    """The restart that did best on the validation part."""
-    chosen, best = -1, None
-    for number, history in enumerate(histories):
-        if history.best is not None and history.best.beats(best):
-            chosen, best = number, history.best
-    if best is None:
-        raise DataError(
-            f"training diverged in fold {task.fold}: no epoch gave a finite loss; try a smaller --learning-rate"
-        )
-    return chosen
-
-
-def _tested(task: Task, restart: int, predictor: Predictor, history: History, graphs: Graphs, device: str) -> Fold:
-    best: Epoch | None = history.best
-    assert best is not None
-    scores = test_scores(predictor, graphs[task.tested], device=device)
-    return Fold(
-        fold=task.fold,
-        score=scores["accuracy" if predictor.class_names else "r2"],
-        validation_score=best.validation_score,
-        restart=restart + 1,
-        best_epoch=best.epoch,
-        epochs=len(history.epochs),
-        test_graphs=len(task.tested),
-        parameters=predictor.network.n_parameters,
-    )
-
-
-def _stacked(
-    graphs: Graphs,
-    tasks: Sequence[Task],
-    model: ModelConfig,
-    train: TrainConfig,
-    jobs: int,  # noqa: ARG001
-    report: Count,
-    say: Say,
-) -> tuple[list[Fold], Timing]:
     started = time.perf_counter()
-    several = [task.learned(graphs, train) for task in tasks]
-    prepared = prepare_replicas(several, model, train, [task.seeds(train) for task in tasks])
-    ready = time.perf_counter()
-    say(f"{len(tasks)} folds prepared in {ready - started:.1f} s")
+    work = Work(graphs, model, train, report or (lambda _: None), say or (lambda _: None))
+    _finish_folds(work, tasks, kept, stacked=stacked, jobs=jobs)
+    scores = summarise([fold.score for fold in kept.folds])
+    sizes = [fold.parameters for fold in kept.folds if fold.parameters is not None]
+    peaks = [fold.peak_megabytes for fold in kept.folds if fold.peak_megabytes is not None]
+    record = CrossValidation(
+        model=name,
+        data=data,
+        protocol=protocol.name,
+        score="accuracy" if graphs.is_classification else "r2",
+        mean=scores.mean,
+        std=scores.std,
+        interval=scores.interval,
+        folds=tuple(kept.folds),
+        seconds=kept.seconds + time.perf_counter() - started,
+        preparing_seconds=sum(fold.preparing_seconds for fold in kept.folds),
+        training_seconds=sum(fold.training_seconds for fold in kept.folds),
+        testing_seconds=sum(fold.testing_seconds for fold in kept.folds),
+        parameters=max(sizes, default=None),
+        seed=train.seed,
+        restarts=protocol.restarts,
+        runs=protocol.runs,
+        stacked=stacked,
+        peak_megabytes=max(peaks, default=None),
+        settings=settings,
+        split=split,
+        fingerprint=kept.fingerprint,
+        machine=name_machine(device),
+        versions=library_versions(),
+    )
+    kept.finish(record)
+    return record
 
-    def tell(histories: Sequence[History], config: TrainConfig) -> None:
-        report(sum(len(history.epochs) for history in histories))
-        epoch = max(len(history.epochs) for history in histories)
-        best = [history.best.validation_score for history in histories if history.best is not None]
-        running = sum(len(history.epochs) == epoch for history in histories)
-        shown = f"{np.mean(best):.4f}" if best else "none yet"
-        say(f"epoch {epoch}/{config.epochs}: {running} of {len(histories)} in training, mean best validation {shown}")
 
-    histories = iter(train_replicas([each for own in prepared for each in own], train, report=tell))
-    trained = time.perf_counter()
-    results = []
-    for task, replicas in zip(tasks, prepared, strict=True):
-        own = [next(histories) for _ in replicas]
-        restart = _chosen(task, own)
-        results.append(_tested(task, restart, replicas[restart].predictor, own[restart], graphs, train.device))
-    return results, (ready - started, trained - ready, time.perf_counter() - trained)
+def _settings(model: ModelConfig | Rival, train: TrainConfig) -> dict[str, dict[str, Any]]:
+    if isinstance(model, Rival):
+        return {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
+    return {"model": asdict(model), "train": asdict(train)}
 
 
-def _in_turn(
-    graphs: Graphs,
-    tasks: Sequence[Task],
-    model: ModelConfig,
-    train: TrainConfig,
-    jobs: int,
-    report: Count,
-    say: Say,
-) -> tuple[list[Fold], Timing]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What all folds have in common."""
+
+    graphs: Graphs
+    model: ModelConfig | Rival
+    train: TrainConfig
+    report: Count
+    say: Say
+
+    def epochs(self, tasks: Sequence[Task]) -> int:
+        return sum(task.trainings for task in tasks) * self.train.epochs
+
+
+def _finish_folds(work: Work, tasks: Sequence[Task], kept: Kept, *, stacked: bool, jobs: int | None) -> None:
+    """Compute what is not kept yet, and keep it."""
+    there = {fold.fold for fold in kept.folds}
+    missing = [task for task in tasks if task.fold not in there]
+    if there:
+        work.say(f"{len(there)} of {len(tasks)} folds are there already")
+    started = time.perf_counter()
+    done = work.epochs(tasks) - work.epochs(missing)
+    folds = _stacks(work, missing, jobs, done) if stacked else _in_turn(work, missing, jobs or 1, done)
+    try:
+        for fold in folds:
+            kept.add(fold, time.perf_counter() - started)
+            work.say(f"fold {fold.fold}/{len(tasks)}: {fold.score:.4f} (validation {fold.validation_score:.4f})")
+    except KeyboardInterrupt:
+        if kept.out is None or not kept.folds:
+            raise
+        raise KeyboardInterrupt(
+            f"stopped; {len(kept.folds)} of {len(tasks)} folds are kept in {kept.path}, and the same command goes on"
+        ) from None
+
+
+def _stacks(work: Work, tasks: Sequence[Task], jobs: int | None, done: int) -> Iterator[Fold]:
+    assert isinstance(work.model, ModelConfig)
+    at_once = jobs or max(len(tasks), 1)
+    for first in range(0, len(tasks), at_once):
+        before = done + work.epochs(tasks[:first])
+        here = tasks[first : first + at_once]
+        yield from stacked_folds(work.graphs, here, work.model, work.train, _after(work.report, before), work.say)
+
+
+def _in_turn(work: Work, tasks: Sequence[Task], jobs: int, done: int) -> Iterator[Fold]:
+    if jobs == 1:
+        for number, task in enumerate(tasks):
+            before = done + work.epochs(tasks[:number])
+            yield _one_fold(work.graphs, task, work.model, work.train, _after(work.report, before))
+            work.report(before + work.epochs([task]))
+        return
     from joblib import Parallel, delayed
 
-    each = tasks[0].restarts * train.epochs
-    results: list[Fold] = []
-    spent: list[Timing] = []
-    work: Iterator[tuple[Fold, Timing]]
-    if jobs == 1:
-        work = (_one_fold(graphs, task, model, train, lambda n: report(len(results) * each + n)) for task in tasks)
-    else:
-        calls = (delayed(_alone)(graphs, task, model, train) for task in tasks)
-        work = iter(Parallel(n_jobs=jobs, return_as="generator")(calls))
-    for fold, timing in work:
-        results.append(fold)
-        spent.append(timing)
-        report(len(results) * each)
-        say(f"fold {fold.fold}/{len(tasks)}: {fold.score:.4f} (validation {fold.validation_score:.4f})")
-    preparing, training, testing = (sum(seconds) for seconds in zip(*spent, strict=True))
-    return results, (preparing, training, testing)
+    calls = (delayed(_alone)(work.graphs, task, work.model, work.train) for task in tasks)
+    # in the order in which they finish: what is finished can be kept
+    for number, fold in enumerate(Parallel(n_jobs=jobs, return_as="generator_unordered")(calls), start=1):
+        work.report(done + work.epochs(tasks[:number]))
+        yield fold
 
 
-def _alone(graphs: Graphs, task: Task, model: ModelConfig, train: TrainConfig) -> tuple[Fold, Timing]:
-    torch.set_num_threads(1)  # processes with several threads each crawl
-    return _one_fold(graphs, task, model, train, lambda _: None)
+def _after(report: Count, before: int) -> Callable[[int], None]:
+    return lambda epochs: report(before + epochs)
 
 
-def _one_fold(graphs: Graphs, task: Task, model: ModelConfig, train: TrainConfig, report: Count) -> tuple[Fold, Timing]:
-    started = time.perf_counter()
-    (replicas,) = prepare_replicas([task.learned(graphs, train)], model, train, [task.seeds(train)])
-    ready = time.perf_counter()
-    histories: list[History] = []
-
-    def tell(history: History, config: TrainConfig) -> None:
-        report(len(histories) * config.epochs + len(history.epochs))
-
-    for replica in replicas:
-        config = replace(train, seed=replica.seed)
-        histories.append(fit(replica.predictor.network, *replica.parts, config, report=tell))
-        if histories[-1].interrupted:
-            raise KeyboardInterrupt
-    trained = time.perf_counter()
-    restart = _chosen(task, histories)
-    fold = _tested(task, restart, replicas[restart].predictor, histories[restart], graphs, train.device)
-    return fold, (ready - started, trained - ready, time.perf_counter() - trained)
+def _alone(graphs: Graphs, task: Task, model: ModelConfig | Rival, train: TrainConfig) -> Fold:
+    with one_thread():
+        return _one_fold(graphs, task, model, train, lambda _: None)
 
 
-# ── the machine ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _machine(device: torch.device) -> str:
-    return f"{torch.cuda.get_device_name(device)}, {machine()}" if device.type == "cuda" else machine()
-
-
-def _peak_megabytes(device: torch.device) -> float | None:
-    if device.type == "cuda":
-        return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
-    if os.name != "posix":
-        return None
-    import resource
-
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(largest / (1e6 if sys.platform == "darwin" else 1e3), 1)
+def _one_fold(graphs: Graphs, task: Task, model: ModelConfig | Rival, train: TrainConfig, report: Count) -> Fold:
+    if isinstance(model, Rival):
+        return system_fold(graphs, task, model, train)
+    return ego_fold(graphs, task, model, train, report)

@@ -54,6 +54,8 @@ class EgoCNN(nn.Module):
             self.embed, in_width = embed, embed_width
         else:
             self.embed, in_width = _embedding(config, shape, attributes)
+        if config.tie == "auto":
+            raise ConfigError("tie must be true or false by the time a network is built; the training graphs decide it")
         if config.tie and in_width != widths[0]:
             raise ConfigError(
                 f"tied layers read and return the same width; the embedding gives {in_width}, not {widths[0]}"

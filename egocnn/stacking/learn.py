@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +14,7 @@ from egocnn.nn.model import EgoCNN
 from egocnn.parts import training_parts, with_own_labels
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
+from egocnn.scalefree import decide_tie
 from egocnn.stacking.data import Parts
 from egocnn.stacking.fit import StackedReport, fit_stacked
 from egocnn.training import History, choose_device
@@ -44,9 +45,10 @@ def prepare_replicas(
     for graphs, own in zip(several, seeds, strict=True):
         fitted, chosen_by = training_parts(graphs, train)
         fitted = with_own_labels(fitted)
-        preparation = Preparation.fit(fitted, model)
-        parts = preparation.apply(fitted, model), preparation.apply(chosen_by, model)
-        prepared.append([Replica(_untrained(model, preparation, seed), parts, seed) for seed in own])
+        settled, _ = decide_tie(model, fitted)
+        preparation = Preparation.fit(fitted, settled)
+        parts = preparation.apply(fitted, settled), preparation.apply(chosen_by, settled)
+        prepared.append([Replica(_untrained(settled, preparation, seed), parts, seed) for seed in own])
     return prepared
 
 
@@ -59,20 +61,30 @@ def train_replicas(
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         at_once = max(1, int(OCCUPIED * free / max(_megabytes(r, train) * 1e6 for r in replicas)))
-    histories: list[History] = []
-    for first in range(0, len(replicas), at_once):
-        here = replicas[first : first + at_once]
+    histories: dict[int, History] = {}
+    for numbers in _stacks(replicas, at_once):
+        here = [replicas[number] for number in numbers]
         networks = [replica.predictor.network for replica in here]
-        done = list(histories)
+        done = list(histories.values())
 
         def tell(current: Sequence[History], config: TrainConfig, done: Sequence[History] = done) -> None:
             if report is not None:
                 report([*done, *current], config)
 
-        histories += fit_stacked(networks, [r.parts for r in here], [r.seed for r in here], train, report=tell)
-        if histories[-1].interrupted:
+        own = fit_stacked(networks, [r.parts for r in here], [r.seed for r in here], train, report=tell)
+        if own[-1].interrupted:
             raise KeyboardInterrupt
-    return histories
+        histories |= zip(numbers, own, strict=True)
+    return [histories[number] for number in range(len(replicas))]
+
+
+def _stacks(replicas: Sequence[Replica], at_once: int) -> Iterator[list[int]]:
+    """Numbers of the replicas that train together: equal settings, as folds may decide differently on a tie."""
+    alike: dict[ModelConfig, list[int]] = {}
+    for number, replica in enumerate(replicas):
+        alike.setdefault(replica.predictor.config, []).append(number)
+    for numbers in alike.values():
+        yield from (numbers[first : first + at_once] for first in range(0, len(numbers), at_once))
 
 
 def _untrained(model: ModelConfig, preparation: Preparation, seed: int) -> Predictor:

@@ -1,0 +1,76 @@
+"""A fold + a rival -> the finished fold: fitted, chosen by the validation part, tested."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from egocnn.arrays import Ints
+from egocnn.baselines.system import Rival, System
+from egocnn.config import TrainConfig
+from egocnn.crossval.folds import Task
+from egocnn.crossval.machine import peak_megabytes
+from egocnn.crossval.record import Fold, Run, make_fold
+from egocnn.errors import DataError
+from egocnn.graphs import Graphs
+from egocnn.training import choose_device
+
+
+def system_fold(graphs: Graphs, task: Task, rival: Rival, train: TrainConfig) -> Fold:
+    """One fold of a rival, one training after the other.
+
+    A system without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once,
+    whatever number of restarts and runs is asked for.
+    """
+    if not graphs.is_classification:
+        raise DataError(f"{rival.name} tells classes apart; these graphs have none")
+    device = choose_device(train.device)
+    learned, validation = graphs[task.learned], graphs[task.validation]
+    tested = graphs[task.tested].replace(target=None)  # a system that asked for the truth would find none
+    assert graphs.target is not None
+    truth = graphs.target[task.tested]
+    runs: list[Run] = []
+    parameters: int | None = None
+    training = testing = 0.0
+    for seeds in task.seeds:
+        started = time.perf_counter()
+        system, run = _best(rival, seeds, learned, validation, device)
+        trained = time.perf_counter()
+        score = _accuracy(system.predict(tested), truth, rival)
+        runs.append(Run(score=score, validation_score=run[0], restart=run[1] + 1, seeds=run[2]))
+        training += trained - started
+        testing += time.perf_counter() - trained
+        parameters = system.parameters
+        if parameters is None:
+            break
+    return make_fold(task, runs, parameters, (0.0, training, testing), peak_megabytes(device))
+
+
+def _best(
+    rival: Rival, seeds: tuple[int, ...], learned: Graphs, validation: Graphs, device: torch.device
+) -> tuple[System, tuple[float, int, tuple[int, ...]]]:
+    """The first of the restarts that no other surpasses in validation; its score and number, and the seeds used."""
+    assert validation.target is not None
+    best: System | None = None
+    score, chosen, used = -1.0, 0, 0
+    for number, seed in enumerate(seeds):
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            system = rival.build(seed).fit(learned, validation)
+        used = number + 1
+        reached = _accuracy(system.predict(validation.replace(target=None)), validation.target, rival)
+        if reached > score:
+            best, score, chosen = system, reached, number
+        if system.parameters is None:
+            break
+    assert best is not None
+    return best, (score, chosen, seeds[:used])
+
+
+def _accuracy(predicted: Ints, truth: Ints, rival: Rival) -> float:
+    predicted = np.asarray(predicted)
+    if predicted.shape != truth.shape:
+        raise DataError(f"{rival.name} gives {predicted.shape} predictions for {truth.shape} graphs")
+    return float((predicted == truth).mean())

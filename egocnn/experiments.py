@@ -1,0 +1,61 @@
+"""Everything that ``egocnn reproduce`` knows, by name: experiments, known truths, patterns, figures and tables."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from egocnn.figures import FIGURES, write_figure
+from egocnn.proving import TASKS, TITLE, prove, table
+from egocnn.recurring import TITLE as RECURRING
+from egocnn.recurring import write_recurring
+from egocnn.reproduce import EXPERIMENTS, markdown, reproduce
+from egocnn.tables.run import How, write_table
+from egocnn.tables.run import markdown as table_markdown
+from egocnn.tables.scores import TABLES
+
+KEPT = Path("runs/tables")
+"""Finished cells of tables: a table that was interrupted goes on from them."""
+
+
+def names() -> Iterator[str]:
+    """A line for each."""
+    for name, experiment in EXPERIMENTS.items():
+        yield f"{name:16}{experiment.title} ({experiment.seeds} seeds)"
+    yield f"{'explain':16}{TITLE} (5 seeds; --tasks {','.join(TASKS)})"
+    yield f"{'patterns':16}{RECURRING}"
+    for name, figure in FIGURES.items():
+        yield f"{name:16}{figure.title}"
+    for name, scores in TABLES.items():
+        yield f"{name:16}{scores.title} (--quick for a rough answer)"
+
+
+def run(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
+    """The result as plain data, and as text."""
+    name, folder = options.name, options.out
+    if name in FIGURES:
+        result = write_figure(name, folder=folder, seed=options.seed, say=say)
+        return result, "\n".join(str(folder / file) for file in result["files"])
+    if name == "patterns":
+        result = write_recurring(folder=folder, seed=options.seed, say=say)
+        return result, "\n".join(f"{row['data']}, {row['class']}: {row['sentence']}" for row in result["rows"])
+    if name == "explain":
+        tasks = options.tasks.split(",") if options.tasks else None
+        result = prove(folder=folder, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=say)
+        return result, table.markdown(result)
+    if name in TABLES:
+        how = How(
+            protocol=options.protocol,
+            quick=options.quick,
+            seed=options.seed,
+            device=options.device,
+            jobs=options.jobs if options.jobs > 1 else None,
+            data=options.data.split(",") if options.data else None,
+            models=options.models.split(";") if options.models else None,
+        )
+        result = write_table(name, how, folder=folder, kept=KEPT, say=say)
+        return result, table_markdown(result)
+    result = reproduce(name, folder=folder, seeds=options.seeds, jobs=options.jobs, say=say)
+    return result, markdown(result)

@@ -1,0 +1,23 @@
+"""Graphs -> do their degrees follow a power law, and should the layers of an Ego-CNN share their filters?"""
+
+from egocnn.scalefree.bootstrap import goodness
+from egocnn.scalefree.fit import Counts, PowerLaw, fit_power_law
+from egocnn.scalefree.judge import Judgement, decide_tie, judge
+from egocnn.scalefree.plot import check_plot, draw_degrees
+from egocnn.scalefree.report import assess, lines
+from egocnn.scalefree.rivals import Comparison
+
+__all__ = [
+    "Comparison",
+    "Counts",
+    "Judgement",
+    "PowerLaw",
+    "assess",
+    "check_plot",
+    "decide_tie",
+    "draw_degrees",
+    "fit_power_law",
+    "goodness",
+    "judge",
+    "lines",
+]

@@ -1,0 +1,108 @@
+"""Scores of folds -> their mean with its interval, and whether two systems truly differ on the same folds.
+
+The training parts of a cross-validation overlap, so its scores are not independent and the plain paired t-test finds
+differences that are not there. The corrected resampled test (Nadeau and Bengio, Inference for the generalization
+error, Machine Learning 52, 2003) widens the variance of the mean of J differences from s²/J to
+(1/J + n_test/n_train) s².
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.errors import ConfigError, DataError
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Scores in three numbers."""
+
+    mean: float
+    std: float
+    """of the scores around their mean (n - 1)"""
+    interval: tuple[float, float]
+    """confidence interval of the mean, by Student's t"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedTest:
+    """One system against another on the same folds, by the corrected resampled t-test."""
+
+    difference: float
+    """mean over the folds, the first system minus the second"""
+    interval: tuple[float, float]
+    """confidence interval of the difference"""
+    t: float
+    """infinite where all folds differ by the same amount"""
+    p: float
+    """two-sided"""
+    folds: int
+
+    def to_plain(self) -> dict[str, Any]:
+        return asdict(self) | {"t": self.t if math.isfinite(self.t) else None}  # JSON knows no infinity
+
+
+def summarise(scores: Sequence[float], *, confidence: float = CONFIDENCE) -> Summary:
+    """Mean, standard deviation and the interval of the mean."""
+    values = _finite(scores)
+    mean, std = float(values.mean()), float(values.std(ddof=1))
+    return Summary(mean=mean, std=std, interval=_around(mean, std / math.sqrt(len(values)), len(values), confidence))
+
+
+def corrected_t_test(
+    one: Sequence[float], other: Sequence[float], *, test_over_train: float, confidence: float = CONFIDENCE
+) -> PairedTest:
+    """Compare two systems fold by fold.
+
+    ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten folds.
+    """
+    if len(one) != len(other):
+        raise DataError(f"{len(one)} scores against {len(other)}: a paired test needs both systems on every fold")
+    if not 0 < test_over_train < math.inf:
+        raise ConfigError(f"test_over_train must be above 0, got {test_over_train}")
+    differences = _finite(np.asarray(one, np.float64) - np.asarray(other, np.float64))
+    n = len(differences)
+    mean = float(differences.mean())
+    spread = float(differences.std(ddof=1))
+    # equal differences leave a spread of rounding errors, which must not count as certainty
+    error = spread * math.sqrt(1 / n + test_over_train) if spread > 1e-12 * np.abs(differences).max() else 0.0
+    t = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
+    return PairedTest(
+        difference=mean,
+        interval=_around(mean, error, n, confidence),
+        t=t,
+        p=_two_sided(t, n - 1),
+        folds=n,
+    )
+
+
+def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    values = np.asarray(scores, dtype=np.float64)
+    if len(values) < 2:
+        raise DataError(f"{len(values)} score has no spread; at least 2 folds are needed")
+    if not np.isfinite(values).all():
+        raise DataError("a score is not finite")
+    return values
+
+
+def _around(mean: float, error: float, n: int, confidence: float) -> tuple[float, float]:
+    from scipy.stats import t
+
+    if not 0 < confidence < 1:
+        raise ConfigError(f"confidence must be between 0 and 1, got {confidence}")
+    reach = float(t.ppf((1 + confidence) / 2, n - 1)) * error
+    return mean - reach, mean + reach
+
+
+def _two_sided(t: float, freedom: int) -> float:
+    from scipy import stats
+
+    return float(2 * stats.t.sf(abs(t), freedom))
