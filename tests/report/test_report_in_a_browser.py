@@ -276,6 +276,7 @@ def test_values_are_told_as_raised_and_lowered(show: Show) -> None:
     assert "raises the value" in page.inner_text("#gallery .legend")
     assert page.locator("#chart svg circle").count() == 3
     page.locator(".card").nth(0).click()
+    page.wait_for_selector("#viewer[open]")  # it opens once the page has heard of the new address
     assert "the model predicts 2.25; without it, 0.5" in page.inner_text("#fidelity")
 
 
