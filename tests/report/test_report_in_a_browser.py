@@ -65,6 +65,7 @@ def test_hostile_names_are_shown_as_they_are_and_run_nothing(show: Show) -> None
     page = show(odd)
     assert page.locator(".card strong").all_text_contents() == list(HOSTILE)
     page.locator(".card").nth(1).click()
+    page.wait_for_selector("#viewer[open]")
     assert page.inner_text("#name") == HOSTILE[1]
     assert HOSTILE[0] in page.inner_text("#facts")
     assert page.locator("img").count() == 0
@@ -244,6 +245,7 @@ def test_two_thousand_graphs_are_searched_and_paged_through(show: Show) -> None:
     page.fill("#search", "drug 1999")
     assert names(page) == ["drug 1999"]
     page.locator(".card").click()
+    page.wait_for_selector("#viewer[open]")
     assert page.inner_text("#name") == "drug 1999"
 
 
