@@ -14,16 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from egocnn.bench.ceilings import Precision
+from egocnn.bench.datasets import read_each
 from egocnn.bench.peers import GIN_TWO
 from egocnn.bench.step import Material, StepSizes, peer_builder
 from egocnn.bench.systems import OURS, Case, Measurement, Setting, System, measure_systems
 from egocnn.bench.timing import Timing
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval import cross_validate
-from egocnn.errors import EgoCNNError
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
-from egocnn.reading import read
 
 REPORTED: Mapping[str, float] = {"MUTAG": 6, "PTC_MR": 20, "PROTEINS": 244, "NCI1": 854}
 """Seconds in the table of the paper's supplement."""
@@ -51,13 +50,7 @@ def run(setting: Setting, sizes: CrossvalSizes | None = None) -> dict[str, Any]:
     sizes = sizes or (QUICK if setting.quick else GPU if setting.device.type == "cuda" else CPU)
     cases: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
-    for name in sizes.data:
-        try:
-            graphs = read(name)
-        except (EgoCNNError, OSError) as error:
-            missing[name] = str(error)
-            setting.say(f"{name}: {error}")
-            continue
+    for name, graphs in read_each(sizes.data, setting, missing):
         cases.append(_case(name, graphs, sizes, setting).to_plain())
     return {"cases": cases, "missing": missing}
 

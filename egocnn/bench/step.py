@@ -19,18 +19,17 @@ from torch import Tensor, nn
 from egocnn.baselines.gine import Inputs, make_inputs
 from egocnn.batching import Prepared
 from egocnn.bench.ceilings import Precision
+from egocnn.bench.datasets import read_each
 from egocnn.bench.peers import GAT, GIN, GIN_TWO, PNA, Peer, PeerNetwork
 from egocnn.bench.problems import degree_histogram, with_loops
 from egocnn.bench.systems import OURS, Case, Setting, System, measure_systems
 from egocnn.bench.timing import Work
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import EgoCNNError
 from egocnn.graphs import Graphs
 from egocnn.nn import EgoCNN
 from egocnn.ops import Neighbours
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
-from egocnn.reading import read
 from egocnn.stacking.stack import Stack
 from egocnn.training import STEEPEST
 
@@ -57,13 +56,7 @@ def run(setting: Setting, sizes: StepSizes | None = None) -> dict[str, Any]:
     sizes = sizes or (QUICK if setting.quick else GPU if setting.device.type == "cuda" else CPU)
     cases: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
-    for name in sizes.data:
-        try:
-            graphs = read(name)
-        except (EgoCNNError, OSError) as error:
-            missing[name] = str(error)
-            setting.say(f"{name}: {error}")
-            continue
+    for name, graphs in read_each(sizes.data, setting, missing):
         for batch_size in sizes.batch_sizes:
             material = Material.choose(graphs, sizes, batch_size, setting)
             for precision in sizes.precisions:

@@ -116,8 +116,7 @@ LIBRARY = library.Library("egocnn", "FRAGMENT")
 LIBRARY.define("fused(Tensor x, Tensor weight, Tensor bias, Tensor[] tiles, SymInt room, bool relu) -> Tensor")
 LIBRARY.define(
     "fused_backward(Tensor gradient, Tensor x, Tensor weight, Tensor[] tiles, SymInt room, "
-    "bool for_x, bool for_weight) "
-    "-> (Tensor, Tensor)"
+    "bool for_x, bool for_weight) -> (Tensor, Tensor)"
 )
 LIBRARY.impl("fused", _fused, "CompositeExplicitAutograd")
 LIBRARY.impl("fused_backward", _fused_backward, "CompositeExplicitAutograd")

@@ -132,7 +132,7 @@ def _add_up(
     first: Tensor,
     count: Tensor,
     long: Tensor,
-    found: Tensor,
+    longs: Tensor,
 ) -> None:
     from egocnn.ops import triton as kernels
 
@@ -149,7 +149,7 @@ def _add_up(
                 first,
                 count,
                 long,
-                found,
+                longs,
                 D=D,
                 LISTED=kind == 1,
                 SHORTEST=shortest,

@@ -70,8 +70,8 @@ class Transposed:
     """how many addends each sum has, 0 for places that are not taken"""
     long: Tensor
     """numbers of the sums with more than ``LONG`` addends"""
-    found: Tensor
-    """(2) how many sums there are, and how many long ones; the places above may be more"""
+    longs: Tensor
+    """how many long ones there are; places may be more"""
     starts: Tensor
     """which sum is the first of every chunk of nodes, and how many there are; replicas make one chunk"""
     room: int
@@ -101,17 +101,17 @@ class Transposed:
         spread = torch.where(is_addend, number, position % max(places, 1))  # zeros anywhere, but not all in one place
         count = count.scatter_add_(0, spread, is_addend.to(torch.int32))[:places]
         is_long = count > LONG
-        (longs,) = _read(is_long.sum(), bounds=(len(key) // (LONG + 1),))
+        longs = is_long.sum().to(torch.int32)
+        (long_places,) = _read(longs, bounds=(len(key) // (LONG + 1),))
         at = torch.where(is_long, is_long.cumsum(0) - 1, -1)
-        long = _scattered(longs, at, torch.arange(len(count), device=key.device))
-        found = torch.stack([is_sum.sum(), is_long.sum()]).to(torch.int32)
+        long = _scattered(long_places, at, torch.arange(len(count), device=key.device))
         named = torch.where(is_sum, total + number, sources)
         back = _scattered(total * K, torch.where(is_known & is_first, key, -1), named, empty=-1)
-        return Transposed(Rows.of(back.view(total, K), nodes), sources, first, count, long, found, starts, room)
+        return Transposed(Rows.of(back.view(total, K), nodes), sources, first, count, long, longs, starts, room)
 
     def tensors(self) -> list[Tensor]:
         rows = self.rows
-        return [rows.columns, rows.length, self.sources, self.first, self.count, self.long, self.found, self.starts]
+        return [rows.columns, rows.length, self.sources, self.first, self.count, self.long, self.longs, self.starts]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -175,7 +175,7 @@ def add_up(
     first: tl.tensor,
     count: tl.tensor,
     numbers: tl.tensor,
-    found: tl.tensor,
+    listed: tl.tensor,
     D: tl.constexpr,
     LISTED: tl.constexpr,
     SHORTEST: tl.constexpr,
@@ -186,12 +186,12 @@ def add_up(
 ) -> None:
     """sums[s - span[0]] = the sum of the rows of ``gradient`` that the addends of s name, for all s of the span.
 
-    Or for those in a list: ``found[1]`` many ``numbers``. How many there are is known on the device alone, so every
+    Or for those in a list: ``listed`` many ``numbers``. How many there are is known on the device alone, so every
     program takes one portion after the other.
     """
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     lowest, end = tl.load(span), tl.load(span + 1)
-    most = tl.load(found + 1) if LISTED else end - lowest
+    most = tl.load(listed) if LISTED else end - lowest
     for portion in range(tl.program_id(0), tl.cdiv(most, BLOCK_S), tl.num_programs(0)):
         number = portion * BLOCK_S + tl.arange(0, BLOCK_S)
         inside = number < most

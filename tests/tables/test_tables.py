@@ -104,7 +104,7 @@ def test_a_quick_run_looks_at_few_graphs_chosen_by_the_seed() -> None:
     assert one.names == again.names != other.names
 
 
-def test_markdown_escapes_nothing_because_names_are_ours() -> None:
+def test_the_markdown_has_a_line_for_every_system() -> None:
     record = {
         "title": "T",
         "rows": [{"model": "A", "data": "D", "mean": 50.0, "std": 1.0, "published": None}],
