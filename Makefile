@@ -16,7 +16,7 @@ demo: $(VENV)/installed
 	$(BIN)/egocnn demo -o runs/demo
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .

@@ -21,6 +21,9 @@ from egocnn.errors import RunError
 from egocnn.files import replacing
 from egocnn.training import History, Progress
 
+UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, RuntimeError, AttributeError)
+"""What reading a damaged checkpoint may raise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -32,39 +35,64 @@ class Checkpoint:
 
     def keep(self, progress: Progress) -> None:
         """Store the progress; the last one stays whole until this one is."""
-        tensors: dict[str, Tensor] = {}
-        for prefix, state in (("network", progress.network.state_dict()), ("best", progress.best)):
-            tensors |= {f"{prefix}.{name}": value for name, value in state.items()}
-        for number, moments in progress.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
-        note = {"fingerprint": self.fingerprint, "history": progress.history.to_plain()}
-        tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
-        # tied layers share storage, which safetensors refuses to write twice: clone
-        tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-        tensors["digest"] = _digest(tensors)
         with replacing(self.path) as temporary:
-            save_file(tensors, temporary)
+            save_file(pack(progress, self.fingerprint), temporary)
 
     def resume(self, progress: Progress) -> None:
         """Fill ``progress`` from the file; leave it fresh where there is none yet."""
         if not self.path.exists():
             return
         try:
-            tensors = load_file(self.path)
-            if not torch.equal(tensors.pop("digest"), _digest(tensors)):
-                raise ValueError("its digest differs")
-            note = json.loads(tensors.pop("note").numpy().tobytes())
-            if note["fingerprint"] != self.fingerprint:
-                raise RunError(f"{self.path.parent}: was started with other data or settings; use them, or --overwrite")
-            states = _nested(tensors)  # on the CPU: network and optimiser copy what they load to where they are
-            progress.network.load_state_dict(states["network"])
-            progress.best = states["best"]
-            moments = {int(number): values for number, values in states["optimizer"].items()}
-            groups = progress.optimizer.state_dict()["param_groups"]
-            progress.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-            progress.history = History.from_plain(note["history"])
-        except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError, AttributeError) as error:
+            is_ours = unpack(load_file(self.path), self.fingerprint, progress)
+        except UNREADABLE as error:
             raise RunError(f"{self.path}: damaged ({error}); --overwrite starts the run anew") from None
+        if not is_ours:
+            raise RunError(f"{self.path.parent}: was started with other data or settings; use them, or --overwrite")
+
+    @property
+    def is_of_this_run(self) -> bool:
+        """Whether there is a whole checkpoint of the same data and settings."""
+        try:
+            return bool(_note(load_file(self.path))["fingerprint"] == self.fingerprint)
+        except (OSError, *UNREADABLE):
+            return False
+
+
+def pack(progress: Progress, fingerprint: str) -> dict[str, Tensor]:
+    """All of the progress as tensors that can be written, or sent to another process."""
+    tensors: dict[str, Tensor] = {}
+    for prefix, state in (("network", progress.network.state_dict()), ("best", progress.best)):
+        tensors |= {f"{prefix}.{name}": value for name, value in state.items()}
+    for number, moments in progress.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
+    note = {"fingerprint": fingerprint, "history": progress.history.to_plain()}
+    tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
+    # tied layers share storage, which safetensors refuses to write twice: clone
+    tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    tensors["digest"] = _digest(tensors)
+    return tensors
+
+
+def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Progress) -> bool:
+    """Fill ``progress`` with what :func:`pack` made; false, and nothing changed, where it is of another run."""
+    note = _note(tensors)
+    if note["fingerprint"] != fingerprint:
+        return False
+    states = _nested(tensors)  # on the CPU: network and optimiser copy what they load to where they are
+    progress.network.load_state_dict(states["network"])
+    progress.best = states["best"]
+    moments = {int(number): values for number, values in states["optimizer"].items()}
+    groups = progress.optimizer.state_dict()["param_groups"]
+    progress.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    progress.history = History.from_plain(note["history"])
+    return True
+
+
+def _note(tensors: dict[str, Tensor]) -> Any:
+    """The texts among the tensors, taken out of them, and proved to be what was written."""
+    if not torch.equal(tensors.pop("digest"), _digest(tensors)):
+        raise ValueError("its digest differs")
+    return json.loads(tensors.pop("note").numpy().tobytes())
 
 
 def _digest(tensors: dict[str, Tensor]) -> Tensor:

@@ -9,18 +9,21 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from egocnn import __version__, commands
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.distributed.world import only_for_train
 from egocnn.errors import EgoCNNError
 from egocnn.options import Parser, add_options, spell_out
+from egocnn.presets import PRESET_NAMES, PRESETS, PresetName
+from egocnn.serve import command as serve
 
 DATA_HELP = (
-    "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, "
+    "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, a STORE, "
     "or generated compounds (compounds:alcohols, compounds:isomers, compounds:methylalkanes)"
 )
 
@@ -31,9 +34,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 2 refused with one line on stderr, 130 stopped by Ctrl-C."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
-    options = _parser().parse_args(spell_out(sys.argv[1:] if words is None else words, ModelConfig))
+    options = _parse(spell_out(sys.argv[1:] if words is None else words, ModelConfig))
     _talk(options)
     try:
+        if options.run is not commands.train:
+            only_for_train(options.run.__name__.replace("_", "-"))
         options.run(options)
         print(end="", flush=True)
     except BrokenPipeError:  # the reader of our output has gone: not our error
@@ -55,7 +60,15 @@ def main(words: Sequence[str] | None = None) -> int:
 # ── the parser ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """The options; where a preset is named, its settings take the place of the usual ones, not of what is typed."""
+    options = _parser().parse_args(words)
+    name: PresetName | None = getattr(options, "preset", None)
+    return options if name is None else _parser(PRESETS[name].options()).parse_args(words)
+
+
+def _parser(usual: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
+    """``usual``: what the settings of a training are where nothing is typed"""
     parser = Parser(prog="egocnn", description="Train Ego-CNNs on graphs and see which part of a graph decided.")
     parser.add_argument("--version", action="version", version=f"egocnn {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -75,6 +88,17 @@ def _parser() -> argparse.ArgumentParser:
     command = _command(subparsers, "info", commands.info, "what is in a data set, and what is wrong with it")
     _data_options(command)
 
+    command = _command(
+        subparsers, "prepare", commands.prepare, "write graphs as a store: checked, and read in portions, however large"
+    )
+    command.epilog = (
+        "A store is a DATA like any other. JSON lines, tables of SMILES and other stores are read in portions, all "
+        "else whole. The layout: docs/store.md. Example: egocnn prepare molecules.csv -o molecules.store"
+    )
+    _data_options(command)
+    command.add_argument("-o", "--out", type=Path, required=True, metavar="STORE", help="the folder to write")
+    command.add_argument("--overwrite", action="store_true", help="replace the store that is there, in one step")
+
     command = _command(subparsers, "train", commands.train, "train a model and write a run folder")
     _data_options(command)
     command.add_argument("-o", "--out", type=Path, required=True, metavar="RUN", help="the run folder to write")
@@ -91,8 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     existing.add_argument("--overwrite", action="store_true", help="replace the run that is there")
     command.add_argument("--tensorboard", action="store_true", help="also log to RUN/tensorboard")
-    add_options(command, ModelConfig)
-    add_options(command, TrainConfig, skip=("seed", "device"))
+    _training_options(command, usual or {})
 
     command = _command(
         subparsers, "crossval", commands.crossval, "score a model by training and testing on every fold in turn"
@@ -116,8 +139,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--folds", type=_times, metavar="N", help="parts to test on in turn [10]")
     command.add_argument(
-        "--restarts", type=_times, metavar="N", help="trainings per run, the best in validation counts [1; paper: 5]"
+        "--restarts", type=_times, metavar="N", help="trainings per run, which --combine makes one [1; paper: 5]"
     )
+    command.add_argument(
+        "--combine",
+        choices=("best", "average"),
+        default="best",
+        help="of the restarts, test the best in validation, or all with their probabilities averaged [best]",
+    )
+    command.add_argument("--runs", type=_times, metavar="N", help="scores per fold, their mean counts [1; fair: 3]")
     command.add_argument(
         "--splits", type=Path, metavar="FILE.json", help="fair: the splits [splits/DATA.json in EGOCNN_DATA]"
     )
@@ -137,8 +167,13 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="train all folds and restarts as one model (default: where a GPU computes)",
     )
-    add_options(command, ModelConfig)
-    add_options(command, TrainConfig, skip=("seed", "device"))
+    command.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="every fold as one task with one CPU on a Ray cluster, not stacked; auto, HOST:PORT, ray://HOST:PORT, or "
+        "local to start Ray on this machine; --jobs then limits the folds at a time [as many as CPUs]",
+    )
+    _training_options(command, usual or {})
 
     command = _command(subparsers, "predict", commands.predict, "predict with a trained model")
     command.epilog = READ_AS_TRAINED
@@ -181,6 +216,13 @@ def _parser() -> argparse.ArgumentParser:
             )
             command.add_argument("--most", type=_count, default=20, metavar="N", help="patterns per class [20]")
 
+    command = _command(subparsers, "export", commands.export, "write a trained model as an ONNX file, and check it")
+    command.epilog = "What the file reads and answers: docs/interchange.md. Example: egocnn export RUN -o model.onnx"
+    command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
+    command.add_argument("-o", "--out", type=Path, required=True, metavar="FILE.onnx", help="the file to write")
+
+    serve.add_arguments(_command(subparsers, "serve", serve.run, "open a page in the browser to try a trained model"))
+
     command = _command(
         subparsers, "scale-free", commands.scale_free, "do the degrees follow a power law, and should layers be tied?"
     )
@@ -205,10 +247,26 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--seeds", type=int, metavar="N", help="seeds 0 to N-1 [the experiment's own number]")
     command.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time [1]")
     command.add_argument("--tasks", metavar="NAME[,NAME…]", help="explain: only these tasks (default: all)")
-    command.add_argument("--quick", action="store_true", help="tables: 200 graphs a set, 3 folds, few epochs")
-    command.add_argument("--protocol", choices=("paper", "fair"), default="paper", help="tables: folds [%(default)s]")
+    command.add_argument(
+        "--quick",
+        action="store_true",
+        help="tables: a rough answer, from 200 graphs a set, 3 folds and few epochs; table1: small sizes",
+    )
+    command.add_argument(
+        "--protocol",
+        choices=("paper", "fair"),
+        default="fair",
+        help="tables: folds; fair is the paper's for sets without published splits [%(default)s]",
+    )
+    command.add_argument(
+        "--minutes", type=float, metavar="X", help="tables: say so where a cell is not done after as many [no limit]"
+    )
+    command.add_argument(
+        "--kept-only", action="store_true", help="tables: write what is in runs/tables, run no further cell"
+    )
     command.add_argument("--data", metavar="NAME[,NAME…]", help="tables: only these data sets (default: all)")
     command.add_argument("--models", metavar="ROW[;ROW…]", help="tables: only these rows (default: all)")
+    command.add_argument("--ray", metavar="ADDRESS", help="tables: the folds on a Ray cluster, as in crossval")
 
     command = _command(
         subparsers, "bench", commands.bench, "measure speed and memory beside named peers, or chart what was measured"
@@ -240,6 +298,18 @@ def _command(
     command.add_argument("--quiet", action="store_true", help="no progress, no remarks")
     command.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
     return command
+
+
+def _training_options(command: argparse.ArgumentParser, usual: Mapping[str, Any]) -> None:
+    command.add_argument(
+        "--preset",
+        choices=PRESET_NAMES,
+        help="settings by name, all below: default, paper (2018), accurate (best in our search); what else is typed "
+        "goes before them [default]",
+    )
+    add_options(command, ModelConfig)
+    add_options(command, TrainConfig, skip=("seed", "device"))
+    command.set_defaults(**{name: value for name, value in usual.items() if name not in ("seed", "device")})
 
 
 def _data_options(command: argparse.ArgumentParser) -> None:

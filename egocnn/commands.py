@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
-from egocnn.errors import DataError, MissingColumnError
+from egocnn.errors import DataError
 from egocnn.options import from_options
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def info(options: argparse.Namespace) -> None:
-    from egocnn.describe import describe
+    from egocnn.describe import describe_portions
 
-    facts = describe(_read(options))
+    facts = describe_portions(_portions(options)[0])
     problems = facts["problems"]
     if options.json:
         _print_json(facts)
@@ -40,18 +40,36 @@ def info(options: argparse.Namespace) -> None:
         print(f"note            {problem}")
 
 
+def prepare(options: argparse.Namespace) -> None:
+    from egocnn.streaming import prepare
+
+    column, _, part = (options.split or "").partition("=")
+    config = replace(from_options(options, ReadConfig), split=column or None)
+    store = prepare(options.data, options.out, config, part=part, limit=options.limit, overwrite=options.overwrite)
+    if options.json:
+        counts = {"graphs": store.graphs, "nodes": store.nodes, "adjacency_entries": store.entries}
+        _print_json({**counts, "bytes": store.size, "store": str(options.out)})
+    else:
+        print(f"{store.graphs:,} graphs, {store.nodes:,} nodes, {store.size / 1e6:,.1f} MB: {options.out}")
+
+
 def train(options: argparse.Namespace) -> None:
-    _train(options, _read(options), options.data)
+    from egocnn.distributed.world import World, joined
+
+    with joined(World.here(), device=options.device):
+        _train(options, _read(options), options.data)
 
 
 def _train(options: argparse.Namespace, graphs: Graphs, source: str) -> dict[str, Any]:
+    from egocnn.distributed.world import World
     from egocnn.progress import tensorboard_report, training_report
-    from egocnn.runs import train_run
+    from egocnn.torchrun import train_by_rank
 
     config = from_options(options, TrainConfig)
     log = options.out / "tensorboard" if options.tensorboard else None
-    with training_report(config, visible=not options.quiet) as shown, tensorboard_report(log, shown) as report:
-        metrics = train_run(
+    visible = not options.quiet and World.here().rank == 0
+    with training_report(config, visible=visible) as shown, tensorboard_report(log, shown) as report:
+        metrics = train_by_rank(
             graphs,
             options.out,
             from_options(options, ModelConfig),
@@ -87,6 +105,7 @@ def crossval(options: argparse.Namespace) -> None:
             protocol=asked.protocol,
             stack=options.stack,
             jobs=options.jobs,
+            ray=options.ray,
             data=options.data,
             out=options.out,
             overwrite=options.overwrite,
@@ -101,42 +120,39 @@ def crossval(options: argparse.Namespace) -> None:
 
 
 def predict(options: argparse.Namespace) -> None:
-    from egocnn.predictions import predictions, write_csv
     from egocnn.predictor import Predictor
-    from egocnn.runs import test_scores
+    from egocnn.streaming import predict_to_csv
 
     _check_file(options.out, options.data)
     predictor = Predictor.load(options.run_folder)
-    graphs = _read(options, predictor)
-    rows = list(predictions(predictor, graphs, device=options.device))
-    write_csv(rows, options.out)
-    result: dict[str, Any] = {"graphs": len(rows), "file": str(options.out)}
-    if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
-        result |= test_scores(predictor, graphs, device=options.device)
+    portions, _ = _portions(options, predictor)
+    result = predict_to_csv(predictor, portions, options.out, device=options.device)
     if options.json:
         _print_json(result)
     else:
         scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
-        print(f"{len(rows)} predictions in {options.out}" + (f" ({scores})" if scores else ""))
+        print(f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else ""))
 
 
 def explain(options: argparse.Namespace) -> None:
     from egocnn.explaining import check_folder, write_explanations
     from egocnn.predictor import Predictor
+    from egocnn.streaming import ON_PAGE, first_noted
 
     check_folder(options.out)
     predictor = Predictor.load(options.run_folder)
-    graphs = _read(options, predictor)
-    structures = _structures(options, predictor, graphs)
+    portions, count = _portions(options, predictor)
+    shown: list[CriticalStructure] = []
     summary = write_explanations(
-        structures,
+        first_noted(_structures(options, predictor, portions, count), options.show, shown),
         options.out,
         model=str(options.run_folder),
         data=options.data,
         class_names=predictor.class_names,
         figures=options.figures,
+        on_page=None if isinstance(portions, list) else ON_PAGE,
     )
-    _tell_explained(options, structures, summary)
+    _tell_explained(options, shown, summary)
 
 
 def patterns(options: argparse.Namespace) -> None:
@@ -147,7 +163,7 @@ def patterns(options: argparse.Namespace) -> None:
     check_folder(options.out)
     predictor = Predictor.load(options.run_folder)
     graphs = _read(options, predictor)
-    structures = _structures(options, predictor, graphs, fidelity=False)
+    structures = list(_structures(options, predictor, [graphs], len(graphs), fidelity=False))
     found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
     page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
     if options.json:
@@ -156,6 +172,18 @@ def patterns(options: argparse.Namespace) -> None:
     for pattern in found:
         print(f"{pattern.class_name}: {pattern.sentence}")
     print(f"{len(found)} patterns in {len(structures)} graphs: open {page}")
+
+
+def export(options: argparse.Namespace) -> None:
+    from egocnn.export import export_onnx
+    from egocnn.predictor import Predictor
+
+    _check_file(options.out, str(options.run_folder))
+    exported = export_onnx(Predictor.load(options.run_folder), options.out, seed=options.seed)
+    if options.json:
+        _print_json(asdict(exported))
+    else:
+        print(exported)
 
 
 def scale_free(options: argparse.Namespace) -> None:
@@ -177,28 +205,31 @@ def scale_free(options: argparse.Namespace) -> None:
 
 
 def _structures(
-    options: argparse.Namespace, predictor: Predictor, graphs: Graphs, *, fidelity: bool = True
-) -> list[CriticalStructure]:
-    from egocnn.critical import explain, fit_attention, load_attention, save_attention
+    options: argparse.Namespace, predictor: Predictor, portions: Iterable[Graphs], count: int, *, fidelity: bool = True
+) -> Iterator[CriticalStructure]:
+    """Structures in order, ``count`` of them at most."""
+    from egocnn.critical import fit_attention, load_attention, save_attention
     from egocnn.progress import counting_report
+    from egocnn.streaming import explain_portions
 
     config = from_options(options, ExplainConfig)
     attention = None
     if config.technique == "paper":
         attention = load_attention(options.run_folder, predictor)
         if attention is None:
+            graphs = portions[0] if isinstance(portions, list) else _read(options, predictor)
             attention = fit_attention(predictor, graphs, seed=options.seed, device=options.device)
             save_attention(attention, options.run_folder)
-    with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
-        return explain(
+    with counting_report("explaining", count, visible=not options.quiet) as report:
+        yield from explain_portions(
             predictor,
-            graphs,
+            portions,
             config,
+            report,
             classes=options.explained,
             attention=attention,
             fidelity=fidelity,
             device=options.device,
-            report=report,
         )
 
 
@@ -208,11 +239,11 @@ def _tell_explained(options: argparse.Namespace, structures: Sequence[CriticalSt
     if options.json:
         _print_json({**asdict(summary), "page": str(options.out / "index.html")})
         return
-    for structure in structures[: options.show]:
+    for structure in structures:
         print(structure)
     for line in sentences(summary):
         print(line)
-    print(f"{len(structures)} critical structures: open {options.out / 'index.html'}")
+    print(f"{summary.graphs} critical structures: open {options.out / 'index.html'}")
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -236,7 +267,7 @@ def demo(options: argparse.Namespace) -> None:
     _train(quick, graphs, source)
     predictor, held_out = Predictor.load(run), graphs.select("test")
     write_csv(list(predictions(predictor, held_out, device=options.device)), options.out / "predictions.csv")
-    structures = _structures(options, predictor, held_out)
+    structures = list(_structures(options, predictor, [held_out], len(held_out)))
     report = options.out / "report"
     write_explanations(
         structures, report, model=str(run), data=source, class_names=predictor.class_names, figures=24, title="Alcohols"
@@ -288,12 +319,13 @@ def bench(options: argparse.Namespace) -> None:
 
 def _read(options: argparse.Namespace, predictor: Predictor | None = None) -> Graphs:
     """The graphs of DATA, or the part of them that is asked for."""
+    from egocnn.as_trained import read_as_trained
     from egocnn.reading import read
 
     column, _, part = (options.split or "").partition("=")
     settings = {**vars(options), "split": column or None}
     said = {f.name: value for f in fields(ReadConfig) if (value := settings[f.name]) is not None}
-    graphs = read(options.data, **said) if predictor is None else _read_as_trained(options.data, said, predictor)
+    graphs = read(options.data, **said) if predictor is None else read_as_trained(options.data, predictor, **said)
     if part:
         graphs = graphs.select(part)
     if len(graphs) == 0:
@@ -301,24 +333,16 @@ def _read(options: argparse.Namespace, predictor: Predictor | None = None) -> Gr
     return graphs if options.limit is None else graphs[: options.limit]
 
 
-def _read_as_trained(source: str, said: dict[str, Any], predictor: Predictor) -> Graphs:
-    """A model's own way of reading holds for what the user does not say."""
-    from egocnn.reading import read
+def _portions(options: argparse.Namespace, predictor: Predictor | None = None) -> tuple[Iterable[Graphs], int]:
+    """The graphs of DATA, those of a store in portions that are read one after the other; and how many at most"""
+    from egocnn.store import choose_portions
+    from egocnn.streaming import open_store
 
-    trained = predictor.about.get("read", {})
-    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
-    usual["task"] = "classification" if predictor.class_names else "regression"
-    # new data need not have the target, nor name its graphs as the training data did
-    for absent in ((), ("name",), ("target",), ("name", "target")):
-        settings = {name: value for name, value in usual.items() if name not in absent} | said
-        try:
-            graphs = read(source, **settings)
-        except MissingColumnError as error:
-            missing = error
-            continue
-        is_other = "target" in absent and "target" in usual and "target" not in said
-        return graphs.replace(target=None, class_names=()) if is_other else graphs
-    raise missing
+    if (store := open_store(options.data)) is None:
+        graphs = _read(options, predictor)
+        return [graphs], len(graphs)
+    _, _, part = (options.split or "").partition("=")
+    return choose_portions(store.portions(), part, options.limit), min(len(store), options.limit or len(store))
 
 
 def _check_file(path: Path, data: str) -> None:

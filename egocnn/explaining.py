@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
+
+import numpy as np
 
 from egocnn.errors import DataError
 from egocnn.report import Summary, summarise, write_report
@@ -15,7 +19,7 @@ MARK = "structures.jsonl"
 
 
 def write_explanations(
-    structures: Sequence[CriticalStructure],
+    structures: Iterable[CriticalStructure],
     folder: Path,
     *,
     model: str,
@@ -23,14 +27,54 @@ def write_explanations(
     class_names: Sequence[str],
     figures: int,
     title: str = "Critical structures",
+    on_page: int | None = None,
 ) -> Summary:
-    """The page last: where it is, everything it speaks of is there too."""
-    summary = summarise(structures, title=title, model=model, data=data, class_names=tuple(class_names))
-    write_structures(structures, folder / MARK)
-    for number, structure in enumerate(structures[:figures], 1):
+    """The page last: where it is, everything it speaks of is there too.
+
+    With ``on_page``, only so many structures, the first, are kept in memory and shown on the page, however many come;
+    figures are drawn of these. All are written to ``structures.jsonl``, and the summary is of all.
+    """
+    kept: list[CriticalStructure] = []
+    facts: list[CriticalStructure] = []
+    to_come = iter(structures)
+    first = list(islice(to_come, 1))  # what is refused is refused before there is a folder
+
+    def passing() -> Iterator[CriticalStructure]:
+        for structure in chain(first, to_come):
+            if on_page is None or len(kept) < on_page:
+                kept.append(structure)
+            facts.append(structure if on_page is None else _without_graph(structure))
+            yield structure
+
+    write_structures(passing(), folder / MARK)
+    summary = summarise(facts, title=title, model=model, data=data, class_names=tuple(class_names))
+    for number, structure in enumerate(kept[:figures], 1):
         structure.draw(folder / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
-    write_report(structures, folder, summary=summary)
+    write_report(kept, folder, summary=summary)
     return summary
+
+
+def _without_graph(structure: CriticalStructure) -> CriticalStructure:
+    """What a summary asks of a structure, and little more."""
+    nothing = np.zeros(0)
+    bare = replace(
+        structure.graph,
+        edges=np.zeros((0, 2), np.int64),
+        node_label=None,
+        edge_label=None,
+        edge_weight=None,
+        node_attr=None,
+        node_truth=None,
+        edge_truth=None,
+    )
+    return replace(
+        structure,
+        graph=bare,
+        node_importance=nothing,
+        edge_importance=nothing,
+        critical_edges=np.zeros(0, np.int64),
+        trace=None,
+    )
 
 
 def check_folder(folder: Path) -> None:

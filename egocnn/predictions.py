@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from egocnn.files import replacing
 from egocnn.graphs import Graphs
@@ -25,20 +28,34 @@ class Prediction:
 
 def predictions(predictor: Predictor, graphs: Graphs, *, device: str = "auto") -> Iterator[Prediction]:
     """Predictions in the order of the graphs."""
-    truths = [graph.target for graph in graphs] if graphs.target is not None else [None] * len(graphs)
-    if predictor.class_names:
-        probability = predictor.probabilities(graphs, device=device)
-        for name, row, truth in zip(graphs.names, probability, truths, strict=True):
-            yield Prediction(name, predictor.class_names[int(row.argmax())], float(row.max()), truth)
-    else:
-        for name, value, truth in zip(graphs.names, predictor.values(graphs, device=device), truths, strict=True):
-            yield Prediction(name, float(value), None, truth)
+    yield from as_records(predictor, graphs, say(predictor, graphs, device=device))
+
+
+def say(predictor: Predictor, graphs: Graphs, *, device: str = "auto") -> NDArray[Any]:
+    """(G, C) probabilities of a classifier, or (G) values"""
+    ask = predictor.probabilities if predictor.class_names else predictor.values
+    return ask(graphs, device=device)
+
+
+def as_records(predictor: Predictor, graphs: Graphs, said: NDArray[Any]) -> Iterator[Prediction]:
+    truths = [graphs.target_of(g) for g in range(len(graphs))]
+    for name, one, truth in zip(graphs.names, said, truths, strict=True):
+        if predictor.class_names:
+            yield Prediction(name, predictor.class_names[int(one.argmax())], float(one.max()), truth)
+        else:
+            yield Prediction(name, float(one), None, truth)
 
 
 def write_csv(rows: Sequence[Prediction], path: Path) -> None:
-    # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
-    returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
+    write_csv_portions([rows], path)
+
+
+def write_csv_portions(portions: Iterable[Sequence[Prediction]], path: Path) -> None:
+    """One file from portions that need not be in memory together."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
-        writer.writerow([f.name for f in fields(Prediction)])
-        writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)
+        csv.writer(file, lineterminator="\n").writerow([f.name for f in fields(Prediction)])
+        for rows in portions:
+            # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
+            returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
+            writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+            writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)

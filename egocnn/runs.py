@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
@@ -129,17 +130,23 @@ def test_scores(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[st
         return {}
     graphs = graphs if known.all() else graphs[known]
     assert graphs.target is not None
-    if predictor.class_names:
-        probability = predictor.probabilities(graphs, device=device)
-        truth = graphs.with_names(classes=predictor.class_names).target
-        assert truth is not None
-        of_truth = np.where(truth >= 0, probability[np.arange(len(truth)), truth], 0)
+    if not predictor.class_names:
+        return scores_of(predictor.values(graphs, device=device), graphs.target)
+    truth = graphs.with_names(classes=predictor.class_names).target
+    assert truth is not None
+    return scores_of(predictor.probabilities(graphs, device=device), truth)
+
+
+def scores_of(said: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
+    """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values"""
+    if said.ndim == 2:
+        of_truth = np.where(truth >= 0, said[np.arange(len(truth)), truth], 0)
         return {
-            "accuracy": float((probability.argmax(axis=1) == truth).mean()),
+            "accuracy": float((said.argmax(axis=1) == truth).mean()),
             "log_loss": float(-np.log(np.maximum(of_truth, 1e-12)).mean()),
         }
-    error = predictor.values(graphs, device=device) - graphs.target
-    spread = float(np.square(graphs.target - graphs.target.mean()).sum())
+    error = said - truth
+    spread = float(np.square(truth - truth.mean()).sum())
     return {
         "r2": 1 - float(np.square(error).sum()) / spread if spread > 0 else 0.0,
         "mean_absolute_error": float(np.abs(error).mean()),

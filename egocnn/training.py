@@ -103,7 +103,7 @@ Keep = Callable[[Progress], None]
 RunEpoch = Callable[[int], Epoch]
 """Trains through the epoch of this number, scores it, and leaves the progress as it is after it."""
 Engine = Callable[[Progress, Prepared, Prepared, TrainConfig], RunEpoch]
-"""How the epochs of a progress are computed: :func:`batch_by_batch`, or :mod:`egocnn.stacking.alone`."""
+"""How epochs are computed: :func:`batch_by_batch`, :mod:`egocnn.stacking.alone`, or :mod:`egocnn.distributed.fit`."""
 
 
 def fit(
@@ -151,12 +151,29 @@ def batch_by_batch(progress: Progress, train: Prepared, validation: Prepared, co
     train, validation = train.to(device), validation.to(device)
     weights = class_weights(train, progress.network.out.out_features) if config.class_weights else None
 
+    return epoch_by_epoch(
+        progress,
+        config,
+        lambda epoch: _train_epoch(progress, train, config, epoch, weights),
+        lambda: evaluate(progress.network, validation, weights=weights),
+    )
+
+
+def epoch_by_epoch(
+    progress: Progress,
+    config: TrainConfig,
+    train: Callable[[int], tuple[float, float]],
+    validate: Callable[[], tuple[float, float]],
+) -> RunEpoch:
+    """Train, then validate, both giving loss and score; all random numbers of an epoch follow from its number."""
+    device = choose_device(config.device)
+
     def run(epoch: int) -> Epoch:
         started = time.perf_counter()
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(epoch_seed(config.seed, epoch))
-            train_loss, train_score = _train_epoch(progress, train, config, epoch, weights)
-            loss, score = evaluate(progress.network, validation, weights=weights)
+            train_loss, train_score = train(epoch)
+            loss, score = validate()
         return Epoch(
             epoch=epoch,
             learning_rate=progress.optimizer.param_groups[0]["lr"],
@@ -173,26 +190,40 @@ def batch_by_batch(progress: Progress, train: Prepared, validation: Prepared, co
 def _train_epoch(
     progress: Progress, train: Prepared, config: TrainConfig, epoch: int, weights: Tensor | None
 ) -> tuple[float, float]:
-    network, optimizer = progress.network, progress.optimizer
-    order = torch.randperm(len(train), device="cpu").to(train.node_ptr.device)
-    batches = torch.tensor_split(order, math.ceil(len(train) / config.batch_size))  # equal sizes: no batch of one
+    network = progress.network
+    batches = shuffled(train, config)
     results = Scores()
     for number, chosen in enumerate(batches):
-        done = (epoch - 1 + number / len(batches)) / config.epochs
-        for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * rate(done, config)
+        set_rate(progress.optimizer, (epoch - 1 + number / len(batches)) / config.epochs, config)
         batch = train.batch(chosen)
         assert batch.target is not None
-        network.train(len(batch.place) > 1)  # a single node has no spread for the norms to learn
-        with _arithmetic(config, chosen.device):
+        learn_norms(network, graphs=len(batch), nodes=len(batch.place))
+        with arithmetic(config, chosen.device):
             outputs = network(batch).logits
         loss = loss_of(outputs.float(), batch.target, weights)
-        optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(network.parameters(), STEEPEST)
-        optimizer.step()
+        descend(progress, loss)
         results.add(outputs.detach().float(), batch.target, loss.detach())
     return results.loss, results.score
+
+
+def shuffled(train: Prepared, config: TrainConfig) -> tuple[Tensor, ...]:
+    """The numbers of all graphs in random order, cut into batches."""
+    order = torch.randperm(len(train), device="cpu").to(train.node_ptr.device)
+    return torch.tensor_split(order, math.ceil(len(train) / config.batch_size))  # equal sizes: no batch of one
+
+
+def learn_norms(network: EgoCNN, *, graphs: int, nodes: int) -> None:
+    """Training mode, as far as a batch of this size allows."""
+    network.train(nodes > 1)  # a single node has no spread for the norms to learn
+    network.norm.train(network.training and graphs > 1)  # nor has a single graph for that of the head
+
+
+def descend(progress: Progress, loss: Tensor) -> None:
+    """One step down the slope of the loss."""
+    progress.optimizer.zero_grad(set_to_none=True)
+    torch.autograd.backward(loss)
+    torch.nn.utils.clip_grad_norm_(progress.network.parameters(), STEEPEST)
+    progress.optimizer.step()
 
 
 @torch.no_grad()
@@ -254,6 +285,11 @@ def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> T
     return F.cross_entropy(outputs, target, weight=weights)
 
 
+def set_rate(optimizer: torch.optim.Optimizer, done: float, config: TrainConfig) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = config.learning_rate * rate(done, config)
+
+
 def rate(done: float, config: TrainConfig) -> float:
     """Share of the full learning rate after this share of all steps: a short rise, then a cosine to zero."""
     if config.schedule == "constant":
@@ -269,7 +305,7 @@ def choose_device(device: str) -> torch.device:
     return torch.device(device)
 
 
-def _arithmetic(config: TrainConfig, device: torch.device) -> Any:
+def arithmetic(config: TrainConfig, device: torch.device) -> Any:
     """bfloat16 matrix products pay on a GPU; a CPU always computes in float32."""
     if device.type == "cuda" and config.precision in ("auto", "bfloat16"):
         return torch.autocast("cuda", torch.bfloat16)

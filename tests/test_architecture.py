@@ -19,6 +19,7 @@ ORDER = (
     "errors",
     "files",
     "config",
+    "presets",
     "options",
     "arrays",
     "schema",
@@ -29,6 +30,7 @@ ORDER = (
     "testing",
     "readers",
     "compounds",
+    "store",
     "reading",
     "layout",
     "drawing",
@@ -48,21 +50,30 @@ ORDER = (
     "patches",
     "ops",
     "batching",
+    "degrees",
+    "rest",
     "preparation",
     "nn",
     "training",
     "predictor",
+    "as_trained",
+    "blockwise",
     "checkpoint",
+    "distributed",
     "critical",
     "pyg",
+    "export",
     "stacking",
     "learning",
     "baselines",
     "runs",
+    "torchrun",
     "progress",
     "statistics",
+    "cluster",
     "crossval",
     "predictions",
+    "streaming",
     "estimator",
     "proving",
     "figures",
@@ -71,6 +82,7 @@ ORDER = (
     "reproduce",
     "experiments",
     "bench",
+    "serve",
     "commands",
     "cli",
     "__main__",
@@ -79,11 +91,12 @@ ORDER = (
 
 LAZY = (
     *("rich", "rdkit", "networkx", "matplotlib", "torch_geometric", "pandas", "torch.utils.tensorboard", "triton"),
-    *("grakel", "gensim", "igraph", "powerlaw"),
+    *("grakel", "gensim", "igraph", "powerlaw", "ray", "fastapi", "starlette", "uvicorn"),
+    *("onnx", "onnxscript", "onnxruntime"),
 )
 """Imported inside the functions that need them: they are slow to import, or optional."""
 
-KERNELS = ("egocnn.ops.triton", "egocnn.stacking.kernels")
+KERNELS = ("egocnn.ops.triton", "egocnn.stacking.kernels", "egocnn.stacking.pool_kernels")
 """GPU programs, which are nothing without Triton; imported as lazily as Triton itself."""
 
 LONGEST = 400

@@ -16,7 +16,10 @@ from tests.commands import SHORT, Run, rows, runner
 from tests.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, alcohols, names_in, write_table
 
 ROOT = Path(egocnn.__file__).parent.parent
-COMMANDS = ["demo", "info", "train", "predict", "explain", "patterns", "crossval", "scale-free", "reproduce", "bench"]
+COMMANDS = [
+    *("demo", "info", "train", "predict", "explain", "patterns", "crossval", "scale-free", "reproduce", "bench"),
+    *("serve", "export", "prepare"),
+]
 
 
 @pytest.fixture

@@ -56,7 +56,8 @@ class EgoModule(nn.Module):
     **The graph is read hard.** Neighbours are ranked, and edges labelled, by the graph that the tensors describe: a
     node's label is the largest entry of its row in size, so no soft mask changes a rank. Only labels that are all zeros
     do: the node's is unknown, as an unseen one would be. Attributes decide between nodes that are alike in all else;
-    given as ``node_attr``, they do so whatever a mask has made of them in x.
+    given as ``node_attr``, they do so whatever a mask has made of them in x. Where labels are degrees, nodes are ranked
+    by those of ``edge_index``.
 
     **Nodes.** What is read of a node, its label in every Patchy-San slot it fills and its attributes, is taken from x
     with the value it has there: masks on x multiply through, and gradients reach every entry of x. A masked
@@ -64,6 +65,7 @@ class EgoModule(nn.Module):
 
     **Edges.** A mask that PyTorch Geometric sets for the edge from m to n multiplies all that n reads of m: its label
     and attributes in Patchy-San's slots, its embedding in every ego-convolution, its entry in the adjacency embedding.
+    The mean over neighbours beyond K counts masked ones too.
     Entries of Patchy-San's adjacency tensor have no direction and take the mean of both. With all masks at 0 the
     nodes stand alone. What is read of neighbours several hops away (``max_hops``) crosses no edge of its own and is
     not masked; edge_attr and edge_weight pass no gradients. A module of the user's own in place of the embedding
@@ -109,10 +111,12 @@ class EgoModule(nn.Module):
         gate = None if edges is None else _gate(edges, reading.ego)
         network = self.network
         h = network.dropout(self._embed(self._standardise(x), reading, edges, gate))  # (N, D)
+        reached = [h]
         for conv in network.convs:
             assert isinstance(conv, EgoConv)
-            h = network.dropout(_convolve(conv, h, reading, gate))
-        return network.head(network.readout(self.edge_masks(h), reading.batch))
+            h = network.dropout(_convolve(conv, h, reading, edges, gate))
+            reached.append(h)
+        return network.head(network.read_out([*reached[:-1], self.edge_masks(h)], reading.batch))
 
     def _standardise(self, x: Tensor) -> Tensor:
         """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
@@ -176,12 +180,18 @@ def _embed_patches(embed: PatchySan, shape: PatchShape, x: Tensor, reading: _Rea
     return F.relu(embed.norm(h + embed.bias))
 
 
-def _convolve(conv: EgoConv, h: Tensor, reading: _Reading, gate: Tensor | None) -> Tensor:
-    if gate is None:
-        unmasked: Tensor = conv(h, reading.batch.neighbours)
+def _convolve(conv: EgoConv, h: Tensor, reading: _Reading, edges: EdgeMask | None, gate: Tensor | None) -> Tensor:
+    rest = reading.batch.rest
+    if edges is None:
+        unmasked: Tensor = conv(h, reading.batch.neighbours, rest)
         return unmasked
     read = _gather(h, reading.ego[:, : conv.k + 1], gate)
-    y: Tensor = conv.norm(read.flatten(1) @ conv.weight.flatten(0, 1) + conv.bias)
+    y = read.flatten(1) @ conv.weight.flatten(0, 1) + conv.bias
+    if rest is not None and conv.rest is not None:
+        through = edges.along(rest.source, rest.owner).to(h.dtype)[:, None]
+        summed = torch.zeros_like(h).index_add(0, rest.owner, through * h[rest.source])
+        y = y + (summed * rest.share[:, None]) @ conv.rest
+    y = conv.norm(y)
     return F.relu(y) if conv.activation else y
 
 

@@ -1,9 +1,10 @@
 """Graphs -> the tensors that PyTorch Geometric passes around, in a model's own label order, and back.
 
 ``x`` (N, labels + attributes): a node's label one-hot, all zeros where the model does not know it, then its attributes
-as the graph has them. ``edge_index`` (2, M), every edge in both directions; ``edge_attr`` (M, edge labels) one-hot,
-left out where the model knows but one if you like; ``edge_weight`` (M). ``node_attr`` (N, attributes): the attributes
-again, for what is ranked by them; masks change x, and never these.
+as the graph has them; where the model describes nodes by degrees, label and last attributes are what these say.
+``edge_index`` (2, M), every edge in both directions; ``edge_attr`` (M, edge labels) one-hot, left out where the model
+knows but one if you like; ``edge_weight`` (M). ``node_attr`` (N, attributes): the attributes again, for what is ranked
+by them; masks change x, and never these.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from egocnn.degrees import PROFILE
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.graphs import Graph, Graphs
 from egocnn.predictor import Predictor
@@ -35,7 +37,8 @@ def to_data(predictor: Predictor, graphs: Graphs | Graph) -> Any:
     graphs = _collection(graphs, predictor.preparation) if isinstance(graphs, Graph) else graphs
     prepared, ours = predictor.prepare(graphs), predictor.preparation
     edge_index = np.stack([graphs.entry_node, graphs.indices]).astype(np.int64)
-    attributes = torch.zeros(graphs.n_nodes, 0) if graphs.node_attr is None else torch.from_numpy(graphs.node_attr)
+    described = ours.renamed(graphs).node_attr
+    attributes = torch.zeros(graphs.n_nodes, 0) if described is None else torch.from_numpy(described)
     data = Data(
         x=torch.cat([_one_hot(prepared.node_label, len(ours.node_label_names)), attributes.float()], dim=1),
         edge_index=torch.from_numpy(edge_index),
@@ -82,6 +85,8 @@ def to_graphs(
     if node_attr is not None and node_attr.shape != (len(x), attributes):
         raise DataError(f"node_attr must have the shape {(len(x), attributes)}, got {tuple(node_attr.shape)}")
     given = _array(x)
+    known = given[:, labels:] if node_attr is None else _array(node_attr)
+    own = attributes - (PROFILE if preparation.by_degree else 0)  # what degrees say is read off the edges again
     return Graphs.from_edges(
         node_counts=_node_counts(batch, len(x)),
         edges=_array(edge_index).T,
@@ -90,7 +95,7 @@ def to_graphs(
         edge_label=None if edge_attr is None else _largest(_array(edge_attr)),
         edge_label_names=preparation.edge_label_names,
         edge_weight=None if edge_weight is None else _array(edge_weight),
-        node_attr=(given[:, labels:] if node_attr is None else _array(node_attr)) if attributes else None,
+        node_attr=known[:, :own] if own else None,
     )
 
 

@@ -1,0 +1,123 @@
+"""Batch norm over the nodes of all processes: (n, D) on each -> (n, D) on each, as one process would norm them all.
+
+torch's own SyncBatchNorm is for GPUs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class SharedNorm(nn.BatchNorm1d):
+    """An ``nn.BatchNorm1d`` whose mean and variance in training are those of the rows of all processes together."""
+
+    is_shared: bool = True
+    """false while every process is shown the same rows"""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training or not self.is_shared:
+            return super().forward(input)
+        y, mean, variance, count = _norm(input, self.weight, self.bias, self.eps)
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            with torch.no_grad():
+                self.num_batches_tracked += 1
+                share = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
+                self.running_mean += share * (mean.to(self.running_mean.dtype) - self.running_mean)
+                unbiased = (variance * count / (count - 1)).to(self.running_var.dtype)
+                self.running_var += share * (unbiased - self.running_var)
+        return y
+
+
+def _norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    mean, variance, count = statistics(x.detach())
+    scale = x.new_ones(x.shape[1]) if weight is None else weight
+    shift = x.new_zeros(x.shape[1]) if bias is None else bias
+    apply: Callable[..., Tensor] = _Norm.apply
+    return apply(x, scale, shift, mean, variance, count, eps), mean, variance, count
+
+
+def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean (D) and biased variance (D) over the rows of all processes, and their number; in double precision.
+
+    Every process adds n, n m and n (v + m²), in which m is the same rounded number: what cancels out in the end
+    cancels to the last digit of a double, however far the mean is from zero.
+    """
+    wide = x if x.dtype == torch.float64 else x.float()
+    variance, mean = torch.var_mean(wide, dim=0, correction=0) if len(x) else (wide.new_zeros(2, x.shape[1]))
+    variance, mean = variance.double(), mean.double()
+    sums = torch.cat([mean, variance + mean.square(), mean.new_ones(1)]) * len(x)
+    dist.all_reduce(sums)
+    count = sums[-1]
+    mean, square = sums[:-1].div(count).chunk(2)
+    return mean, (square - mean.square()).clamp(min=0), count
+
+
+class _Norm(torch.autograd.Function):
+    r"""y = γ (x - μ) / √(v + ε) + β with μ and v of all n rows, and its gradient in terms of x, γ and β:
+
+    .. math:: \partial x = \frac{\gamma}{\sqrt{v + \varepsilon}}
+              \Big(\partial y - \frac1n \sum \partial y - \hat x \, \frac1n \sum \partial y \, \hat x\Big)
+
+    The sums run over the rows of all processes; those of γ and β stay with their process, as all gradients of
+    parameters do until they are averaged.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, count: Tensor, eps: float
+    ) -> Tensor:
+        mean, variance = mean.to(weight.dtype), variance.to(weight.dtype)
+        ctx.save_for_backward(x, weight, mean, variance, count)
+        ctx.eps = eps
+        return F.batch_norm(x, mean, variance, weight, bias, training=False, eps=eps)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mean, variance, count = ctx.saved_tensors
+        deviation = torch.sqrt(variance + ctx.eps)
+        if len(x):  # as if the statistics were constants: torch has one fused pass for that
+            dx, d_weight, d_bias = torch.ops.aten.native_batch_norm_backward(
+                dy.contiguous(), x, weight, mean, variance, None, None, False, ctx.eps, [True, True, True]
+            )
+        else:  # which divides by the number of rows
+            dx, d_weight, d_bias = dy, torch.zeros_like(weight), torch.zeros_like(weight)
+        sums = torch.cat([d_bias, d_weight]).double()
+        dist.all_reduce(sums)
+        of_dy, of_dy_x = sums.div(count).to(weight.dtype).chunk(2)
+        slope = weight / deviation
+        along = slope * of_dy_x / deviation
+        dx = dx.sub((slope * of_dy - along * mean).to(dx.dtype)).addcmul_(x, along.to(dx.dtype), value=-1)
+        return dx, d_weight, d_bias, None, None, None, None
+
+
+def share_norms(network: nn.Module) -> list[SharedNorm]:
+    """Put a shared norm, with the same parameters and buffers, in the place of every batch norm; those of them all."""
+    _replace(network, nn.BatchNorm1d, SharedNorm)
+    return [module for module in network.modules() if isinstance(module, SharedNorm)]
+
+
+def unshare_norms(network: nn.Module) -> None:
+    """Plain batch norms again."""
+    _replace(network, SharedNorm, nn.BatchNorm1d)
+
+
+def _replace(network: nn.Module, old: type[nn.BatchNorm1d], new: type[nn.BatchNorm1d]) -> None:
+    for parent in list(network.modules()):
+        for name, norm in list(parent.named_children()):
+            if type(norm) is old:
+                setattr(parent, name, _twin(norm, new))
+
+
+def _twin(norm: nn.BatchNorm1d, kind: type[nn.BatchNorm1d]) -> nn.BatchNorm1d:
+    """The same tensors under another class: an optimiser goes on with them, and so do tied layers."""
+    twin = kind(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats, device="meta")
+    twin.weight, twin.bias = norm.weight, norm.bias
+    twin.running_mean, twin.running_var = norm.running_mean, norm.running_var
+    twin.num_batches_tracked = norm.num_batches_tracked
+    return twin.train(norm.training)

@@ -1,0 +1,216 @@
+"use strict";
+// What is typed or dropped -> cards with prediction, probability and critical structure. Names come from anywhere, so
+// they only ever become text, and pictures only ever become images, in which no script runs.
+
+const EXAMPLES = {
+  aspirin: "CC(=O)Oc1ccccc1C(=O)O",
+  caffeine: "CN1C=NC2=C1C(=O)N(C(=O)N2C)C",
+  ethanol: "CCO",
+  nitrobenzene: "[O-][N+](=O)c1ccccc1",
+};
+const PAUSE = 350; // milliseconds without a key before what is typed is explained
+const MOST_NAMED = 12;
+
+const byId = id => document.getElementById(id);
+// never all or nothing unless it is
+const percent = p => (p > 0.9995 && p < 1 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
+const number = x => String(Number(x.toPrecision(4)));
+
+let about = null;
+let latest = 0; // number of the newest question: answers to older ones are dropped
+let pictures = []; // addresses of the pictures on the page, to be given back
+
+function lines() {
+  return byId("smiles").value.split("\n").map(line => line.trim()).filter(Boolean);
+}
+
+async function ask(explained = null) {
+  const mine = ++latest;
+  const file = byId("file").files[0];
+  const typed = lines();
+  if (!file && !typed.length) { show([]); tell(""); return; }
+  tell("Explaining…");
+  byId("answers").classList.add("stale");
+  try {
+    const answers = file ? await send(file, explained) : await sendTyped(typed, explained);
+    if (mine === latest) { tell(""); show(answers); }
+  } catch (error) {
+    if (mine === latest) { show([]); tell(""); complain(error.message); }
+  }
+}
+
+function sendTyped(smiles, explained) {
+  return post("/explain", JSON.stringify({ smiles, explained }), { "content-type": "application/json" });
+}
+
+function send(file, explained) {
+  if (file.size > about.limits.bytes) throw new Error(`${file.name}: larger than ${about.limits.bytes / 1e6} MB`);
+  const form = new FormData();
+  form.append("file", file);
+  if (explained !== null) form.append("explained", explained);
+  return post("/explain/file", form, {});
+}
+
+async function post(address, body, headers) {
+  let response;
+  try {
+    response = await fetch(address, { method: "POST", body, headers });
+  } catch {
+    throw new Error("The server does not answer. Is it still running?");
+  }
+  const told = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }));
+  if (!response.ok) throw new Error(told.error);
+  return told.answers;
+}
+
+function tell(text) {
+  byId("state").textContent = text;
+  byId("problem").hidden = true;
+}
+
+function complain(text) {
+  byId("problem").textContent = text;
+  byId("problem").hidden = false;
+}
+
+function show(answers) {
+  pictures.forEach(address => URL.revokeObjectURL(address));
+  pictures = [];
+  const place = byId("answers");
+  place.replaceChildren(...answers.map(card));
+  place.classList.remove("stale");
+  place.classList.toggle("single", answers.length === 1);
+  byId("legend").hidden = answers.length === 0;
+  byId("report").disabled = answers.length === 0;
+}
+
+function card(answer) {
+  const made = byId("card").content.cloneNode(true).firstElementChild;
+  const find = selector => made.querySelector(selector);
+  const isClass = typeof answer.predicted === "string";
+  find("h2").textContent = answer.name;
+  find(".said strong").textContent = isClass ? answer.predicted : number(answer.predicted);
+  find(".probability").textContent = isClass ? percent(answer.probability) : "";
+  if (answer.true !== null) {
+    find(".true").textContent = `In the file: ${answer.true}`;
+    find(".true").hidden = false;
+  }
+  picture(made, answer);
+  if (isClass) find(".classes").append(...answer.probabilities.map(row => bar(row, answer)));
+  find(".critical-nodes").textContent = `Critical: ${critical(answer)}`;
+  find(".fidelity").textContent = answer.fidelity ? faithful(answer) : "";
+  if (answer.unseen_labels.length) {
+    find(".unseen").textContent = `No training graph has ${answer.unseen_labels.join(", ")}: do not rely on this answer.`;
+    find(".unseen").hidden = false;
+  }
+  return made;
+}
+
+function picture(made, answer) {
+  const image = made.querySelector("img");
+  if (answer.svg === null) {
+    image.hidden = true;
+    made.querySelector(".large").hidden = false;
+    return;
+  }
+  image.src = URL.createObjectURL(new Blob([answer.svg], { type: "image/svg+xml" }));
+  image.alt = `${answer.name} with its critical structure outlined`;
+  pictures.push(image.src);
+}
+
+function bar(row, answer) {
+  const item = document.createElement("li");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.title = `Show what speaks for ${row.name}`;
+  button.setAttribute("aria-pressed", String(row.name === answer.explained));
+  for (const [kind, text] of [["name", row.name], ["bar", ""], ["number", percent(row.probability)]]) {
+    const part = document.createElement("span");
+    part.className = kind;
+    part.textContent = text;
+    button.append(part);
+  }
+  const filled = document.createElement("i");
+  filled.style.width = `${100 * row.probability}%`;
+  button.querySelector(".bar").append(filled);
+  button.addEventListener("click", () => ask(row.name));
+  item.append(button);
+  return item;
+}
+
+function critical(answer) {
+  const nodes = [...answer.critical_nodes].sort((u, v) => answer.node_importance[v] - answer.node_importance[u]);
+  const named = nodes.slice(0, MOST_NAMED).map(node => `${answer.node_labels[node] ?? ""}${node}`).join(", ");
+  const more = nodes.length - MOST_NAMED;
+  return (named || "nothing stands out") + (more > 0 ? ` and ${more} more` : "");
+}
+
+function faithful(answer) {
+  const form = answer.explained === null ? number : percent;
+  const what = answer.explained === null ? "the model predicts" : `${answer.explained} has`;
+  return `With nothing but the critical part, ${what} ${form(answer.fidelity.kept)}; without it, ${form(answer.fidelity.removed)}.`;
+}
+
+// ── input ───────────────────────────────────────────────────────────────────────────────────────
+
+let pause = 0;
+
+function typed() {
+  byId("file").value = ""; // one source at a time: the report takes what the form holds
+  clearTimeout(pause);
+  pause = setTimeout(ask, PAUSE);
+}
+
+function chosen() {
+  clearTimeout(pause);
+  byId("smiles").value = "";
+  ask();
+}
+
+function example([name, smiles]) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = name;
+  button.addEventListener("click", () => { byId("smiles").value = `${smiles} ${name}`; byId("file").value = ""; ask(); });
+  return button;
+}
+
+function listen() {
+  byId("smiles").addEventListener("input", typed);
+  byId("file").addEventListener("change", chosen);
+  byId("explain").addEventListener("click", () => { clearTimeout(pause); ask(); });
+  byId("smiles").addEventListener("keydown", event => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { clearTimeout(pause); ask(); }
+  });
+  const over = on => event => { event.preventDefault(); document.body.classList.toggle("over", on); };
+  document.addEventListener("dragover", over(true));
+  document.addEventListener("dragleave", over(false));
+  document.addEventListener("drop", event => {
+    over(false)(event);
+    if (!event.dataTransfer.files.length) return;
+    byId("file").files = event.dataTransfer.files;
+    chosen();
+  });
+}
+
+async function start() {
+  about = await (await fetch("/model")).json();
+  document.title = about.name;
+  byId("model").textContent = about.name;
+  const says = about.task === "classification" ? about.classes.join(" or ") : "a value";
+  const origin = about.data ? `Trained on ${about.data}. ` : "";
+  byId("about").textContent = `${origin}Predicts ${says} and shows which part of the graph made it say so.`;
+  const kinds = about.limits.files.filter(ending => about.reads_smiles || !/[ct]sv|tab/.test(ending));
+  byId("file").accept = kinds.join(",");
+  byId("formats").textContent = `Choose one or drop it anywhere on the page: ${kinds.join(" ")}; up to ${about.limits.graphs} graphs.`;
+  byId("typed").hidden = !about.reads_smiles;
+  if (about.task === "regression") {
+    byId("word-for").textContent = "raises the value";
+    byId("word-against").textContent = "lowers it";
+  }
+  byId("examples").append(...Object.entries(EXAMPLES).map(example));
+  listen();
+  document.documentElement.dataset.ready = "";
+}
+
+start().catch(() => complain("The server does not answer. Is it still running?"));

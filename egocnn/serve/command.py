@@ -1,0 +1,91 @@
+"""``egocnn serve RUN``: options -> a server that runs until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+from dataclasses import asdict
+from pathlib import Path
+
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.options import add_options, from_options
+from egocnn.serve.settings import ServeConfig
+
+EPILOG = (
+    "Open the address in a browser: type SMILES or drop a file of graphs. Only this machine can reach it unless --host "
+    "says otherwise (--host 0.0.0.0: everyone in the network, unencrypted and without a password). "
+    "Example: egocnn serve runs/toxic"
+)
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.epilog = EPILOG
+    command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
+    command.add_argument(
+        "--host", default=ServeConfig().host, metavar="ADDRESS", help="address to listen on [%(default)s]"
+    )
+    add_options(command, ServeConfig, skip=("host",))
+
+
+def run(options: argparse.Namespace) -> None:
+    config = from_options(options, ServeConfig)
+    try:
+        import fastapi  # noqa: F401
+        import python_multipart  # noqa: F401
+        import uvicorn
+        from uvicorn.supervisors import Multiprocess
+    except ImportError as error:
+        raise MissingExtraError(error.name or "fastapi", "serve") from None
+    from egocnn.serve.app import ENVIRONMENT, from_environment
+    from egocnn.serve.model import Model
+    from egocnn.training import choose_device
+
+    model = Model.load(options.run_folder)  # a run that cannot be read is refused here, once, in one line
+    settings = {
+        "run": str(options.run_folder.resolve()),
+        "device": choose_device(options.device).type,
+        "threads": max(1, (os.cpu_count() or 1) // config.workers),
+    }
+    os.environ[ENVIRONMENT] = json.dumps(settings | asdict(config))
+    listening = listen(config)
+    place = f"[{config.host}]" if ":" in config.host else config.host
+    address = f"http://{place}:{listening.getsockname()[1]}"
+    if options.json:
+        print(json.dumps({"address": address, "model": model.name, "workers": config.workers}), flush=True)
+    else:
+        print(f"{model.name} at {address} (Ctrl-C stops it)", flush=True)
+    server = uvicorn.Config(
+        f"{from_environment.__module__}:{from_environment.__name__}",
+        factory=True,
+        workers=config.workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        ws="none",
+    )
+    with listening:
+        if config.workers == 1:
+            uvicorn.Server(server).run(sockets=[listening])
+        else:
+            Multiprocess(server, sockets=[listening]).run()
+
+
+def listen(config: ServeConfig) -> socket.socket:
+    """A socket of our own: an address that cannot be had is refused in one line, and port 0 can be told."""
+    opened: socket.socket | None = None
+    try:
+        found = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        family, kind, protocol, _, address = found[0]
+        opened = socket.socket(family, kind, protocol)  # asyncio sends at once only where TCP is named
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+        opened.listen(1024)
+    except OSError as error:
+        if opened is not None:
+            opened.close()
+        raise DataError(f"cannot listen on {config.host}, port {config.port}: {error.strerror}") from None
+    opened.set_inheritable(True)
+    return opened

@@ -1,0 +1,57 @@
+"""What a served model accepts, and where it listens; nothing heavy is imported here, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from egocnn.errors import ConfigError
+
+MOST_GRAPHS = 200
+"""Graphs in one request; more are a matter for ``egocnn explain``."""
+MOST_NODES = 20_000
+"""Nodes of all graphs in one request."""
+MOST_DRAWN = 500
+"""Nodes up to which a graph is drawn, and a molecule laid out as chemists do: RDKit takes minutes for thousands."""
+MOST_CHARACTERS = 5_000
+"""Of one line: a SMILES, and the name after it."""
+MOST_AT_ONCE = 16
+"""SMILES of one request that are explained in one go; others get their turn in between."""
+FILE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".graphml", ".gexf")
+"""Files of graphs that may be sent; archives and folders may not."""
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeConfig:
+    """Where to listen, and the limits of a request."""
+
+    port: int = 8000
+    """Port to listen on; 0 for any that is free."""
+    workers: int = 1
+    """Processes that answer, each with its own copy of the model."""
+    megabytes: float = 4.0
+    """Largest request that is read."""
+    seconds: float = 30.0
+    """Time after which a request is given up."""
+    waiting: int = 128
+    """Requests at a time in each process; further ones are sent away."""
+    host: str = "127.0.0.1"
+    """Address to listen on; all but this machine are kept out unless it says otherwise."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 1 << 16:
+            raise ConfigError(f"port must be 0 to 65535, got {self.port}")
+        for name in ("workers", "waiting"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("megabytes", "seconds"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    @property
+    def is_local(self) -> bool:
+        return self.host in LOCAL
+
+    @property
+    def most_bytes(self) -> int:
+        return int(self.megabytes * 1e6)

@@ -1,0 +1,137 @@
+"""Graphs in portions -> a store, predictions, critical structures: never all of them in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.config import ExplainConfig, ReadConfig
+from egocnn.errors import DataError
+from egocnn.graphs import Graphs
+from egocnn.reading import read
+from egocnn.store import Source, Store, choose_portions, is_store, stream_source, write_store
+from egocnn.store.manifest import Manifest
+from egocnn.store.write import check_place
+
+if TYPE_CHECKING:
+    from egocnn.predictions import Prediction
+    from egocnn.predictor import Predictor
+    from egocnn.structure import CriticalStructure
+
+ON_PAGE = 1000
+"""Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""
+
+
+def open_store(data: str) -> Store | None:
+    """The store that DATA names, if it names one."""
+    path = Path(os.path.expanduser(data))  # noqa: PTH111 — unlike pathlib's, it lets ~somebody pass
+    return Store.open(path) if is_store(path) else None
+
+
+def prepare(
+    data: str,
+    folder: Path,
+    config: ReadConfig,
+    *,
+    part: str = "",
+    limit: int | None = None,
+    overwrite: bool = False,
+    report: Callable[[int], None] | None = None,
+) -> Manifest:
+    """Write the graphs of DATA as a store, from a source that can be read in portions without holding it whole."""
+    check_place(folder, overwrite=overwrite)
+    source = _source(data, config, part, limit)
+    return write_store(
+        source.portions,
+        folder,
+        source=data,
+        read=asdict(config),
+        facts=source.facts,
+        overwrite=overwrite,
+        report=report,
+    )
+
+
+def _source(data: str, config: ReadConfig, part: str, limit: int | None) -> Source:
+    if (store := open_store(data)) is not None:
+        return Source(choose_portions(store.portions(), part, limit))
+    try:
+        # only all graphs together have the names that a part of them is counted by
+        source = None if part or limit is not None else stream_source(Path(data), config)
+    except OSError as error:
+        raise DataError(f"{data}: cannot be read ({error.strerror})") from None
+    return source or Source(choose_portions([read(data, config)], part, limit))
+
+
+def predict_to_csv(
+    predictor: Predictor, portions: Iterable[Graphs], path: Path, *, device: str = "auto"
+) -> dict[str, Any]:
+    """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known.
+
+    Of every graph its prediction is kept for the scores, and nothing else.
+    """
+    from egocnn.blockwise import BlockwisePredictor
+    from egocnn.predictions import as_records, say, write_csv_portions
+    from egocnn.runs import scores_of
+
+    predictor = BlockwisePredictor.of(predictor)
+    done = 0
+    said: list[NDArray[Any]] = []
+    truths: list[NDArray[Any]] = []
+
+    def records() -> Iterator[Sequence[Prediction]]:
+        nonlocal done
+        for graphs in portions:
+            answer = say(predictor, graphs, device=device)
+            done += len(graphs)
+            if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
+                known = graphs.target >= 0 if graphs.is_classification else np.isfinite(graphs.target)
+                truth = graphs.with_names(classes=predictor.class_names or None).target
+                assert truth is not None
+                said.append(answer[known])
+                truths.append(truth[known])
+            yield list(as_records(predictor, graphs, answer))
+
+    write_csv_portions(records(), path)
+    result: dict[str, Any] = {"graphs": done, "file": str(path)}
+    if sum(map(len, truths)):
+        result |= scores_of(np.concatenate(said), np.concatenate(truths))
+    return result
+
+
+def explain_portions(
+    predictor: Predictor,
+    portions: Iterable[Graphs],
+    config: ExplainConfig,
+    report: Callable[[int], None] | None = None,
+    **settings: Any,
+) -> Iterator[CriticalStructure]:
+    """The critical structures of all portions in order; ``settings`` are those of :func:`egocnn.critical.explain`."""
+    from egocnn.critical import explain
+
+    done = 0
+
+    def tell(some: int) -> None:
+        if report is not None:
+            report(done + some)
+
+    for graphs in portions:
+        found = explain(predictor, graphs, config, report=tell, **settings)
+        done += len(found)
+        yield from found
+
+
+def first_noted(
+    structures: Iterable[CriticalStructure], most: int, noted: list[CriticalStructure]
+) -> Iterator[CriticalStructure]:
+    """The structures as they pass by, the first few of them put down in ``noted``."""
+    for structure in structures:
+        if len(noted) < most:
+            noted.append(structure)
+        yield structure

@@ -1,0 +1,61 @@
+"""``torchrun -m egocnn train``: graphs + settings -> one run folder, trained by all processes and written by rank 0.
+
+What torchrun starts anew after a process has died goes on from the last checkpoint, as with ``--resume``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from egocnn.checkpoint import Checkpoint
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.distributed.world import World, current
+from egocnn.errors import RunError
+from egocnn.graphs import Graphs
+from egocnn.learning import learn
+from egocnn.parts import check_targets
+from egocnn.runs import fingerprint, finished_metrics, train_run, with_test_part
+from egocnn.training import Report
+
+
+def train_by_rank(
+    graphs: Graphs,
+    folder: Path,
+    model: ModelConfig,
+    train: TrainConfig,
+    *,
+    test: float,
+    about: Mapping[str, Any],
+    resume: bool,
+    overwrite: bool,
+    report: Report | None,
+) -> dict[str, Any]:
+    """:func:`egocnn.runs.train_run` by the processes of the current group, or by this one where there is none.
+
+    Only rank 0 returns; the others have nothing to write or to tell, and end.
+    """
+    world, group = World.here(), current()
+    if world.restarts or group is not None:
+        check_targets(graphs)
+        marked = with_test_part(graphs, test, train.seed)
+        digest = fingerprint(marked, model, train)
+        resume = resume or (world.restarts > 0 and (not overwrite or holds(folder, digest)))
+        if group is not None:
+            group.check_alike(digest)
+            if world.rank > 0:
+                _, history = learn(marked, model, train)
+                raise SystemExit(130 if history.interrupted else 0)
+    return train_run(
+        graphs, folder, model, train, test=test, about=about, resume=resume, overwrite=overwrite, report=report
+    )
+
+
+def holds(folder: Path, digest: str) -> bool:
+    """Whether the folder holds this very run, complete or not: what is to be overwritten is another one."""
+    try:
+        is_complete = finished_metrics(folder, digest) is not None
+    except RunError:
+        is_complete = False
+    return is_complete or Checkpoint(folder / "checkpoint.safetensors", digest).is_of_this_run
