@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from egocnn.ops import Neighbours
+from egocnn.ops.rest import Rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,6 +28,8 @@ class Batch:
 
     neighbours: Neighbours
     """ranked neighbours (N, K)"""
+    rest: Rest | None
+    """neighbours beyond K; None where the network does not read them"""
     bags: Bags
     node_label: Tensor
     """(N) label numbers of the training graphs; -1: unseen, or graphs without labels"""
@@ -47,6 +50,27 @@ class Batch:
         return len(self.node_counts)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RestSteps:
+    """Neighbours beyond K of every node, end to end."""
+
+    ptr: Tensor
+    """(N + 1)"""
+    steps: Tensor
+    """from the node to the neighbour, as a difference of node ids"""
+    share: Tensor
+    """(N) factor of the neighbours' sum: 1, or 1 over their number for the mean"""
+
+    def to(self, device: torch.device) -> RestSteps:
+        return RestSteps(self.ptr.to(device), self.steps.to(device), self.share.to(device))
+
+    def batch(self, nodes: Tensor) -> Rest:
+        """Of these nodes, which are now numbered from 0."""
+        counts = self.ptr[nodes + 1] - self.ptr[nodes]
+        owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), counts)
+        return Rest(owner, owner + self.steps[_ranges(self.ptr[nodes], counts)], self.share[nodes])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
     """A whole collection as flat tensors; :meth:`batch` cuts graphs out of it."""
@@ -54,6 +78,7 @@ class Prepared:
     node_ptr: Tensor
     steps: Tensor
     """(N, K) from every node to its ranked neighbours, as a difference of node ids; 0: absent"""
+    rest: RestSteps | None
     bag_ptr: Tensor
     bag_rows: Tensor
     bag_weight: Tensor | None
@@ -70,13 +95,15 @@ class Prepared:
     @property
     def megabytes(self) -> float:
         """What the tensors take together."""
-        return sum(t.numel() * t.element_size() for t in self._tensors().values() if t is not None) / 1e6
+        tensors = [t for t in self._parts().values() if isinstance(t, Tensor)]
+        tensors += [] if self.rest is None else [self.rest.ptr, self.rest.steps, self.rest.share]
+        return sum(t.numel() * t.element_size() for t in tensors) / 1e6
 
     def to(self, device: torch.device) -> Prepared:
-        moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._tensors().items()}
+        moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._parts().items()}
         return Prepared(**moved)
 
-    def _tensors(self) -> dict[str, Tensor | None]:
+    def _parts(self) -> dict[str, Tensor | RestSteps | None]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def batch(self, chosen: Tensor) -> Batch:
@@ -90,6 +117,7 @@ class Prepared:
         entries = _ranges(self.bag_ptr[nodes], bag_counts)
         return Batch(
             neighbours=Neighbours.of(table),
+            rest=None if self.rest is None else self.rest.batch(nodes),
             bags=Bags(
                 rows=self.bag_rows[entries],
                 offsets=(bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype),

@@ -17,7 +17,8 @@ from egocnn.errors import ConfigError
 
 Task = Literal["auto", "classification", "regression"]
 Embedding = Literal["patchy-san", "adjacency", "attributes"]
-Readout = Literal["max", "mean", "sum", "mean+max", "sort"]
+Readout = Literal["max", "mean", "sum", "log", "mean+max", "log+max", "mean+log+max", "sort"]
+Rest = Literal["none", "mean", "sum"]
 Schedule = Literal["cosine", "constant"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -76,16 +77,26 @@ class ModelConfig:
     """Ego-convolution layers (L): a prediction sees this many hops around every node."""
     tie: bool | Auto = False
     """One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are scale-free."""
+    rest: Rest = "none"
+    """Neighbours ranked beyond K: left out, or their mean or sum read through one more filter."""
     readout: Readout = "max"
-    """From node embeddings to one vector per graph."""
+    """From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales."""
+    jump: bool = False
+    """Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge)."""
     sort_nodes: int = 64
     """Nodes that the sort readout keeps per graph."""
     hidden: int = 128
     """Neurons of the dense layer before the output."""
+    head_norm: bool = False
+    """Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes, too."""
+    pool_dropout: float = 0.0
+    """Share of the graph's vector dropped between readout and dense layer."""
     dropout: float = 0.05
     """Share of activations dropped after the embedding, every ego layer and the dense layer."""
     max_hops: int = 1
     """How far neighbours may be: more hops fill the ranks up to K."""
+    degrees: bool = False
+    """Where nodes have no labels: take the number of their neighbours for one, and attributes from those around."""
     wl_rounds: int = 3
     """Weisfeiler-Lehman rounds whose colours are counted for rarity."""
 
@@ -101,8 +112,9 @@ class ModelConfig:
             _check_at_least(1, **{name: min(per_layer(values, self.depth))})
         if self.tie and (len(set(self.layer_k)) > 1 or len(set(self.layer_width)) > 1):
             raise ConfigError("tied layers share one filter bank, so k and width must be the same in every layer")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        for name in ("dropout", "pool_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
 
     @property
     def layer_k(self) -> tuple[int, ...]:

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from egocnn.cluster import connected
+from egocnn.errors import ConfigError
 from egocnn.figures import FIGURES, write_figure
 from egocnn.proving import TASKS, TITLE, prove, table
 from egocnn.recurring import TITLE as RECURRING
 from egocnn.recurring import write_recurring
 from egocnn.reproduce import EXPERIMENTS, markdown, reproduce
+from egocnn.tables import growth_table
 from egocnn.tables.run import How, write_table
-from egocnn.tables.run import markdown as table_markdown
 from egocnn.tables.scores import TABLES
+from egocnn.tables.words import markdown as table_markdown
 
 KEPT = Path("runs/tables")
 """Finished cells of tables: a table that was interrupted goes on from them."""
@@ -28,6 +31,7 @@ def names() -> Iterator[str]:
     yield f"{'patterns':16}{RECURRING}"
     for name, figure in FIGURES.items():
         yield f"{name:16}{figure.title}"
+    yield f"{growth_table.NAME:16}{growth_table.TITLE} (--quick for a rough answer)"
     for name, scores in TABLES.items():
         yield f"{name:16}{scores.title} (--quick for a rough answer)"
 
@@ -35,6 +39,8 @@ def names() -> Iterator[str]:
 def run(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
     """The result as plain data, and as text."""
     name, folder = options.name, options.out
+    if options.ray is not None and (name not in TABLES or options.device == "cuda"):
+        raise ConfigError(f"--ray is for tables whose cells have folds ({', '.join(TABLES)}), on CPUs")
     if name in FIGURES:
         result = write_figure(name, folder=folder, seed=options.seed, say=say)
         return result, "\n".join(str(folder / file) for file in result["files"])
@@ -45,17 +51,24 @@ def run(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[dict[s
         tasks = options.tasks.split(",") if options.tasks else None
         result = prove(folder=folder, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=say)
         return result, table.markdown(result)
-    if name in TABLES:
+    if name == growth_table.NAME or name in TABLES:
         how = How(
             protocol=options.protocol,
+            minutes=options.minutes,
+            kept_only=options.kept_only,
             quick=options.quick,
             seed=options.seed,
             device=options.device,
             jobs=options.jobs if options.jobs > 1 else None,
+            ray=options.ray,
             data=options.data.split(",") if options.data else None,
             models=options.models.split(";") if options.models else None,
         )
-        result = write_table(name, how, folder=folder, kept=KEPT, say=say)
+        if name == growth_table.NAME:
+            result = growth_table.write_growth(how, folder=folder, say=say)
+            return result, growth_table.markdown(result)
+        with connected(options.ray):  # one connection for all cells
+            result = write_table(name, how, folder=folder, kept=KEPT, say=say)
         return result, table_markdown(result)
     result = reproduce(name, folder=folder, seeds=options.seeds, jobs=options.jobs, say=say)
     return result, markdown(result)

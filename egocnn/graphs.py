@@ -226,13 +226,14 @@ class Graphs:
             edge_label=_named(of_edges(self.edge_label), self.edge_label_names),
             edge_weight=of_edges(self.edge_weight),
             node_attr=of_nodes(self.node_attr),
-            target=self._target_of(g),
+            target=self.target_of(g),
             smiles=None if self.smiles is None else self.smiles[g],
             node_truth=of_nodes(self.node_truth),
             edge_truth=of_edges(self.edge_truth),
         )
 
-    def _target_of(self, g: int) -> str | float | None:
+    def target_of(self, g: int) -> str | float | None:
+        """The class of graph ``g`` by name, or its value; None where it is not known."""
         if self.target is None:
             return None
         if not self.is_classification:

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import DataError
+from egocnn.distributed.fit import fit_together
+from egocnn.distributed.world import current
+from egocnn.errors import ConfigError, DataError
 from egocnn.graphs import Graphs
 from egocnn.nn.model import EgoCNN
 from egocnn.parts import training_parts, with_own_labels
@@ -38,9 +40,10 @@ def learn(
     """Train on ``graphs``; their own validation part chooses the best epoch, else a part split off by the seed.
 
     Graphs that the data marks as its test part are never looked at. ``stack``: train as a stack of one, in steps that a
-    GPU records and replays; by default where a GPU computes and the node embedding is one of ours. ``ready`` is called
-    once graphs and settings have proved fit for training, before the checkpoint is touched. Ctrl-C before the first
-    epoch has ended is passed on; later it ends the training with the best weights so far.
+    GPU records and replays; by default where a GPU computes and the node embedding is one of ours. The processes of a
+    group (:mod:`egocnn.distributed.world`) all call this, and train together. ``ready`` is called once graphs and
+    settings have proved fit for training, before the checkpoint is touched. Ctrl-C before the first epoch has ended is
+    passed on; later it ends the training with the best weights so far.
     """
     device = choose_device(train.device)  # first, to refuse early one that is not there
     fitted, chosen_by = training_parts(graphs, train)
@@ -51,12 +54,15 @@ def learn(
         torch.manual_seed(train.seed)
         predictor = Predictor.build(model, preparation, embed=embed, embed_width=embed_width)
     prepared, validation = predictor.prepare(fitted), predictor.prepare(chosen_by)
-    is_stacked = is_best_stacked(predictor.network, device) if stack is None else stack
+    is_one_of_several = current() is not None
+    if stack and is_one_of_several:
+        raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
+    is_stacked = not is_one_of_several and (is_best_stacked(predictor.network, device) if stack is None else stack)
     if is_stacked:
         check_stackable([predictor.network])
     if ready is not None:
         ready()
-    history = (fit_alone if is_stacked else fit)(
+    history = (fit_together if is_one_of_several else fit_alone if is_stacked else fit)(
         predictor.network,
         prepared,
         validation,

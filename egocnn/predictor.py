@@ -23,6 +23,7 @@ from torch import nn
 
 from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
+from egocnn.degrees import PROFILE
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import replacing, write_json
 from egocnn.graphs import Graphs
@@ -203,6 +204,10 @@ def _check_preparation(preparation: Preparation, config: ModelConfig) -> None:
     for names in (preparation.node_label_names, preparation.edge_label_names, preparation.class_names):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             raise RunError("the names of labels and classes must be lists of texts")
+    if not isinstance(preparation.by_degree, bool):
+        raise RunError(f"by_degree must be true or false, got {preparation.by_degree!r}")
+    if preparation.by_degree and len(preparation.attr_mean) < PROFILE:
+        raise RunError("nodes are described by degrees, and there are no scales of what these say")
     mean, scale, ranking = preparation.attr_mean, preparation.attr_scale, preparation.ranking
     pairs = [(mean, scale), *zip(ranking.colours, ranking.counts, strict=True)]
     if any(one.ndim != 1 or one.shape != other.shape for one, other in pairs) or not (scale > 0).all():

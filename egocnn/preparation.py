@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from egocnn.arrays import Floats, Ints
-from egocnn.batching import Prepared
+from egocnn.batching import Prepared, RestSteps
 from egocnn.config import ModelConfig
+from egocnn.degrees import describe_by_degree
 from egocnn.edges import EdgeTable
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
 from egocnn.patches import NODES_AT_ONCE, PatchShape, find_patches
 from egocnn.ranking import Ranking
+from egocnn.rest import find_rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,6 +32,8 @@ class Preparation:
     """Names, colour counts and scales of the training graphs: saved with the model, applied to every graph."""
 
     ranking: Ranking
+    by_degree: bool
+    """whether nodes are described by degrees, having no labels of their own"""
     node_label_names: tuple[str, ...]
     edge_label_names: tuple[str, ...]
     class_names: tuple[str, ...]
@@ -43,12 +47,15 @@ class Preparation:
     def fit(graphs: Graphs, config: ModelConfig) -> Preparation:
         if graphs.n_nodes == 0:
             raise DataError(f"{len(graphs)} training graphs have no nodes at all; there is nothing to learn from")
+        by_degree = config.degrees and graphs.node_label is None
+        graphs = describe_by_degree(graphs) if by_degree else graphs
         attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr.astype(np.float64)
         known = np.zeros(1)
         if graphs.target is not None and not graphs.is_classification:
             known = graphs.target[np.isfinite(graphs.target)]
         return Preparation(
             ranking=Ranking.fit(graphs, rounds=config.wl_rounds),
+            by_degree=by_degree,
             node_label_names=graphs.node_label_names,
             edge_label_names=graphs.edge_label_names,
             class_names=graphs.class_names,
@@ -65,7 +72,7 @@ class Preparation:
 
     def apply(self, graphs: Graphs, config: ModelConfig) -> Prepared:
         """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
-        graphs = self._renamed(graphs)
+        graphs = self.renamed(graphs)
         order = self.ranking.order(graphs)
         table = self.ranking.neighbours(
             graphs, max(*config.layer_k, config.slots - 1), max_hops=config.max_hops, order=order
@@ -77,6 +84,7 @@ class Preparation:
         adjacency = None if one_hop else torch.from_numpy(_weights(graphs, table))
         return Prepared(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
+            rest=None if config.rest == "none" else _rest(graphs, table, config),
             steps=torch.from_numpy(_to_steps(table)),
             bag_ptr=torch.from_numpy(patches.ptr),
             bag_rows=torch.from_numpy(patches.rows),
@@ -90,14 +98,15 @@ class Preparation:
 
     def neighbours(self, graphs: Graphs, config: ModelConfig, k: int) -> Tensor:
         """(N, k) ranked neighbours, however many of them the layers read; -1 where absent"""
-        return torch.from_numpy(self.ranking.neighbours(self._renamed(graphs), k, max_hops=config.max_hops))
+        return torch.from_numpy(self.ranking.neighbours(self.renamed(graphs), k, max_hops=config.max_hops))
 
     def to_value(self, standardised: Tensor) -> Tensor:
         """A regressor's output in the unit of the target."""
         return standardised * self.target_scale + self.target_mean
 
-    def _renamed(self, graphs: Graphs) -> Graphs:
+    def renamed(self, graphs: Graphs) -> Graphs:
         """Labels and classes by the training graphs' names; a kind of label the model does not know is left out."""
+        graphs = describe_by_degree(graphs) if self.by_degree else graphs
         for kind, ours, theirs in (
             ("node", self.node_label_names, graphs.node_label),
             ("edge", self.edge_label_names, graphs.edge_label),
@@ -133,14 +142,15 @@ class Preparation:
         return {**scales, **{f"ranking.{name}": values for name, values in self.ranking.state().items()}}
 
     def texts(self) -> dict[str, Any]:
-        names = ("node_label_names", "edge_label_names", "class_names", "target_mean", "target_scale")
+        names = ("by_degree", "node_label_names", "edge_label_names", "class_names", "target_mean", "target_scale")
         return {name: getattr(self, name) for name in names}
 
     @staticmethod
     def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Preparation:
         prefix = "ranking."
         ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
-        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
+        plain: dict[str, Any] = {"by_degree": False}  # as in models that were saved before there was a choice
+        plain |= {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
         return Preparation(
             ranking=Ranking.from_state(ranking),
             attr_mean=arrays["attr_mean"],
@@ -152,6 +162,14 @@ class Preparation:
 def _scale(deviation: Any, mean: Any) -> Any:
     """What to divide by: a column that never varies, but for rounding, is left as it is."""
     return np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
+
+
+def _rest(graphs: Graphs, table: Ints, config: ModelConfig) -> RestSteps:
+    ptr, neighbours = find_rest(graphs, table)
+    counts = np.diff(ptr)
+    share = 1 / np.maximum(counts, 1) if config.rest == "mean" else np.ones(len(counts))
+    steps = neighbours - np.repeat(np.arange(len(counts)), counts)
+    return RestSteps(*map(torch.from_numpy, (ptr, steps, share.astype(np.float32))))
 
 
 def _to_steps(table: Ints) -> Ints:

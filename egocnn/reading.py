@@ -21,12 +21,14 @@ from egocnn.readers.pyg import from_pyg
 from egocnn.readers.smiles import read_smiles_table
 from egocnn.readers.text import short
 from egocnn.readers.tu import read_tu
+from egocnn.store import Store, is_store
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ACCEPTED = (
     "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv or .tsv with SMILES, .jsonl, "
-    ".graphml, .gexf, .safetensors, compounds:NAME, networkx graphs, or objects with an edge_index"
+    ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, networkx graphs, or objects "
+    "with an edge_index"
 )
 
 
@@ -69,6 +71,8 @@ def _expand(source: str) -> Path:
 
 
 def _read_folder(path: Path, config: ReadConfig) -> Graphs:
+    if is_store(path):
+        return Store.open(path).graphs()
     graph_files = sorted(file for file in path.iterdir() if file.suffix.lower() in GRAPH_SUFFIXES)
     if graph_files and not any(path.glob("*_A.txt")):
         return read_graph_files(graph_files, str(path), config)

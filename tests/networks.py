@@ -157,12 +157,8 @@ def _read_out(config: ModelConfig, h: Array, nodes: list[int]) -> Array:
     if config.readout == "sort":
         kept = rows[: config.sort_nodes]
         return np.concatenate([*kept, np.zeros((config.sort_nodes - len(kept)) * h.shape[1])])
-    return {
-        "max": largest,
-        "sum": total,
-        "mean": total / len(rows),
-        "mean+max": np.concatenate([total / len(rows), largest]),
-    }[config.readout]
+    parts = {"max": largest, "sum": total, "mean": total / len(rows), "log": np.sign(total) * np.log1p(np.abs(total))}
+    return np.concatenate([parts[kind] for kind in config.readout.split("+")])
 
 
 def _head(network: EgoCNN, vector: Array) -> Array:

@@ -19,7 +19,15 @@ INFINITE = float("inf")
     ("settings", "message"),
     [
         ({"embedding": "node2vec"}, "embedding must be one of patchy-san, adjacency, attributes, got 'node2vec'"),
-        ({"readout": "median"}, "readout must be one of max, mean, sum, mean.max, sort, got 'median'"),
+        (
+            {"readout": "median"},
+            r"readout must be one of max, mean, sum, log, mean\+max, log\+max, mean\+log\+max, sort, got 'median'",
+        ),
+        ({"readout": "max+log"}, r"readout must be one of .*, got 'max\+log'"),
+        ({"rest": "max"}, "rest must be one of none, mean, sum, got 'max'"),
+        ({"jump": "yes"}, "jump must be true or false, got 'yes'"),
+        ({"head_norm": 1}, "head_norm must be true or false, got 1"),
+        ({"degrees": None}, "degrees must be true or false, got None"),
         ({"readout": ["max"]}, "readout must be one of"),
         ({"slots": 0}, "slots must be at least 1, got 0"),
         ({"depth": 0}, "depth must be at least 1, got 0"),
@@ -44,6 +52,9 @@ INFINITE = float("inf")
         ({"dropout": -0.1}, "dropout must be at least 0 and below 1"),
         ({"dropout": NAN}, "dropout must be at least 0 and below 1"),
         ({"dropout": "0.5"}, "dropout must be a number"),
+        ({"pool_dropout": 1.0}, "pool_dropout must be at least 0 and below 1, got 1.0"),
+        ({"pool_dropout": NAN}, "pool_dropout must be at least 0 and below 1"),
+        ({"pool_dropout": "0.5"}, "pool_dropout must be a number"),
     ],
 )
 def test_a_network_that_cannot_be_built_is_refused_in_one_line(settings: dict[str, Any], message: str) -> None:

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
+from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval import CrossValidation, Protocol, cross_validate, ego
 from egocnn.crossval.folds import Task, fold_numbers, make_tasks
@@ -20,6 +23,7 @@ from egocnn.learning import learn
 from egocnn.preparation import Preparation
 from egocnn.runs import test_scores as scores_of
 from egocnn.schema import PARTS
+from egocnn.stacking.learn import Replica
 from tests.commands import SHORT, check_refused, runner
 from tests.strategies import random_trees
 from tests.tiny import ALCOHOLS, SIZES, alcohols, oxygens
@@ -148,11 +152,13 @@ def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pyte
 def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    def spy(predictor: Any, graphs: Graphs, *, device: str) -> dict[str, float]:
-        looks.append(len(graphs))
-        return scores_of(predictor, graphs, device=device)
+    plain = ego.said_by
 
-    monkeypatch.setattr(ego, "test_scores", spy)
+    def spy(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+        looks.append(len(data))
+        return plain(replica, data, device)
+
+    monkeypatch.setattr(ego, "said_by", spy)
     result = cross_validate(grouped(), MODEL, TRAIN, folds=3, restarts=3, stack=True)
     assert looks == [fold.test_graphs for fold in result.folds]
     assert sum(looks) == 60

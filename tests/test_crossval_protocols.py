@@ -10,9 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from egocnn.arrays import Ints
 from egocnn.baselines.system import Rival, System
+from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval import Protocol, choose_protocol, compare, cross_validate, ego, find_rival, read_record, rivals
 from egocnn.crossval.folds import Task, make_tasks
@@ -20,9 +23,8 @@ from egocnn.crossval.protocol import published_splits, read_splits
 from egocnn.crossval.systems import system_fold
 from egocnn.errors import ConfigError, DataError
 from egocnn.graphs import Graphs
-from egocnn.predictor import Predictor
 from egocnn.reading import read
-from egocnn.runs import test_scores as scores_of
+from egocnn.stacking.learn import Replica
 from tests.commands import SHORT, check_refused, runner
 from tests.strategies import random_trees
 from tests.tiny import ALCOHOLS, SIZES, oxygens
@@ -158,11 +160,13 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
     others, same = strangers(graphs, task)
     found: list[Any] = []
 
-    def spy(predictor: Predictor, tested: Graphs, *, device: str) -> dict[str, float]:
-        found.append(predictor.probabilities(tested, device=device))
-        return scores_of(predictor, tested, device=device)
+    plain = ego.said_by
 
-    monkeypatch.setattr(ego, "test_scores", spy)
+    def spy(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+        found.append(plain(replica, data, device))
+        return torch.as_tensor(found[-1])
+
+    monkeypatch.setattr(ego, "said_by", spy)
     for each in (graphs, others):
         if stacked:
             list(ego.stacked_folds(each, [task], MODEL, TRAIN, lambda _: None, lambda _: None))

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from egocnn.config import ExplainConfig, ModelConfig, TrainConfig
 from egocnn.critical import explain
+from egocnn.degrees import describe_by_degree
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
@@ -112,6 +113,9 @@ CONFIGS = [
     ModelConfig(width=4, depth=2, hidden=4, slots=2, k=(4, 2), readout="sort", sort_nodes=3),
     ModelConfig(width=4, depth=1, hidden=4, slots=4, k=4, max_hops=2, readout="sum"),
     ModelConfig(width=4, depth=2, hidden=4, k=3, embedding="adjacency"),
+    ModelConfig(width=4, depth=2, hidden=4, slots=3, k=1, rest="mean", jump=True, head_norm=True),
+    ModelConfig(width=4, depth=2, hidden=4, k=(1, 2), rest="sum", jump=True, embedding="adjacency", readout="sort"),
+    ModelConfig(width=4, depth=1, hidden=4, slots=3, k=2, degrees=True, readout="log+max"),
 ]
 
 
@@ -139,7 +143,7 @@ def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges:
 
 
 @settings(deadline=None, max_examples=20)
-@given(random_graphs(), st.sampled_from([CONFIGS[0], CONFIGS[1], CONFIGS[4]]))
+@given(random_graphs(), st.sampled_from([CONFIGS[0], CONFIGS[1], *CONFIGS[4:7]]))
 def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: ModelConfig) -> None:
     predictor = random_predictor(graphs, config)
     model = as_module(predictor)
@@ -193,7 +197,7 @@ def test_a_soft_mask_weakens_a_node_without_changing_ranks() -> None:
     assert not close(run(model, data, x=data.x * mask), whole)
 
 
-@pytest.mark.parametrize("config", CONFIGS[:3])
+@pytest.mark.parametrize("config", [*CONFIGS[:3], CONFIGS[5]])
 def test_gradients_reach_every_entry_of_x_and_every_edge_mask(config: ModelConfig) -> None:
     graphs = random_connected(2, nodes=5, extra=3, seed=4)
     random = np.random.default_rng(0)
@@ -210,6 +214,60 @@ def test_gradients_reach_every_entry_of_x_and_every_edge_mask(config: ModelConfi
     assert torch.autograd.gradcheck(outputs, (x, mask))
     for gradient in torch.autograd.grad(outputs(x, mask).square().sum(), (x, mask)):
         assert (gradient != 0).float().mean() > 0.5
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_a_neighbour_beyond_k_is_let_through_as_far_as_its_mask_says(kind: Any) -> None:
+    """Masked alone they are as good as unread, and half masked as if read through half the filter."""
+    graphs = random_trees(4, nodes=9, seed=6, most_neighbours=8)
+    predictor = random_predictor(graphs, ModelConfig(width=4, depth=1, hidden=4, slots=1, k=1, rest=kind))
+    model = as_module(predictor)
+    data = model.to_data(graphs)
+    rest = predictor.prepare(graphs).batch(torch.arange(len(graphs))).rest
+    assert rest is not None
+    assert len(rest.owner) > 4
+    into = {(int(m), int(n)) for m, n in zip(rest.source, rest.owner, strict=True)}
+    is_beyond = torch.tensor([(int(m), int(n)) in into for m, n in data.edge_index.t()])
+    assert int(is_beyond.sum()) == len(into)
+    blind = copy.deepcopy(predictor)
+    with torch.no_grad():
+        blind.network.convs[0].get_parameter("rest").zero_()
+    assert close(run_masked(model, data, (~is_beyond).float()), blind.outputs(graphs, device="cpu"))
+    half = run_masked(model, data, torch.where(is_beyond, 0.5, 1.0))
+    with torch.no_grad():
+        blind.network.convs[0].get_parameter("rest").copy_(predictor.network.convs[0].get_parameter("rest") / 2)
+    assert close(half, blind.outputs(graphs, device="cpu"))
+    assert not close(half, run(model, data))
+
+
+@pytest.mark.parametrize("own", [None, [[float(node), -1.0] for node in range(7)]], ids=["bare", "with attributes"])
+def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -> None:
+    edges = np.array([(0, 1), (0, 2), (0, 3), (4, 5), (5, 6)])
+    attributes = None if own is None else np.array(own, np.float32)
+    known = Graphs.from_edges(
+        node_counts=[4, 3], edges=edges, target=np.array([0, 1]), class_names=("no", "yes"), node_attr=attributes
+    )
+    wide = np.array([(0, leaf) for leaf in range(1, 5)])  # a degree of 4 was never seen
+    unknown = Graphs.from_edges(node_counts=[5], edges=wide, node_attr=None if attributes is None else attributes[:5])
+    config = ModelConfig(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, rest="mean", degrees=True)
+    predictor = random_predictor(known, config)
+    assert predictor.preparation.node_label_names == ("degree 1", "degree 2", "degree 3")
+    model = as_module(predictor)
+    assert model.to_data(known).x[:2, :3].tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert model.to_data(unknown).x[:2, :3].tolist() == [[0, 0, 0], [1, 0, 0]]
+    for graphs in (known, unknown):
+        outputs = predictor.outputs(graphs, device="cpu")
+        data = model.to_data(graphs)
+        described = describe_by_degree(graphs).node_attr
+        assert described is not None
+        assert close(data.x[:, 3:], described)
+        assert close(run(model, data), outputs)
+        assert close(run_masked(model, data, torch.ones(data.edge_index.shape[1])), outputs)
+        assert close(run(model, model.to_data(graphs[0])), outputs[:1])
+        assert not close(run(model, data, x=torch.cat([data.x[:, :-5], 0 * data.x[:, -5:]], dim=1)), outputs)
+        found = explainer(EgoExplainer(), model)(**inputs(data))
+        wanted = np.concatenate([structure.node_importance for structure in explain(predictor, graphs)])
+        assert close(found.node_importance, wanted)
 
 
 def test_the_mask_of_an_edge_has_a_direction_and_defaults_to_the_other_one() -> None:

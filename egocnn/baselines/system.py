@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 from egocnn.arrays import Ints
@@ -41,3 +41,8 @@ class Rival:
     """where it differs from what was published"""
     build: Callable[[int], System]
     """seed -> an untrained system"""
+    build_quick: Callable[[int], System] | None = None
+    """the same, trained for a rough answer in seconds; None where it takes no longer anyway"""
+
+    def quick(self) -> Rival:
+        return self if self.build_quick is None else replace(self, build=self.build_quick)

@@ -3,7 +3,8 @@ r"""The paper's attention: a layer and a linear head trained on frozen ego layer
 .. math:: a_n = \mathrm{softmax}_n\big(h^{(L)}_n \cdot u\big), \qquad z = V \sum_n a_n h^{(L)}_n + c
 
 The softmax runs over the nodes of a graph. The ego layers stay as they are; only u, V and c are trained, in seconds,
-and being linear the head ties a node's attention to its importance.
+and being linear the head ties a node's attention to its importance. It attends to the deepest embeddings alone, also
+where the network itself reads out every layer.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def _examples(predictor: Predictor, graphs: Graphs, place: torch.device) -> Sequ
             if len(batch.place) == 0:
                 continue
             layers = run_layers(network, batch)
-            logits = network.head(network.readout(layers.h[-1], batch))
+            logits = layers.logits
             said = logits.argmax(dim=1) if predictor.class_names else logits[:, 0]
             known = said if batch.target is None else batch.target
             is_known = known >= 0 if predictor.class_names else torch.isfinite(known)

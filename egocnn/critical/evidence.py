@@ -1,16 +1,18 @@
-r"""Evidence: what the embeddings of the deepest layer hold for a class, or for a predicted value.
+r"""Evidence: what the embeddings that are read out hold for a class, or for a predicted value.
 
 The question put to the network is the margin of a class over all others,
 
 .. math:: y_c = z_c - \log \sum_{c' \ne c} e^{z_{c'}}
 
-for two classes the difference of their logits; for a regressor it is the predicted value itself. With p the
-pooled embedding of the graph, the evidence of unit d at node n is
+for two classes the difference of their logits; for a regressor it is the predicted value itself. With
+:math:`p^{(l)}` what the readout took of layer l, the evidence of its unit d at node n is
 
-.. math:: E_{n,d} = \frac{\partial y}{\partial p_d} \, s_{n,d} \, h^{(L)}_{n,d}
+.. math:: E^{(l)}_{n,d} = \frac{\partial y}{\partial p^{(l)}_d} \, s^{(l)}_{n,d} \, h^{(l)}_{n,d}
 
-where s is the share of node n in what the readout took: for the maximum, 1 over the number of nodes that attain it.
+where s is the share of node n in what was taken: for the maximum, 1 over the number of nodes that attain it.
 Nodes that are symmetric attain it together; the gradient would go to whichever rounding favours.
+Only the deepest layer L is read out, and has evidence, unless the network has jumping knowledge: then every layer has,
+the embedding (l = 0) included.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from torch import Tensor
 
 from egocnn.batching import Batch
 from egocnn.critical.layers import Layers
-from egocnn.nn import EgoCNN, Pool
+from egocnn.nn import EgoCNN, Pool, SortPool
 from egocnn.nn.readout import pool
 
 SAME = 1e-5
@@ -42,27 +44,39 @@ def margin(network: EgoCNN, batch: Batch, classes: Tensor, factor: Tensor | None
     """
     h = network.embed(batch)
     h = h if factor is None else h * factor[:, None]
+    reached = [h]
     for conv in network.convs:
-        h = conv(h, batch.neighbours)
-    return margins(network.head(network.readout(h, batch)), classes)
+        h = conv(h, batch.neighbours, batch.rest)
+        reached.append(h)
+    return margins(network.head(network.read_out(reached, batch)), classes)
 
 
-def evidence(layers: Layers, classes: Tensor) -> Tensor:
-    """(N, D) for the given class of every graph (B)"""
-    return slope(layers, classes) * layers.h[-1]
+def evidence(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
+    """(N, D) for every layer that is read out, the deepest last, for the given class of every graph (B)"""
+    return tuple(steep * h for steep, h in zip(slopes(layers, classes), layers.read, strict=True))
 
 
-def slope(layers: Layers, classes: Tensor) -> Tensor:
-    """(N, D) how much the margin of a graph rises with each deepest embedding of its nodes"""
-    network, batch, h = layers.network, layers.batch, layers.h[-1]
+def slopes(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
+    """(N, D) for every layer that is read out, the deepest last: how much the margin of a graph rises with what its
+    nodes hold there, all other layers left as they are"""
+    network, batch = layers.network, layers.batch
     with torch.enable_grad():
-        pooled = network.readout(h, batch).detach().requires_grad_()
+        pooled = network.read_out(layers.h, batch).detach().requires_grad_()
         (above,) = torch.autograd.grad(margins(network.head(pooled), classes).sum(), pooled)
-        if not isinstance(network.readout, Pool):
+    widths = [h.shape[1] for h in layers.read]
+    columns = pooled.shape[1] // sum(widths)  # of the readout, for each of a layer
+    parts = torch.split(above, [columns * width for width in widths], dim=1)
+    return tuple(_below(network.readout, h, batch, part) for h, part in zip(layers.read, parts, strict=True))
+
+
+def _below(readout: Pool | SortPool, h: Tensor, batch: Batch, above: Tensor) -> Tensor:
+    """The slope (B, ...) of what the readout took -> the slope (N, D) of what it took it from"""
+    if not isinstance(readout, Pool):
+        with torch.enable_grad():
             below = h.detach().requires_grad_()
-            (through,) = torch.autograd.grad((network.readout(below, batch) * above).sum(), below)
-            return through
-    kinds = network.readout.kind.split("+")
+            (through,) = torch.autograd.grad((readout(below, batch) * above).sum(), below)
+        return through
+    kinds = readout.kind.split("+")
     parts = above.chunk(len(kinds), dim=1)
     return sum((_through(kind, h, batch, part) for kind, part in zip(kinds, parts, strict=True)), torch.zeros_like(h))
 
@@ -73,6 +87,8 @@ def _through(kind: str, h: Tensor, batch: Batch, above: Tensor) -> Tensor:
         return above[batch.graph_of] * _shares_of_maximum(h, batch)
     if kind == "mean":
         above = above / batch.node_counts.clamp(min=1)[:, None]
+    if kind == "log":
+        above = above / (1 + pool(h, batch.node_counts, "sum").abs())
     return above[batch.graph_of]
 
 

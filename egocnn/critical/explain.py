@@ -93,7 +93,7 @@ def _importances(
         part = graphs[some]
         with torch.no_grad():
             layers = run_layers(network, batch)
-            logits = network.head(network.readout(layers.h[-1], batch))
+            logits = layers.logits
             classes = logits.argmax(dim=1) if asked is None else torch.from_numpy(asked[some]).to(place)
             if config.technique == "occlusion":
                 nodes, edges = occlude(predictor, part, classes.cpu().numpy(), device=device)
@@ -112,7 +112,7 @@ def _importances(
                 answer = BACKWARD[config.technique](question)
                 trace = [(n.double().cpu().numpy(), e.double().cpu().numpy()) for n, e in answer.trace]
                 importance = _even_out(
-                    part.with_names(nodes=known.node_label_names, edges=known.edge_label_names),
+                    known.renamed(part),
                     _Importance(
                         classes.cpu().numpy(),
                         answer.nodes.double().cpu().numpy(),

@@ -15,12 +15,22 @@ from egocnn.ops.ragged import Plan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filters:
-    """One ego-convolution as it acts after training: h' = relu(b + sum over k of h[nbr(n, k)] W[k])."""
+    """One ego-convolution as it acts after training: h' = relu(b + sum over k of h[nbr(n, k)] W[k]).
+
+    What is gathered of the neighbours beyond K goes through ``rest`` and is added.
+    """
 
     weight: Tensor
     """(K + 1, D, D')"""
     bias: Tensor
     """(D')"""
+    rest: Tensor | None
+    """(D, D'); None where the neighbours beyond K are not read"""
+
+    @staticmethod
+    def of(conv: EgoConv) -> Filters:
+        weight, bias = fold(conv.norm, conv.weight, conv.bias)
+        return Filters(weight, bias, None if conv.rest is None else fold(conv.norm, conv.rest, conv.bias)[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +45,16 @@ class Layers:
     plans: tuple[Plan, ...]
     """(L) who is gathered with whom; layers that read equally many neighbours share one"""
 
+    @property
+    def read(self) -> tuple[Tensor, ...]:
+        """What the readout reads: all of ``h`` with jumping knowledge, else the deepest alone."""
+        return self.h if self.network.config.jump else self.h[-1:]
+
+    @property
+    def logits(self) -> Tensor:
+        """(B, C)"""
+        return self.network.head(self.network.read_out(self.h, self.batch))
+
 
 @torch.no_grad()
 def run_layers(network: EgoCNN, batch: Batch) -> Layers:
@@ -42,7 +62,7 @@ def run_layers(network: EgoCNN, batch: Batch) -> Layers:
     reached = [h]
     convs = [conv for conv in network.convs if isinstance(conv, EgoConv)]
     for conv in convs:
-        h = conv(h, batch.neighbours)
+        h = conv(h, batch.neighbours, batch.rest)
         reached.append(h)
     plans: dict[int, Plan] = {}
     for conv in convs:
@@ -56,7 +76,7 @@ def run_layers(network: EgoCNN, batch: Batch) -> Layers:
         network,
         batch,
         tuple(reached),
-        tuple(Filters(*fold(conv.norm, conv.weight, conv.bias)) for conv in convs),
+        tuple(Filters.of(conv) for conv in convs),
         tuple(plans[conv.k] for conv in convs),
     )
 

@@ -12,7 +12,7 @@ from egocnn.batching import Batch
 from egocnn.config import ExplainConfig
 from egocnn.critical.attention import AttentionHead
 from egocnn.critical.backtrack import Rule, backtrack, relevance, transposed
-from egocnn.critical.evidence import SAME, evidence, margin, slope
+from egocnn.critical.evidence import SAME, evidence, margin, slopes
 from egocnn.critical.inputs import Entries, Places, hand_down, is_opaque, put, transpose_down, values
 from egocnn.critical.layers import Layers
 from egocnn.critical.sums import EdgeNumbers, to_graph
@@ -48,7 +48,8 @@ class Answer:
     edges: Tensor
     """(E)"""
     trace: tuple[tuple[Tensor, Tensor], ...] = ()
-    """nodes and edges after the deepest layer, after every layer below, and at the input"""
+    """nodes and edges after the deepest layer, after every layer below, and at the input; a layer below that is read
+    out counts with its own evidence"""
 
 
 def by_relevance(question: Question) -> Answer:
@@ -59,17 +60,18 @@ def by_relevance(question: Question) -> Answer:
     lowered a predicted value counts alike.
     """
     settings, network, batch = question.settings, question.network, question.batch
-    held = evidence(question.layers, question.classes)
-    is_value = network.out.out_features == 1
-    held = held if is_value else torch.where(held > 0, held, settings.against * held)
-    trace, held = _sweep(question, held, relevance(settings.gamma))
+    own = evidence(question.layers, question.classes)
+    if network.out.out_features > 1:
+        own = tuple(torch.where(each > 0, each, settings.against * each) for each in own)
+    trace, held = _sweep(question, own, relevance(settings.gamma))
     return _finish(question, hand_down(network, batch, question.places, held, settings.gamma), trace)
 
 
 def by_attention(question: Question) -> Answer:
     """The paper's: the deepest embeddings scaled by attention, then transposed convolutions down to the input.
 
-    Neighbourhoods whose attention stays below ``attention_threshold`` times the graph's largest are left out.
+    Neighbourhoods whose attention stays below ``attention_threshold`` times the graph's largest are left out. Layers
+    below the deepest have no attention of their own, also where the network reads them out.
     """
     if question.attention is None:
         raise ConfigError("the paper's technique needs an attention layer; fit one with fit_attention")
@@ -77,10 +79,10 @@ def by_attention(question: Question) -> Answer:
 
 
 def by_grad_cam(question: Question) -> Answer:
-    """Grad-CAM in place of the attention layer, as in the authors' code."""
+    """Grad-CAM in place of the attention layer, as in the authors' code; of the deepest embeddings, too."""
     layers = question.layers
     counts = question.batch.node_counts.clamp(min=1)[:, None]
-    steep = slope(layers, question.classes)
+    steep = slopes(layers, question.classes)[-1]
     mean = steep.new_zeros(len(counts), steep.shape[1]).index_add(0, question.batch.graph_of, steep) / counts
     weight = (layers.h[-1] * mean[question.batch.graph_of]).sum(dim=1).clamp(min=0)
     return _transposed_from(question, weight)
@@ -137,16 +139,19 @@ def _transposed_from(question: Question, weight: Tensor) -> Answer:
     weight = weight / largest.clamp(min=torch.finfo(weight.dtype).tiny)[batch.graph_of]
     least = question.settings.attention_threshold * (1 - SAME)  # rounding must not part symmetric nodes
     weight = torch.where(weight >= least, weight, 0)
-    trace, held = _sweep(question, question.layers.h[-1] * weight[:, None], transposed)
+    trace, held = _sweep(question, (question.layers.h[-1] * weight[:, None],), transposed)
     return _finish(question, transpose_down(question.network, batch, question.places, held), trace)
 
 
-def _sweep(question: Question, top: Tensor, rule: Rule) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-    """From the deepest layer to the embeddings: the trace so far, and what arrived (N, D)"""
-    crossed = top.new_zeros(len(question.edges.key))
-    trace, held = [(top.sum(dim=1), crossed)], top
-    for step in backtrack(question.layers, top, rule):
-        crossed = crossed + question.edges.crossings(question.batch.neighbours.table, step.crossed)
+def _sweep(question: Question, own: Sequence[Tensor], rule: Rule) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    """From the deepest layer to the embeddings: the trace so far, and what these hold (N, D)"""
+    batch, held = question.batch, own[-1]
+    crossed = held.new_zeros(len(question.edges.key))
+    trace = [(held.sum(dim=1), crossed)]
+    for step in backtrack(question.layers, own, rule):
+        crossed = crossed + question.edges.crossings(batch.neighbours.table, step.crossed)
+        if batch.rest is not None:
+            crossed = crossed + question.edges.add_up(batch.rest.owner, batch.rest.source, step.beyond)
         held = step.nodes
         trace.append((held.sum(dim=1), crossed))
     return trace, held

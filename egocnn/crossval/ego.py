@@ -6,25 +6,31 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import NoReturn
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval.folds import Task
 from egocnn.crossval.machine import peak_megabytes
+from egocnn.crossval.protocol import Combine
 from egocnn.crossval.record import Fold, Run, make_fold
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
-from egocnn.runs import test_scores
 from egocnn.stacking.learn import Replica, prepare_replicas, train_replicas
-from egocnn.training import History, choose_device, fit
+from egocnn.training import History, choose_device, fit, predict
 
 Say = Callable[[str], None]
 Count = Callable[[int], None]
 """hears how many epochs are over"""
 
 
-def ego_fold(graphs: Graphs, task: Task, model: ModelConfig, train: TrainConfig, report: Count) -> Fold:
+def ego_fold(
+    graphs: Graphs, task: Task, model: ModelConfig, train: TrainConfig, report: Count, combine: Combine = "best"
+) -> Fold:
     """One fold, one training after the other."""
     started = time.perf_counter()
     (replicas,) = prepare_replicas([task.marked(graphs)], model, train, [_flat(task)])
@@ -39,11 +45,18 @@ def ego_fold(graphs: Graphs, task: Task, model: ModelConfig, train: TrainConfig,
         histories.append(fit(replica.predictor.network, *replica.parts, config, report=tell))
         if histories[-1].interrupted:
             raise KeyboardInterrupt
-    return _tested(graphs, task, replicas, histories, train, (ready - started, time.perf_counter() - ready))
+    spent = (ready - started, time.perf_counter() - ready)
+    return _tested(graphs, task, replicas, histories, train, spent, combine)
 
 
 def stacked_folds(
-    graphs: Graphs, tasks: Sequence[Task], model: ModelConfig, train: TrainConfig, report: Count, say: Say
+    graphs: Graphs,
+    tasks: Sequence[Task],
+    model: ModelConfig,
+    train: TrainConfig,
+    report: Count,
+    say: Say,
+    combine: Combine = "best",
 ) -> Iterator[Fold]:
     """All of these folds trained as one model."""
     started = time.perf_counter()
@@ -62,7 +75,7 @@ def stacked_folds(
     histories = iter(train_replicas([each for own in prepared for each in own], train, report=tell))
     share = ((ready - started) / len(tasks), (time.perf_counter() - ready) / len(tasks))
     for task, replicas in zip(tasks, prepared, strict=True):
-        yield _tested(graphs, task, replicas, list(islice(histories, len(replicas))), train, share)
+        yield _tested(graphs, task, replicas, list(islice(histories, len(replicas))), train, share, combine)
 
 
 def _flat(task: Task) -> list[int]:
@@ -76,31 +89,73 @@ def _tested(
     histories: Sequence[History],
     train: TrainConfig,
     spent: tuple[float, float],
+    combine: Combine,
 ) -> Fold:
-    """For every run the restart that did best in validation, and its one look at the test fold."""
+    """For every run one look at the test fold: of the restart that did best in validation, or of all together."""
     started = time.perf_counter()
-    tested = graphs[task.tested]
+    device = choose_device(train.device)
+    tested = replicas[0].predictor.prepare(graphs[task.tested]).to(device)  # all replicas read alike
     runs, first = [], 0
     for seeds in task.seeds:
-        own = histories[first : first + len(seeds)]
-        restart = _chosen(task, own)
-        predictor, best = replicas[first + restart].predictor, own[restart].best
-        assert best is not None
-        scores = test_scores(predictor, tested, device=train.device)
-        runs.append(
-            Run(
-                score=scores["accuracy" if predictor.class_names else "r2"],
-                validation_score=best.validation_score,
-                restart=restart + 1,
-                seeds=seeds,
-                best_epoch=best.epoch,
-                epochs=len(own[restart].epochs),
-            )
-        )
+        here = slice(first, first + len(seeds))
+        if combine == "average":
+            runs.append(_run_of_all(task, replicas[here], histories[here], tested, device))
+        else:
+            runs.append(_run_of_best(task, replicas[here], histories[here], tested, device))
         first += len(seeds)
     timing = (*spent, time.perf_counter() - started)
     parameters = replicas[0].predictor.network.n_parameters
-    return make_fold(task, runs, parameters, timing, peak_megabytes(choose_device(train.device)))
+    parameters *= len(task.seeds[0]) if combine == "average" else 1
+    return make_fold(task, runs, parameters, timing, peak_megabytes(device))
+
+
+def _run_of_best(
+    task: Task, replicas: Sequence[Replica], histories: Sequence[History], tested: Prepared, device: torch.device
+) -> Run:
+    restart = _chosen(task, histories)
+    best = histories[restart].best
+    assert best is not None
+    return Run(
+        score=score_of([said_by(replicas[restart], tested, device)], tested),
+        validation_score=best.validation_score,
+        restart=restart + 1,
+        seeds=tuple(replica.seed for replica in replicas),
+        best_epoch=best.epoch,
+        epochs=len(histories[restart].epochs),
+    )
+
+
+def _run_of_all(
+    task: Task, replicas: Sequence[Replica], histories: Sequence[History], tested: Prepared, device: torch.device
+) -> Run:
+    if any(history.best is None for history in histories):
+        _diverged(task)
+    said = [said_by(replica, tested, device) for replica in replicas]
+    validation = replicas[0].parts[1].to(device)
+    return Run(
+        score=score_of(said, tested),
+        validation_score=score_of([said_by(replica, validation, device) for replica in replicas], validation),
+        restart=0,
+        seeds=tuple(replica.seed for replica in replicas),
+        alone=float(np.mean([score_of([each], tested) for each in said])),
+    )
+
+
+def said_by(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+    """(G, C) probabilities, or (G, 1) standardised values"""
+    outputs = predict(replica.predictor.network.to(device), data).double()
+    return torch.softmax(outputs, dim=1) if replica.predictor.class_names else outputs
+
+
+def score_of(said: Sequence[Tensor], data: Prepared) -> float:
+    """Accuracy, or R², of what several say on average"""
+    assert data.target is not None
+    together = torch.stack(list(said)).mean(dim=0)
+    if together.shape[1] > 1:
+        return float((together.argmax(dim=1) == data.target).double().mean())
+    target = data.target.double()
+    spread = float((target - target.mean()).square().sum())
+    return 1 - float((together[:, 0] - target).square().sum()) / spread if spread > 0 else 0.0
 
 
 def _chosen(task: Task, histories: Sequence[History]) -> int:
@@ -109,7 +164,11 @@ def _chosen(task: Task, histories: Sequence[History]) -> int:
         if history.best is not None and history.best.beats(best):
             chosen, best = number, history.best
     if best is None:
-        raise DataError(
-            f"training diverged in fold {task.fold}: no epoch gave a finite loss; try a smaller --learning-rate"
-        )
+        _diverged(task)
     return chosen
+
+
+def _diverged(task: Task) -> NoReturn:
+    raise DataError(
+        f"training diverged in fold {task.fold}: no epoch gave a finite loss; try a smaller --learning-rate"
+    )

@@ -25,6 +25,7 @@ from egocnn.errors import ConfigError, DataError
 from egocnn.schema import PARTS
 
 ProtocolName = Literal["plain", "paper", "fair"]
+Combine = Literal["best", "average"]
 PROTOCOLS: tuple[ProtocolName, ...] = get_args(ProtocolName)
 PAPER_VALIDATION = 0.1
 
@@ -47,7 +48,9 @@ class Protocol:
     runs: int = 1
     """per fold, each with its own look at the test fold; the score is their mean"""
     restarts: int = 1
-    """trainings per run, the best in validation counts"""
+    """trainings per run"""
+    combine: Combine = "best"
+    """which of the restarts speaks for a run: the best in validation, or all, their probabilities averaged"""
     splits: tuple[Split, ...] | None = None
     """given; None: drawn by the seed"""
 
@@ -79,6 +82,8 @@ def choose_protocol(
     data: str = "",
     folds: int | None = None,
     restarts: int | None = None,
+    runs: int | None = None,
+    combine: Combine = "best",
     splits: Path | None = None,
 ) -> Protocol:
     """A protocol by name, what is not said at its usual value; ``data`` names the published splits."""
@@ -89,13 +94,22 @@ def choose_protocol(
             raise ConfigError(f"--splits belongs to --protocol fair, not to {name}")
         usual = 5 if name == "paper" else 1
         return Protocol(
-            name=name, folds=10 if folds is None else folds, restarts=usual if restarts is None else restarts
+            name=name,
+            folds=10 if folds is None else folds,
+            runs=1 if runs is None else runs,
+            restarts=usual if restarts is None else restarts,
+            combine=combine,
         )
     given = read_splits(published_splits(data) if splits is None else splits)
     if folds not in (None, len(given)):
         raise ConfigError(f"the given splits make {len(given)} folds, not {folds}; leave --folds out")
     return Protocol(
-        name=name, folds=len(given), runs=3, restarts=1 if restarts is None else restarts, splits=tuple(given)
+        name=name,
+        folds=len(given),
+        runs=3 if runs is None else runs,
+        restarts=1 if restarts is None else restarts,
+        combine=combine,
+        splits=tuple(given),
     )
 
 

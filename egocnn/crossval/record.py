@@ -25,12 +25,14 @@ class Run:
     """accuracy, or R² where a value is predicted"""
     validation_score: float
     restart: int
-    """which of the restarts was chosen, from 1"""
+    """which of the restarts was chosen, from 1; 0 where all speak together"""
     seeds: tuple[int, ...]
     """of the restarts that were trained"""
     best_epoch: int | None = None
     """None where the system does not say"""
     epochs: int | None = None
+    alone: float | None = None
+    """where all restarts speak together: the mean of their scores, each by itself"""
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Run:

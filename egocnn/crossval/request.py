@@ -37,7 +37,13 @@ def from_command(options: argparse.Namespace) -> Request:
         model = find_rival(options.model)
         _check_unsaid(options, model)
     protocol = choose_protocol(
-        options.protocol, data=options.data, folds=options.folds, restarts=options.restarts, splits=options.splits
+        options.protocol,
+        data=options.data,
+        folds=options.folds,
+        restarts=options.restarts,
+        runs=options.runs,
+        combine=options.combine,
+        splits=options.splits,
     )
     against = None if options.against is None else read_record(options.against)
     if options.against is not None and against is None:
@@ -47,6 +53,8 @@ def from_command(options: argparse.Namespace) -> Request:
 
 def _check_unsaid(options: argparse.Namespace, rival: Rival) -> None:
     """Refuse settings of the Ego-CNN for a model that would not heed them."""
+    if options.preset is not None:
+        raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
     for config in (ModelConfig, TrainConfig):
         for name, usual in asdict(config()).items():
             if name not in HEEDED and getattr(options, name) != usual:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from egocnn.baselines.system import Rival
+from egocnn.cluster import LOCAL, run_jobs
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval.ego import Count, Say, ego_fold, stacked_folds
 from egocnn.crossval.folds import Task, digest_of_folds, make_tasks
 from egocnn.crossval.kept import Kept, fingerprint, state
 from egocnn.crossval.machine import library_versions, name_machine, one_thread
-from egocnn.crossval.protocol import Protocol
+from egocnn.crossval.protocol import Combine, Protocol
 from egocnn.crossval.record import CrossValidation, Fold
 from egocnn.crossval.rivals import EGO_CNN
 from egocnn.crossval.systems import system_fold
@@ -42,6 +43,7 @@ def cross_validate(
     restarts: int = 1,
     stack: bool | None = None,
     jobs: int | None = None,
+    ray: str | None = None,
     data: str = "",
     out: Path | None = None,
     overwrite: bool = False,
@@ -55,7 +57,9 @@ def cross_validate(
 
     ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU computes. ``jobs``:
     folds at a time, in processes of their own with one thread each (1 by default), or in one stack (all by default).
-    The scores of a fold do not depend on either, but for rounding and for which activations dropout drops.
+    ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there, unstacked, as many at a
+    time as there are CPUs or at most ``jobs``. The scores of a fold do not depend on any of these, but for rounding and
+    for which activations dropout drops.
 
     ``out``: write the record there. Folds are kept beside it as they finish, and the same call goes on from them; those
     of other data or settings are refused unless ``overwrite`` gives them up.
@@ -66,6 +70,10 @@ def cross_validate(
     name = model.name if isinstance(model, Rival) else EGO_CNN
     if stack and isinstance(model, Rival):
         raise ConfigError(f"only an Ego-CNN trains stacked, not {name}")
+    if protocol.combine == "average" and isinstance(model, Rival):
+        raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {name} says classes, no probabilities")
+    if ray is not None:
+        train = _on_workers(train, stack=stack)
     check_targets(graphs)
     device = choose_device(train.device)
     stacked = isinstance(model, ModelConfig) and (device.type == "cuda" if stack is None else stack)
@@ -73,7 +81,7 @@ def cross_validate(
         torch.cuda.reset_peak_memory_stats(device)
     graphs = graphs.replace(part=None)
     tasks = make_tasks(graphs, protocol, train)
-    settings = _settings(model, train)
+    settings = _settings(model, train, protocol)
     stated = state(name, protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
     split = digest_of_folds(tasks)
     kept = Kept.open(out, fingerprint(graphs, split, stated), stated, overwrite=overwrite)
@@ -81,8 +89,8 @@ def cross_validate(
         return finished
 
     started = time.perf_counter()
-    work = Work(graphs, model, train, report or (lambda _: None), say or (lambda _: None))
-    _finish_folds(work, tasks, kept, stacked=stacked, jobs=jobs)
+    work = Work(graphs, model, train, protocol.combine, report or (lambda _: None), say or (lambda _: None))
+    _finish_folds(work, tasks, kept, stacked=stacked, jobs=jobs, ray=ray)
     scores = summarise([fold.score for fold in kept.folds])
     sizes = [fold.parameters for fold in kept.folds if fold.parameters is not None]
     peaks = [fold.peak_megabytes for fold in kept.folds if fold.peak_megabytes is not None]
@@ -108,17 +116,25 @@ def cross_validate(
         settings=settings,
         split=split,
         fingerprint=kept.fingerprint,
-        machine=name_machine(device),
+        machine=name_machine(device) if ray in (None, LOCAL) else f"Ray cluster, called from {name_machine(device)}",
         versions=library_versions(),
     )
     kept.finish(record)
     return record
 
 
-def _settings(model: ModelConfig | Rival, train: TrainConfig) -> dict[str, dict[str, Any]]:
+def _on_workers(train: TrainConfig, *, stack: bool | None) -> TrainConfig:
+    if stack or train.device == "cuda":
+        what = "--stack" if stack else "--device cuda"
+        raise ConfigError(f"with --ray every fold trains alone on one CPU of a worker; {what} does not go with it")
+    return replace(train, device="cpu")  # also where a worker's machine has a GPU
+
+
+def _settings(model: ModelConfig | Rival, train: TrainConfig, protocol: Protocol) -> dict[str, dict[str, Any]]:
     if isinstance(model, Rival):
         return {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
-    return {"model": asdict(model), "train": asdict(train)}
+    averaged = {"restarts": {"combine": protocol.combine}} if protocol.combine == "average" else {}
+    return {"model": asdict(model), "train": asdict(train), **averaged}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +144,7 @@ class Work:
     graphs: Graphs
     model: ModelConfig | Rival
     train: TrainConfig
+    combine: Combine
     report: Count
     say: Say
 
@@ -135,7 +152,9 @@ class Work:
         return sum(task.trainings for task in tasks) * self.train.epochs
 
 
-def _finish_folds(work: Work, tasks: Sequence[Task], kept: Kept, *, stacked: bool, jobs: int | None) -> None:
+def _finish_folds(
+    work: Work, tasks: Sequence[Task], kept: Kept, *, stacked: bool, jobs: int | None, ray: str | None
+) -> None:
     """Compute what is not kept yet, and keep it."""
     there = {fold.fold for fold in kept.folds}
     missing = [task for task in tasks if task.fold not in there]
@@ -143,7 +162,7 @@ def _finish_folds(work: Work, tasks: Sequence[Task], kept: Kept, *, stacked: boo
         work.say(f"{len(there)} of {len(tasks)} folds are there already")
     started = time.perf_counter()
     done = work.epochs(tasks) - work.epochs(missing)
-    folds = _stacks(work, missing, jobs, done) if stacked else _in_turn(work, missing, jobs or 1, done)
+    folds = _stacks(work, missing, jobs, done) if stacked else _in_turn(work, missing, jobs, ray, done)
     try:
         for fold in folds:
             kept.add(fold, time.perf_counter() - started)
@@ -162,22 +181,21 @@ def _stacks(work: Work, tasks: Sequence[Task], jobs: int | None, done: int) -> I
     for first in range(0, len(tasks), at_once):
         before = done + work.epochs(tasks[:first])
         here = tasks[first : first + at_once]
-        yield from stacked_folds(work.graphs, here, work.model, work.train, _after(work.report, before), work.say)
+        report = _after(work.report, before)
+        yield from stacked_folds(work.graphs, here, work.model, work.train, report, work.say, work.combine)
 
 
-def _in_turn(work: Work, tasks: Sequence[Task], jobs: int, done: int) -> Iterator[Fold]:
-    if jobs == 1:
+def _in_turn(work: Work, tasks: Sequence[Task], jobs: int | None, ray: str | None, done: int) -> Iterator[Fold]:
+    if ray is None and jobs in (None, 1):
         for number, task in enumerate(tasks):
             before = done + work.epochs(tasks[:number])
-            yield _one_fold(work.graphs, task, work.model, work.train, _after(work.report, before))
+            yield _one_fold(work.graphs, task, work.model, work.train, work.combine, _after(work.report, before))
             work.report(before + work.epochs([task]))
         return
-    from joblib import Parallel, delayed
-
-    calls = (delayed(_alone)(work.graphs, task, work.model, work.train) for task in tasks)
+    shared = (work.graphs, work.model, work.train, work.combine)
     # in the order in which they finish: what is finished can be kept
-    for number, fold in enumerate(Parallel(n_jobs=jobs, return_as="generator_unordered")(calls), start=1):
-        work.report(done + work.epochs(tasks[:number]))
+    for number, fold in enumerate(run_jobs(_alone, [(task,) for task in tasks], shared=shared, jobs=jobs, ray=ray)):
+        work.report(done + work.epochs(tasks[: number + 1]))
         yield fold
 
 
@@ -185,12 +203,14 @@ def _after(report: Count, before: int) -> Callable[[int], None]:
     return lambda epochs: report(before + epochs)
 
 
-def _alone(graphs: Graphs, task: Task, model: ModelConfig | Rival, train: TrainConfig) -> Fold:
+def _alone(graphs: Graphs, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, task: Task) -> Fold:
     with one_thread():
-        return _one_fold(graphs, task, model, train, lambda _: None)
+        return _one_fold(graphs, task, model, train, combine, lambda _: None)
 
 
-def _one_fold(graphs: Graphs, task: Task, model: ModelConfig | Rival, train: TrainConfig, report: Count) -> Fold:
+def _one_fold(
+    graphs: Graphs, task: Task, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, report: Count
+) -> Fold:
     if isinstance(model, Rival):
         return system_fold(graphs, task, model, train)
-    return ego_fold(graphs, task, model, train, report)
+    return ego_fold(graphs, task, model, train, report, combine)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
 from egocnn.ops import Neighbours, ego_conv
+from egocnn.ops.rest import Rest, add_rest
 
 
 class EgoConv(nn.Module):
@@ -21,16 +22,29 @@ class EgoConv(nn.Module):
     Absent neighbours contribute nothing. There are no padding nodes, so the batch norm sees real nodes alone; in
     evaluation it uses its running statistics, where the authors' code used the test batch's own.
 
+    With ``rest``, the neighbours ranked beyond K are read together, their mean or sum through a filter of their own:
+    hubs have thousands, and the paper's model knows nothing of those beyond K. They are blurred, as in message passing.
+
     Shapes: x (N, D), neighbours (N, at least K; -1 where absent) -> (N, D')
     """
 
-    def __init__(self, in_width: int, out_width: int, *, k: int, norm: bool = True, activation: bool = True) -> None:
+    def __init__(
+        self,
+        in_width: int,
+        out_width: int,
+        *,
+        k: int,
+        norm: bool = True,
+        activation: bool = True,
+        rest: bool = False,
+    ) -> None:
         super().__init__()
         if k < 0:
             raise ConfigError(f"k must be at least 0, got {k}")
         self.k = k
         self.weight = nn.Parameter(torch.empty(k + 1, in_width, out_width))
         self.bias = nn.Parameter(torch.zeros(out_width))
+        self.rest = nn.Parameter(torch.empty(in_width, out_width)) if rest else None
         self.norm: nn.Module = nn.BatchNorm1d(out_width) if norm else nn.Identity()
         self.activation = activation
         self.reset_parameters()
@@ -42,6 +56,8 @@ class EgoConv(nn.Module):
         with torch.no_grad():
             # all neighbours alike at first: what the ranks mean is learned, not unlearned
             self.weight[2:] = self.weight[1:2]
+            if self.rest is not None:
+                self.rest.copy_(self.weight[1])
         nn.init.zeros_(self.bias)
 
     def share(self, other: EgoConv) -> None:
@@ -49,16 +65,18 @@ class EgoConv(nn.Module):
 
         Layers see differently distributed embeddings, so one running mean for all of them would fit none.
         """
-        self.weight, self.bias = other.weight, other.bias
+        self.weight, self.bias, self.rest = other.weight, other.bias, other.rest
         if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
             self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
 
-    def forward(self, x: Tensor, neighbours: Tensor | Neighbours) -> Tensor:
+    def forward(self, x: Tensor, neighbours: Tensor | Neighbours, rest: Rest | None = None) -> Tensor:
         neighbours = first_ranks(neighbours, self.k)
-        if not self.training and isinstance(neighbours, Neighbours) and neighbours.tiles is not None:
+        is_whole = self.rest is None or rest is None
+        if is_whole and not self.training and isinstance(neighbours, Neighbours) and neighbours.tiles is not None:
             # one pass over the nodes instead of three
             return ego_conv(x, neighbours, *fold(self.norm, self.weight, self.bias), relu=self.activation)
-        y = self.norm(ego_conv(x, neighbours, self.weight, self.bias))
+        y = ego_conv(x, neighbours, self.weight, self.bias)
+        y = self.norm(y if self.rest is None or rest is None else add_rest(y, x, rest, self.rest))
         return F.relu(y) if self.activation else y
 
     def extra_repr(self) -> str:

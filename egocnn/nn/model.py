@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -61,25 +63,33 @@ class EgoCNN(nn.Module):
                 f"tied layers read and return the same width; the embedding gives {in_width}, not {widths[0]}"
             )
         sizes = zip((in_width, *widths), widths, config.layer_k, strict=False)
-        convs = [EgoConv(i, o, k=k) for i, o, k in sizes]
+        convs = [EgoConv(i, o, k=k, rest=config.rest != "none") for i, o, k in sizes]
         for conv in convs[1:] if config.tie else ():
             conv.share(convs[0])
         self.convs = nn.ModuleList(convs)
         self.readout = SortPool(config.sort_nodes) if config.readout == "sort" else Pool(config.readout)
-        self.dropout = nn.Dropout(config.dropout)
-        factor = {"sort": config.sort_nodes, "mean+max": 2}.get(config.readout, 1)
-        self.hidden = nn.Linear(widths[-1] * factor, config.hidden)
+        self.dropout, self.pool_dropout = nn.Dropout(config.dropout), nn.Dropout(config.pool_dropout)
+        factor = config.sort_nodes if config.readout == "sort" else len(config.readout.split("+"))
+        read = in_width + sum(widths) if config.jump else widths[-1]
+        self.hidden = nn.Linear(read * factor, config.hidden)
+        self.norm: nn.Module = nn.BatchNorm1d(config.hidden) if config.head_norm else nn.Identity()
         self.out = nn.Linear(config.hidden, outputs)
 
     def forward(self, batch: Batch) -> Output:
         h = self.dropout(self.embed(batch))  # (N, D)
+        reached = [h]
         for conv in self.convs:
-            h = self.dropout(conv(h, batch.neighbours))  # (N, D), one hop wider each time
-        return Output(logits=self.head(self.readout(h, batch)), last=h)
+            h = self.dropout(conv(h, batch.neighbours, batch.rest))  # (N, D), one hop wider each time
+            reached.append(h)
+        return Output(logits=self.head(self.read_out(reached, batch)), last=h)
+
+    def read_out(self, reached: Sequence[Tensor], batch: Batch) -> Tensor:
+        """What every layer holds, (N, D) each, the embedding first -> what the head reads (B, ...)"""
+        return torch.cat([self.readout(h, batch) for h in (reached if self.config.jump else reached[-1:])], dim=1)
 
     def head(self, graph: Tensor) -> Tensor:
         """(B, D) -> logits (B, C)"""
-        logits: Tensor = self.out(self.dropout(F.relu(self.hidden(graph))))
+        logits: Tensor = self.out(self.dropout(F.relu(self.norm(self.hidden(self.pool_dropout(graph))))))
         return logits
 
     @property

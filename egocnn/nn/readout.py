@@ -10,16 +10,14 @@ from egocnn.config import Readout
 
 
 class Pool(nn.Module):
-    """Maximum, mean or sum over the nodes of every graph, or mean and maximum side by side."""
+    """Maximum, mean, sum or log of 1 + the sum over the nodes of every graph, or several of these side by side."""
 
     def __init__(self, kind: Readout) -> None:
         super().__init__()
         self.kind = kind
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
-        if self.kind == "mean+max":
-            return torch.cat([pool(h, batch.node_counts, "mean"), pool(h, batch.node_counts, "max")], dim=1)
-        return pool(h, batch.node_counts, self.kind)
+        return torch.cat([pool(h, batch.node_counts, kind) for kind in self.kind.split("+")], dim=1)
 
 
 class SortPool(nn.Module):
@@ -47,6 +45,8 @@ class SortPool(nn.Module):
 
 def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
     """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes"""
+    if kind == "log":
+        return log_of(pool(h, node_counts, "sum"))
     if kind == "max":
         # not segment_reduce: where several nodes attain the maximum, as symmetric ones do, torch hands a negative
         # gradient to each of them in full instead of sharing it
@@ -55,3 +55,8 @@ def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
         return largest.scatter_reduce(0, graph_of[:, None].expand_as(h), h, "amax", include_self=False)
     pooled = torch.segment_reduce(h, kind, lengths=node_counts, axis=0, unsafe=True)
     return torch.where(node_counts[:, None] > 0, pooled, 0)
+
+
+def log_of(total: Tensor) -> Tensor:
+    """The log of 1 + a sum; mirrored below 0, where only sums of what is not rectified lie: attributes, edge weights"""
+    return torch.log1p(total.clamp(min=0)) - torch.log1p(torch.relu(-total))

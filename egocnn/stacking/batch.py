@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from egocnn.batching import RestSteps
 from egocnn.stacking.data import StackedData
 
 
@@ -22,6 +23,30 @@ class Room:
     """M"""
     entries: int
     """E, of the bags"""
+    rest: int = 0
+    """of the neighbours beyond K"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Neighbours of nodes, end to end, those of every replica filled up to the same number."""
+
+    source: Tensor
+    """(R, n); 0 for padding, which no count reaches"""
+    first: Tensor
+    """(R, M) where the neighbours of each node start"""
+    counts: Tensor
+    """(R, M)"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackedRest:
+    """Neighbours beyond K, by the node that has them and by the neighbour."""
+
+    ahead: Pairs
+    back: Pairs
+    share: Tensor
+    """(R, M) factor of the neighbours' sum"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,6 +61,7 @@ class StackedBatch:
     """(R, M) in 0..B-1; B for padding"""
     node_counts: Tensor
     """(R, B + 1) nodes of every graph, and the padding"""
+    rest: StackedRest | None
     rows: Tensor
     """(R, E) rows of Patchy-San's table"""
     owner: Tensor
@@ -74,12 +100,18 @@ def build(data: StackedData, chosen: Tensor, room: Room) -> StackedBatch:
     used = owner < room.nodes
     entry = torch.where(used, first_entry.gather(1, owner.clamp(max=room.nodes - 1)) + inside, 0)
 
+    rest = None
+    if data.rest is not None and data.rest_back is not None:
+        ahead, back = (_pairs(each, node, present, room.rest) for each in (data.rest, data.rest_back))
+        rest = StackedRest(ahead, back, data.rest.share[node])
+
     padding = room.nodes - counts.sum(1, keepdim=True)
     return StackedBatch(
         table=table.to(torch.int32),
         present=present,
         graph_of=graph_of,
         node_counts=torch.cat([counts, padding], dim=1),
+        rest=rest,
         rows=_at(data.bag_rows, entry),
         owner=owner,
         weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
@@ -89,6 +121,16 @@ def build(data: StackedData, chosen: Tensor, room: Room) -> StackedBatch:
         exists=exists,
         target=data.target[graph],
     )
+
+
+def _pairs(rest: RestSteps, node: Tensor, present: Tensor, places: int) -> Pairs:
+    first = rest.ptr[node]
+    counts = torch.where(present, rest.ptr[node + 1] - first, 0)
+    owner, inside = _owners(counts, places)
+    used = owner < node.shape[1]
+    owner = owner.clamp(max=node.shape[1] - 1)
+    entry = torch.where(used, first.gather(1, owner) + inside, 0)
+    return Pairs(torch.where(used, owner + _at(rest.steps, entry), 0), counts.cumsum(1) - counts, counts)
 
 
 def _owners(counts: Tensor, places: int) -> tuple[Tensor, Tensor]:

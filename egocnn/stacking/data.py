@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from egocnn.arrays import Ints
-from egocnn.batching import Prepared
+from egocnn.batching import Prepared, RestSteps
 
 Parts = tuple[Prepared, Prepared]
 """the graphs to learn from, and those that choose the best epoch"""
@@ -23,6 +23,9 @@ class StackedData:
     node_ptr: Tensor
     steps: Tensor
     """(N, K) from every node to its ranked neighbours, as a difference of node ids; 0: absent"""
+    rest: RestSteps | None
+    rest_back: RestSteps | None
+    """the same pairs by the neighbour: from it to the node that has it beyond K"""
     bag_ptr: Tensor
     bag_rows: Tensor
     bag_weight: Tensor | None
@@ -33,8 +36,8 @@ class StackedData:
     target: Tensor
 
     def to(self, device: torch.device) -> StackedData:
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in tensors.items()}
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in parts.items()}
         return StackedData(**moved)
 
 
@@ -45,6 +48,8 @@ class Sizes:
     nodes: Ints
     entries: Ints
     """of the bags"""
+    rest: Ints
+    """neighbours beyond K"""
 
 
 def join(parts: Sequence[Parts]) -> tuple[StackedData, Sizes, list[tuple[Ints, Ints]]]:
@@ -56,9 +61,12 @@ def join(parts: Sequence[Parts]) -> tuple[StackedData, Sizes, list[tuple[Ints, I
     for key, each in collections.items():
         first[key] = total
         total += len(each)
+    rest = _rest([p.rest for p in several])
     resident = StackedData(
         node_ptr=_pointers([p.node_ptr for p in several]),
         steps=torch.cat([p.steps for p in several]),
+        rest=rest,
+        rest_back=None if rest is None else _turned(rest),
         bag_ptr=_pointers([p.bag_ptr for p in several]),
         bag_rows=torch.cat([p.bag_rows for p in several]),
         bag_weight=_optional([p.bag_weight for p in several]),
@@ -68,9 +76,32 @@ def join(parts: Sequence[Parts]) -> tuple[StackedData, Sizes, list[tuple[Ints, I
         target=_whole([p.target for p in several]),
     )
     entries = resident.bag_ptr[resident.node_ptr]
-    sizes = Sizes(nodes=resident.node_ptr.diff().numpy(), entries=entries.diff().numpy())
+    beyond = torch.zeros_like(entries) if rest is None else rest.ptr[resident.node_ptr]
+    sizes = Sizes(nodes=resident.node_ptr.diff().numpy(), entries=entries.diff().numpy(), rest=beyond.diff().numpy())
     numbers = {key: torch.arange(len(each)).numpy() + first[key] for key, each in collections.items()}
     return resident, sizes, [(numbers[id(train)], numbers[id(validation)]) for train, validation in parts]
+
+
+def _rest(several: Sequence[RestSteps | None]) -> RestSteps | None:
+    present = [each for each in several if each is not None]
+    if not present:
+        return None
+    return RestSteps(
+        _pointers([each.ptr for each in present]),
+        torch.cat([each.steps for each in present]),
+        torch.cat([each.share for each in present]),
+    )
+
+
+def _turned(rest: RestSteps) -> RestSteps:
+    """Sorted by the neighbour instead of the node."""
+    counts = rest.ptr.diff()
+    owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    source = owner + rest.steps
+    order = torch.argsort(source, stable=True)
+    counts = torch.bincount(source, minlength=len(counts))
+    ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    return RestSteps(ptr, (owner - source)[order], rest.share)
 
 
 def _pointers(several: Sequence[Tensor]) -> Tensor:

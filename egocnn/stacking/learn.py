@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from joblib import Parallel, cpu_count, delayed
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
@@ -21,6 +22,10 @@ from egocnn.training import History, choose_device
 
 OCCUPIED = 0.7
 """Share of a GPU's free memory that replicas may fill."""
+
+
+WORTH_WORKERS = 1 << 20
+"""Nodes and edges in all collections that must be prepared before it is worth starting further processes for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,15 +46,23 @@ def prepare_replicas(
     """
     if len(several) != len(seeds):
         raise ConfigError(f"{len(several)} collections of graphs, and seeds for {len(seeds)}")
-    prepared: list[list[Replica]] = []
-    for graphs, own in zip(several, seeds, strict=True):
-        fitted, chosen_by = training_parts(graphs, train)
-        fitted = with_own_labels(fitted)
-        settled, _ = decide_tie(model, fitted)
-        preparation = Preparation.fit(fitted, settled)
-        parts = preparation.apply(fitted, settled), preparation.apply(chosen_by, settled)
-        prepared.append([Replica(_untrained(settled, preparation, seed), parts, seed) for seed in own])
-    return prepared
+    size = sum(graphs.n_nodes + len(graphs.indices) for graphs in several)
+    jobs = min(len(several), cpu_count()) if size > WORTH_WORKERS else 1
+    calls = (delayed(_prepare)(graphs, model, train) for graphs in several)
+    prepared = Parallel(n_jobs=jobs, return_as="generator")(calls)
+    return [
+        [Replica(_untrained(settled, preparation, seed), parts, seed) for seed in own]
+        for (settled, preparation, parts), own in zip(prepared, seeds, strict=True)
+    ]
+
+
+def _prepare(graphs: Graphs, model: ModelConfig, train: TrainConfig) -> tuple[ModelConfig, Preparation, Parts]:
+    """The settings, settled by the training part, what was fitted on it, and both parts ready to be read."""
+    fitted, chosen_by = training_parts(graphs, train)
+    fitted = with_own_labels(fitted)
+    settled, _ = decide_tie(model, fitted)
+    preparation = Preparation.fit(fitted, settled)
+    return settled, preparation, (preparation.apply(fitted, settled), preparation.apply(chosen_by, settled))
 
 
 def train_replicas(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from egocnn.stacking.batch import StackedBatch
 from egocnn.stacking.dropout import Dropout
 from egocnn.stacking.norm import Mode, Running, norm_relu, norm_relu_dropout
 from egocnn.stacking.readout import read_out
+from egocnn.stacking.rest import gather_rest
 
 ALIGNMENT = 8
 """Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it."""
@@ -82,10 +84,11 @@ class StackedNetwork:
     def draw(self, seeds: Tensor, steps: Tensor, *, rows: int) -> Dropout | None:
         """What the step after ``steps`` (R) drops of layers with at most this many rows; None for nothing at all."""
         config = self.config
-        if config.dropout == 0:
+        if config.dropout == config.pool_dropout == 0:
             return None
-        widest = max(*config.layer_width, config.hidden, self._tensors["convs.0.weight"].shape[2])
-        return Dropout.of(seeds, steps, config.dropout, layers=config.depth + 2, rows=rows, columns=widest)
+        read = self._tensors["hidden.weight"].shape[2]
+        widest = max(*config.layer_width, config.hidden, self._tensors["convs.0.weight"].shape[2], read)
+        return Dropout.of(seeds, steps, config.dropout, layers=config.depth + 3, rows=rows, columns=widest)
 
     @property
     def _factors(self) -> torch.dtype:
@@ -99,14 +102,20 @@ class StackedNetwork:
     def logits(self, batch: StackedBatch, learning: Learning | None = None) -> Tensor:
         """(R, B, C), in training with ``learning``, else in evaluation"""
         h = self._embed(batch, learning)
+        reached = [h]
         of_ranks: dict[int, Neighbours] = {}
         for number, k in enumerate(self.config.layer_k):
             if k not in of_ranks:
                 of_ranks[k] = Neighbours.of(batch.table[..., :k])
             layer = f"convs.{number}"
             y = ego_conv(h, of_ranks[k], self._tensors[f"{layer}.weight"], self._tensors[f"{layer}.bias"])
+            if (filters := self._tensors.get(f"{layer}.rest")) is not None and batch.rest is not None:
+                y = torch.baddbmm(y, gather_rest(h, batch.rest).to(y.dtype), filters.to(y.dtype))
             h = self._norm(y, f"{layer}.norm", number + 1, batch, learning)
-        return self._head(read_out(h, batch, self.config.readout, self.config.sort_nodes), learning)
+            reached.append(h)
+        read = reached if self.config.jump else reached[-1:]
+        pooled = [read_out(h, batch, self.config.readout, self.config.sort_nodes) for h in read]
+        return self._head(torch.cat(pooled, dim=2), batch, learning)
 
     def _embed(self, batch: StackedBatch, learning: Learning | None) -> Tensor:
         if self.config.embedding == "patchy-san":
@@ -117,7 +126,7 @@ class StackedNetwork:
         h = batch.attributes.to(self._factors)
         if self.config.embedding == "adjacency":
             h = (batch.table >= 0 if batch.adjacency is None else batch.adjacency).to(self._factors)
-        return _drop(h, 0, learning)
+        return _drop(h, 0, learning, self.config.dropout)
 
     def _patches(self, batch: StackedBatch) -> Tensor:
         """(R, M, rows) what each node reads of the table.
@@ -136,19 +145,30 @@ class StackedNetwork:
             flat.scatter_(0, place.flatten(), batch.weight.flatten().to(flat.dtype))
         return flat[:-1].view(R, M, rows)
 
-    def _norm(self, y: Tensor, name: str, layer: int, batch: StackedBatch, learning: Learning | None) -> Tensor:
+    def _norm(
+        self, y: Tensor, name: str, layer: int, batch: StackedBatch, learning: Learning | None, *, nodes: bool = True
+    ) -> Tensor:
+        """``nodes``: y has a row for every node, else for every graph"""
         running = Running(
             *(self.buffers[f"{name}.{b}"] for b in ("running_mean", "running_var", "num_batches_tracked"))
         )
         scale, shift = self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"]
         if learning is None:
-            return norm_relu(y, scale, shift, running, batch.present)
+            return norm_relu(y, scale, shift, running, batch.present if nodes else batch.exists)
         mode, dropout = learning
-        draws = None if dropout is None else dropout.layer(layer, *y.shape[1:])
+        if not nodes:
+            graphs = Mode.of(batch.exists, mode.active)
+            mode = replace(graphs, learns=graphs.learns & mode.learns)
+        draws = None if dropout is None or self.config.dropout == 0 else dropout.layer(layer, *y.shape[1:])
         return norm_relu_dropout(y, scale, shift, running, mode, draws)
 
-    def _head(self, graph: Tensor, learning: Learning | None) -> Tensor:
-        hidden = _drop(torch.relu(self._linear(graph, "hidden")), self.config.depth + 1, learning)
+    def _head(self, graph: Tensor, batch: StackedBatch, learning: Learning | None) -> Tensor:
+        layer = self.config.depth + 1
+        hidden = self._linear(_drop(graph, layer + 1, learning, self.config.pool_dropout), "hidden")
+        if self.config.head_norm:
+            hidden = self._norm(hidden, "norm", layer, batch, learning, nodes=False)
+        else:
+            hidden = _drop(torch.relu(hidden), layer, learning, self.config.dropout)
         return self._linear(hidden, "out").float()
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
@@ -175,9 +195,9 @@ def _tensor_of(network: EgoCNN, name: str) -> Tensor:
 
 
 def _stack(several: Sequence[Tensor], device: torch.device, multiple: int = 1) -> Tensor:
-    """(R, ...) where sizes differ, or are no multiple of what a matrix product reads at once, filled up with zeros"""
-    largest = (max(sizes) for sizes in zip(*(each.shape for each in several), strict=True))
-    shape = [-(-size // multiple) * multiple for size in largest]
+    """(R, ...) filled up with zeros where sizes differ, and to rows that a matrix product reads at once"""
+    shape = [max(sizes) for sizes in zip(*(each.shape for each in several), strict=True)]
+    shape[:1] = [-(-size // multiple) * multiple for size in shape[:1]]
     stacked = several[0].new_zeros(len(several), *shape)
     for place, each in zip(stacked, several, strict=True):
         place[tuple(slice(0, size) for size in each.shape)] = each.detach()
@@ -194,9 +214,9 @@ def _slots(batch: StackedBatch, slots: int) -> Tensor:
     return torch.cat([batch.attributes[:, :, None], near], dim=2).flatten(2)
 
 
-def _drop(h: Tensor, layer: int, learning: Learning | None) -> Tensor:
+def _drop(h: Tensor, layer: int, learning: Learning | None, share: float) -> Tensor:
     mode, dropout = learning or (None, None)
-    if mode is None or dropout is None:
+    if mode is None or dropout is None or share == 0:
         return h
-    draws, learns = dropout.layer(layer, *h.shape[1:]), mode.learns[:, None, None]
+    draws, learns = replace(dropout.layer(layer, *h.shape[1:]), share=share), mode.learns[:, None, None]
     return torch.where(draws.kept | ~learns, h * torch.where(learns, draws.amplify, 1.0).to(h.dtype), 0)

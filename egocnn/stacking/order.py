@@ -52,6 +52,7 @@ class Order:
         self._unit = Room(
             _unit(float(sizes.nodes[all_graphs].mean()) * self.width, ALIGNMENT),
             _unit(float(sizes.entries[all_graphs].mean()) * self.width, 1),
+            _unit(float(sizes.rest[all_graphs].mean()) * self.width, 1),
         )
 
     def _places(self, n_graphs: int, batches: int) -> Ints:
@@ -74,10 +75,14 @@ class Order:
 
     def rooms(self, chosen: Ints) -> tuple[Room, ...]:
         """chosen (S, R, B) -> per step, the least room in whole units that the largest replica fits in"""
-        units = np.maximum(
-            _units(self._sizes.nodes, chosen, self._unit.nodes), _units(self._sizes.entries, chosen, self._unit.entries)
+        sizes, unit = self._sizes, self._unit
+        needed = (
+            _units(sizes.nodes, chosen, unit.nodes),
+            _units(sizes.entries, chosen, unit.entries),
+            _units(sizes.rest, chosen, unit.rest),
         )
-        return tuple(Room(int(n) * self._unit.nodes, int(n) * self._unit.entries) for n in units)
+        units = np.maximum.reduce(needed).tolist()
+        return tuple(Room(n * unit.nodes, n * unit.entries, n * unit.rest) for n in units)
 
     def _learning_rates(self, epoch: int) -> NDArray[np.float64]:
         config = self._config
@@ -112,5 +117,5 @@ def portions(graphs: Sequence[Ints], sizes: Sizes, nodes_at_once: int) -> tuple[
     for r, own in enumerate(graphs):
         filled[r, : len(own)] = own
     chosen = filled.reshape(len(graphs), steps, width).transpose(1, 0, 2)
-    room = Room(int(_units(sizes.nodes, chosen, 1).max()), int(_units(sizes.entries, chosen, 1).max()))
-    return np.ascontiguousarray(chosen), room
+    rooms = (int(_units(each, chosen, 1).max()) for each in (sizes.nodes, sizes.entries, sizes.rest))
+    return np.ascontiguousarray(chosen), Room(*rooms)

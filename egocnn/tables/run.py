@@ -6,8 +6,6 @@ stopped. What cannot run on a set says why in its cell instead of vanishing from
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -18,17 +16,29 @@ import numpy as np
 
 from egocnn.config import Device
 from egocnn.crossval import CrossValidation, Protocol, choose_protocol, cross_validate, find_rival
-from egocnn.crossval.protocol import ProtocolName
+from egocnn.crossval.protocol import Combine, ProtocolName
 from egocnn.errors import ConfigError, EgoCNNError
 from egocnn.files import write_json, write_text
 from egocnn.graphs import Graphs
 from egocnn.reading import read
 from egocnn.runs import machine, versions
+from egocnn.statistics import corrected_t_test, summarise
+from egocnn.tables.limit import time_limit
 from egocnn.tables.presets import shortened
-from egocnn.tables.scores import TABLES, Contestant, ScoreTable
+from egocnn.tables.scores import OURS, TABLES, Contestant, ScoreTable
+from egocnn.tables.words import Cell, markdown, shown, table_csv
+
+COMPARED = OURS[1].name
+"""The row that others are compared with."""
 
 QUICK_GRAPHS = 200
 """Graphs of each set that a rough answer looks at."""
+
+WITHOUT_SPLITS = ("MUTAG", "PTC_MR")
+"""Sets that Errica et al. did not split."""
+
+LARGE = ("NCI1", "REDDIT-BINARY", "COLLAB")
+"""Sets with one run a fold instead of three, and 3 restarts together at most: they take too long otherwise."""
 
 Say = Callable[[str], None]
 
@@ -37,11 +47,18 @@ Say = Callable[[str], None]
 class How:
     """What is the same for every cell."""
 
-    protocol: ProtocolName = "paper"
+    protocol: ProtocolName = "fair"
+    """fair: for sets without published splits, the paper's"""
+    minutes: float | None = None
+    """that a cell may take; one that would take longer says so"""
+    kept_only: bool = False
+    """show the cells that are there, and run none"""
     quick: bool = False
     seed: int = 0
     device: Device = "auto"
     jobs: int | None = None
+    ray: str | None = None
+    """the address of a Ray cluster for the folds"""
     data: Sequence[str] | None = None
     """of the table's sets, only these"""
     models: Sequence[str] | None = None
@@ -56,17 +73,18 @@ class How:
 def write_table(name: str, how: How, *, folder: Path, kept: Path, say: Say) -> dict[str, Any]:
     """Run the cells that are not there yet, then write NAME.json, NAME.csv and NAME.md into the folder."""
     table = TABLES[name]
-    rows = []
+    _chosen([contestant.name for contestant in table.contestants], how.models, "row")
+    rows: list[Cell] = []
     for data in _chosen(table.data, how.data, "data set"):
         graphs = _read(data, how)
         for contestant in table.contestants:
             if how.models is None or contestant.name in how.models:
-                rows.append(_cell(table, contestant, data, graphs, how, kept=kept / name, say=say))
-                say(f"{data}, {contestant.name}: {_shown(rows[-1])}")
-    _chosen([contestant.name for contestant in table.contestants], how.models, "row")
-    record = {
+                rows.append(_cell(table, contestant, data, graphs, how, kept=kept, say=say))
+                say(f"{data}, {contestant.name}: {shown(rows[-1])}")
+    record: dict[str, Any] = {
         "title": table.title,
-        "rows": rows,
+        "rows": [_compared(row, rows) for row in rows],
+        "compared_with": COMPARED,
         "protocol": "quick" if how.quick else how.protocol,
         "command": f"egocnn reproduce {name}{how.words}",
         "date": date.today().isoformat(),
@@ -74,7 +92,7 @@ def write_table(name: str, how: How, *, folder: Path, kept: Path, say: Say) -> d
         "versions": versions(),
     }
     write_json(folder / f"{name}.json", record)
-    write_text(folder / f"{name}.csv", _csv(rows))
+    write_text(folder / f"{name}.csv", table_csv(record["rows"]))
     write_text(folder / f"{name}.md", markdown(record))
     return record
 
@@ -88,9 +106,9 @@ def _read(data: str, how: How) -> Graphs:
 
 def _cell(
     table: ScoreTable, contestant: Contestant, data: str, graphs: Graphs, how: How, *, kept: Path, say: Say
-) -> dict[str, Any]:
+) -> Cell:
     row = contestant.printed_as or ""
-    cell: dict[str, Any] = {"model": contestant.name, "data": data, "published": table.figures.get(row, {}).get(data)}
+    cell: Cell = {"model": contestant.name, "data": data, "published": table.figures.get(row, {}).get(data)}
     if row in table.parameters:
         cell["published_parameters"] = table.parameters[row]
     if row in table.seconds:
@@ -98,28 +116,65 @@ def _cell(
     train = shortened(contestant.train) if how.quick else contestant.train
     train = replace(train, seed=how.seed, device=how.device)
     try:
-        protocol = Protocol(name="plain", folds=3) if how.quick else choose_protocol(how.protocol, data=data)
-        model = contestant.model if contestant.rival is None else find_rival(contestant.rival)
-        out = kept / f"{data}-{_file_name(contestant.name)}-{'quick' if how.quick else how.protocol}.json"
-        result = cross_validate(graphs, model, train, protocol=protocol, jobs=how.jobs, data=data, out=out, say=say)
+        protocol = _protocol(contestant, data, how)
+        rival = None if contestant.rival is None else find_rival(contestant.rival)
+        model = contestant.model if rival is None else rival.quick() if how.quick else rival
+        folds = "quick" if how.quick else f"{protocol.name}-{protocol.runs}"
+        out = kept / f"{data}-{_file_name(contestant.kept_as or contestant.name)}-{folds}.json"
+        if how.kept_only and not out.exists():
+            return cell | {"mean": None, "reason": "not run yet"}
+        with time_limit(how.minutes, out):
+            result = cross_validate(
+                graphs, model, train, protocol=protocol, jobs=how.jobs, ray=how.ray, data=data, out=out, say=say
+            )
     except (EgoCNNError, MemoryError) as error:
         return cell | {"mean": None, "reason": " ".join(str(error).split()) or "out of memory"}
-    return cell | _scores(result)
+    return cell | _scores(result, alone=contestant.alone)
 
 
-def _scores(result: CrossValidation) -> dict[str, Any]:
+def _protocol(contestant: Contestant, data: str, how: How) -> Protocol:
+    combine: Combine = "best" if contestant.together is None else "average"
+    if how.quick:
+        return Protocol(name="plain", folds=3, restarts=min(contestant.together or 1, 2), combine=combine)
+    is_fair, is_large = how.protocol == "fair" and data not in WITHOUT_SPLITS, data in LARGE
+    together = None if contestant.together is None else min(contestant.together, 3 if is_large else contestant.together)
+    return choose_protocol(
+        "fair" if is_fair else "paper",
+        data=data,
+        restarts=together,
+        runs=1 if is_fair and is_large and not contestant.is_kernel else None,
+        combine=combine,
+    )
+
+
+def _scores(result: CrossValidation, *, alone: bool) -> Cell:
+    folds = [fold.score for fold in result.folds]
+    if alone:  # every restart by itself instead of all together
+        folds = [float(np.mean([run.alone for run in fold.runs if run.alone is not None])) for fold in result.folds]
+    scores = summarise(folds)
     return {
-        "mean": round(100 * result.mean, 2),
-        "std": round(100 * result.std, 2),
-        "interval": [round(100 * bound, 2) for bound in result.interval],
-        "folds": [round(100 * fold.score, 2) for fold in result.folds],
+        "mean": round(100 * scores.mean, 2),
+        "std": round(100 * scores.std, 2),
+        "interval": [round(100 * bound, 2) for bound in scores.interval],
+        "folds": [round(100 * score, 2) for score in folds],
         "protocol": result.protocol,
-        "parameters": result.parameters,
+        "runs": result.runs,
+        "restarts": result.restarts,
+        "parameters": result.parameters // result.restarts if alone and result.parameters else result.parameters,
         "seconds": round(result.seconds, 1),
         "peak_megabytes": result.peak_megabytes,
         "seed": result.seed,
         "machine": result.machine,
     }
+
+
+def _compared(row: Cell, rows: Sequence[Cell]) -> Cell:
+    """A rival's cell, with what our own settings have more on the same folds: one training against one."""
+    ours = [each for each in rows if each["model"] == COMPARED and each["data"] == row["data"]]
+    if row["model"].startswith(COMPARED) or row["mean"] is None or not ours or ours[0]["mean"] is None:
+        return row
+    found = corrected_t_test(ours[0]["folds"], row["folds"], test_over_train=1 / (len(row["folds"]) - 1))
+    return row | {"ours_minus": {"difference": round(found.difference, 2), "p": float(f"{found.p:.2g}")}}
 
 
 def _chosen(there: Sequence[str], wanted: Sequence[str] | None, kind: str) -> list[str]:
@@ -131,45 +186,3 @@ def _chosen(there: Sequence[str], wanted: Sequence[str] | None, kind: str) -> li
 
 def _file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in name.lower())
-
-
-def _shown(cell: dict[str, Any]) -> str:
-    return f"{cell['mean']:.1f} ± {cell['std']:.1f}" if cell["mean"] is not None else f"could not run: {cell['reason']}"
-
-
-def markdown(record: dict[str, Any]) -> str:
-    """One line a system, one column a data set; ours ± deviation over folds, the printed figure in brackets."""
-    data = list(dict.fromkeys(row["data"] for row in record["rows"]))
-    cells = {(row["model"], row["data"]): row for row in record["rows"]}
-    lines = [f"| | {' | '.join(data)} |", "|---" * (len(data) + 1) + "|"]
-    for model in dict.fromkeys(row["model"] for row in record["rows"]):
-        words = [_words(cells[model, name]) if (model, name) in cells else "" for name in data]
-        lines.append(f"| {model} | {' | '.join(words)} |")
-    reasons = [f"- {r['model']} on {r['data']}: {r['reason']}" for r in record["rows"] if r["mean"] is None]
-    return "\n".join(
-        [
-            f"# {record['title']}",
-            "",
-            *lines,
-            "",
-            "Mean test accuracy in per cent ± standard deviation over the folds; in brackets what the paper prints.",
-            *([] if not reasons else ["", "Could not run:", *reasons]),
-            "",
-            f"`{record['command']}`, {record['date']}, {record['machine']}, torch {record['versions']['torch']}.",
-            "",
-        ]
-    )
-
-
-def _words(cell: dict[str, Any]) -> str:
-    printed = "" if cell["published"] is None else f" [{cell['published']}]"
-    return ("could not run" if cell["mean"] is None else f"{cell['mean']:.1f} ± {cell['std']:.1f}") + printed
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    columns = ("model", "data", "mean", "std", "published", "parameters", "seconds", "protocol", "reason")
-    writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore", restval="")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

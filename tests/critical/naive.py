@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,7 +56,7 @@ class Naive:
 
     def __init__(self, predictor: Predictor, graphs: Graphs) -> None:
         self.network, self.preparation, self.config = predictor.network, predictor.preparation, predictor.config
-        self.graphs = graphs
+        self.graphs = graphs = predictor.preparation.renamed(graphs)
         widest = max(*self.config.layer_k, self.config.slots)
         self.table = predictor.preparation.ranking.neighbours(graphs, widest, max_hops=self.config.max_hops)
         self.weights = self._weights()
@@ -65,9 +66,10 @@ class Naive:
             self.attributes = raw.astype(np.float32).astype(np.float64)
         self.h = [self._embedded()]
         for number in range(self.config.depth):
-            W, b = self.filters(number)
+            W, b, _ = self.filters(number)
             sums = [
-                b + sum(self.h[-1][m] @ W[k] for k, m in enumerate(self.ego(n, number))) for n in range(graphs.n_nodes)
+                b + sum(self.h[-1][m] @ w for m, w in self.senders(n, number, self.filters(number)))
+                for n in range(graphs.n_nodes)
             ]
             self.h.append(np.maximum(np.array(sums).reshape(graphs.n_nodes, W.shape[2]), 0))
 
@@ -75,11 +77,29 @@ class Naive:
         """The node and its ranked neighbours, as far as there are any."""
         return [node, *(int(m) for m in self.table[node, : self.config.layer_k[layer]] if m >= 0)]
 
-    def filters(self, layer: int) -> tuple[Array, Array]:
+    def beyond(self, node: int) -> list[int]:
+        """The neighbours that the widest layer leaves out, where the network reads them."""
+        ranked = self.table[node, : max(self.config.layer_k)].tolist()
+        out = [v for u, v in self.weights if u == node and v != node and v not in ranked]
+        return [] if self.config.rest == "none" else out
+
+    def senders(self, node: int, layer: int, filters: tuple[Array, Array, Array]) -> list[tuple[int, Array]]:
+        """Whom a unit of the node hears, the node itself first, and through which filters."""
+        weight, _, rest = filters
+        beyond = self.beyond(node)
+        share = float(np.float32(1 / len(beyond))) if beyond and self.config.rest == "mean" else 1.0
+        ranked = [(m, weight[k]) for k, m in enumerate(self.ego(node, layer))]
+        return [*ranked, *((m, share * rest) for m in beyond)]
+
+    def filters(self, layer: int, gamma: float = 0) -> tuple[Array, Array, Array]:
+        """Those of the ranks, the bias and those of the neighbours beyond K; positive numbers favoured by gamma."""
         conv = self.network.convs[layer]
-        return _folded(
-            conv.get_submodule("norm"), array(conv.get_parameter("weight")), array(conv.get_parameter("bias"))
-        )
+        norm, parts = conv.get_submodule("norm"), dict(conv.named_parameters())
+        weight, bias = _folded(norm, array(parts["weight"]), array(parts["bias"]))
+        rest = array(parts["rest"]) if "rest" in parts else np.zeros(weight.shape[1:])
+        rest, _ = _folded(norm, rest, array(parts["bias"]))
+        weight, bias, rest = (part + gamma * np.maximum(part, 0) for part in (weight, bias, rest))
+        return weight, bias, rest
 
     def _weights(self) -> dict[Edge, tuple[float, int]]:
         found = {}
@@ -143,13 +163,12 @@ class Naive:
         """The supplement: E_hat = sum over d of H_hat[n, d] W^(l, d), and H_hat[m] = sum over nbr(n, k) = m."""
         found, held = Found(np.zeros(self.graphs.n_nodes)), top
         for layer in reversed(range(self.config.depth)):
-            W, _ = self.filters(layer)
             below = np.zeros_like(self.h[layer])
             for n in range(self.graphs.n_nodes):
-                for k, m in enumerate(self.ego(n, layer)):
-                    E_hat = sum(held[n, d] * W[k, :, d] for d in range(W.shape[2]))
+                for place, (m, W) in enumerate(self.senders(n, layer, self.filters(layer))):
+                    E_hat = sum(held[n, d] * W[:, d] for d in range(W.shape[1]))
                     below[m] += E_hat
-                    if k:
+                    if place:
                         found.cross(n, m, float(E_hat.sum()))
             held = below
         self._to_entries(found, held)
@@ -173,25 +192,33 @@ class Naive:
                 for slot, m in self.attribute_slots(n):
                     found.own[m] += (of_attributes[slot] @ held[n]).sum()
 
-    def relevance(self, top: Array, gamma: float) -> tuple[Found, list[Array]]:
-        """Every unit shares out what it holds in proportion to what it received; also what nodes hold in between."""
-        found, held, between = Found(np.zeros(self.graphs.n_nodes)), top, [top]
+    def relevance(self, own: Sequence[Array], gamma: float) -> tuple[Found, list[Array]]:
+        """Every unit shares out what it holds in proportion to what it received; also what nodes hold in between.
+
+        ``own``: evidence of every layer, or of the deepest alone.
+        """
+        found, held, between = Found(np.zeros(self.graphs.n_nodes)), own[-1], [own[-1]]
         for layer in reversed(range(self.config.depth)):
-            W, b = (part + gamma * np.maximum(part, 0) for part in self.filters(layer))
             h, below = self.h[layer], np.zeros_like(self.h[layer])
             for n in range(self.graphs.n_nodes):
-                ego = self.ego(n, layer)
-                z = np.maximum(b, 0) + sum(h[m] @ W[k] for k, m in enumerate(ego))
+                z, senders = self.received(n, layer, gamma)
                 share = np.array([R / s if s > 1e-9 else 0.0 for R, s in zip(held[n], z, strict=True)])
-                for k, m in enumerate(ego):
-                    handed = h[m] * (W[k] @ share)
+                for place, (m, W) in enumerate(senders):
+                    handed = h[m] * (W @ share)
                     below[m] += handed
-                    if k:
+                    if place:
                         found.cross(n, m, float(handed.sum()))
+            below += own[layer] if len(own) > 1 else 0
             held = below
             between.append(held)
         self._share_entries(found, held, gamma)
         return found, between
+
+    def received(self, node: int, layer: int, gamma: float) -> tuple[Array, list[tuple[int, Array]]]:
+        """z of the node's units, and whom they heard through which filters"""
+        filters = self.filters(layer, gamma)
+        senders = self.senders(node, layer, filters)
+        return np.maximum(filters[1], 0) + sum(self.h[layer][m] @ W for m, W in senders), senders
 
     def _share_entries(self, found: Found, held: Array, gamma: float) -> None:
         if not isinstance(self.network.embed, PatchySan):

@@ -28,6 +28,11 @@ MODELS: list[dict[str, Any]] = [
     {"embedding": "adjacency", "max_hops": 2, "k": 5},
     {"k": (2, 4), "width": (9, 12)},
     {"depth": 1, "slots": 1, "k": 1},
+    {"jump": True},
+    {"rest": "sum", "k": 1},
+    {"rest": "mean", "k": 2, "jump": True, "head_norm": True, "degrees": True},
+    {"rest": "mean", "k": (1, 2), "width": (9, 12), "jump": True, "embedding": "adjacency", "readout": "mean+max"},
+    {"rest": "sum", "k": 1, "max_hops": 2, "jump": True, "readout": "sort", "tie": True},
 ]
 KINDS = pytest.mark.parametrize("changes", MODELS, ids=lambda changes: " ".join(map(str, changes)) or "plain")
 
@@ -68,8 +73,8 @@ def test_the_papers_technique_equals_the_equations_of_the_supplement(
 def test_the_papers_technique_reconstructs_the_adjacency_matrix_entry_by_entry(graphs: Graphs, seed: int) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, embedding="adjacency")
     question = ask(predictor, graphs)
-    top, held = question.layers.h[-1], question.layers.h[-1]
-    for step in backtrack(question.layers, top, transposed):
+    held = question.layers.h[-1]
+    for step in backtrack(question.layers, [held], transposed):
         held = step.nodes
     entries = transpose_down(predictor.network, question.batch, question.places, held).adjacency
     naive = Naive(predictor, graphs)
@@ -122,10 +127,10 @@ def test_the_relevance_rule_equals_its_equation(
     predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
     question = ask(predictor, graphs, gamma=gamma, against=0.5)
     answer, naive = by_relevance(question), Naive(predictor, graphs)
-    held = array(evidence(question.layers, question.classes))
-    found, between = naive.relevance(np.where(held > 0, held, 0.5 * held), gamma)
+    own = [array(each) for each in evidence(question.layers, question.classes)]
+    found, between = naive.relevance([np.where(each > 0, each, 0.5 * each) for each in own], gamma)
     check(answer, found, graphs)
-    for (nodes, _), wanted in zip(answer.trace, between, strict=False):
+    for (nodes, _), wanted in zip(answer.trace[:-1], between, strict=True):
         assert_close(nodes, wanted.sum(axis=1))
 
 
@@ -133,35 +138,41 @@ def test_the_relevance_rule_follows_attributes_too() -> None:
     random = np.random.default_rng(0)
     trees = random_trees(4, nodes=6, seed=2)
     trees = trees.replace(node_attr=random.normal(size=(trees.n_nodes, 2)).astype(np.float32))
-    for changes in ({}, {"embedding": "attributes"}, {"slots": 5, "k": 2}):
+    jump = {"jump": True, "rest": "mean", "k": 1}
+    for changes in ({}, {"embedding": "attributes"}, {"slots": 5, "k": 2}, jump, jump | {"embedding": "attributes"}):
         predictor = predictor_for(trees, outputs=2, seed=1, **changes)
         question = ask(predictor, trees, gamma=0.5, against=1.0)
         naive = Naive(predictor, trees)
-        found, _ = naive.relevance(array(evidence(question.layers, question.classes)), 0.5)
+        found, _ = naive.relevance([array(each) for each in evidence(question.layers, question.classes)], 0.5)
         answer = by_relevance(question)
         check(answer, found, trees)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.25, 10.0])
-@settings(max_examples=25)
+@pytest.mark.parametrize(
+    "changes", [{}, {"jump": True}, {"rest": "sum", "k": 1}, {"rest": "mean", "k": 2, "jump": True}], ids=str
+)
+@settings(max_examples=15)
 @given(graphs=random_graphs(max_graphs=3, max_nodes=7, attributes=False), seed=st.integers(0, 99))
 def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias(
-    gamma: float, graphs: Graphs, seed: int
+    gamma: float, changes: dict[str, Any], graphs: Graphs, seed: int
 ) -> None:
-    predictor = predictor_for(graphs, outputs=2, seed=seed, depth=3)
+    predictor = predictor_for(graphs, outputs=2, seed=seed, depth=3, **changes)
     layers = ask(predictor, graphs).layers
-    held = evidence(layers, torch.zeros(len(graphs), dtype=torch.long))
+    own = evidence(layers, torch.zeros(len(graphs), dtype=torch.long))
+    held = own[-1]
     naive = Naive(predictor, graphs)
-    for layer, step in zip((2, 1, 0), backtrack(layers, held, relevance(gamma)), strict=True):
-        W, b = (part + gamma * np.maximum(part, 0) for part in naive.filters(layer))
+    for layer, step in zip((2, 1, 0), backtrack(layers, own, relevance(gamma)), strict=True):
+        _, b, _ = naive.filters(layer, gamma)
         kept = np.zeros(len(graphs))
         for n in range(graphs.n_nodes):
-            z = np.maximum(b, 0) + sum(naive.h[layer][m] @ W[k] for k, m in enumerate(naive.ego(n, layer)))
+            z, _ = naive.received(n, layer, gamma)
             holds = array(held[n])
             assert (z[np.abs(holds) > 1e-9] > 0).all()
             share = np.divide(np.maximum(b, 0), z, out=np.ones_like(z), where=z > 1e-9)
             kept[graphs.graph_of[n]] += (holds * (1 - share)).sum()
-        arrived = np.bincount(graphs.graph_of, weights=array(step.nodes).sum(axis=1), minlength=len(graphs))
+        arrived = array(step.nodes - own[layer] if len(own) > 1 else step.nodes).sum(axis=1)
+        arrived = np.bincount(graphs.graph_of, weights=arrived, minlength=len(graphs))
         assert_close(arrived, kept, tolerance=1e-9 * max(1.0, float(held.abs().sum())))
         assert bool(torch.isfinite(step.nodes).all())
         held = step.nodes
@@ -172,13 +183,13 @@ def test_nothing_is_handed_to_neighbours_that_are_not_there() -> None:
     predictor = predictor_for(graphs, outputs=2, k=3)
     layers = ask(predictor, graphs).layers
     for rule in (relevance(0.25), transposed):
-        (first, *_) = backtrack(layers, torch.ones_like(layers.h[-1]), rule)
+        (first, *_) = backtrack(layers, [torch.ones_like(layers.h[-1])], rule)
         absent = layers.batch.neighbours.table < 0
         assert bool((first.crossed[absent] == 0).all())
         assert bool((first.crossed[~absent] != 0).all())
         apart = torch.zeros_like(layers.h[-1])
         apart[3:] = 1  # two nodes without neighbours: a loop is none
-        (first, *_) = backtrack(layers, apart, rule)
+        (first, *_) = backtrack(layers, [apart], rule)
         assert bool((first.crossed == 0).all())
         assert bool((first.nodes[:3] == 0).all())
 
@@ -187,7 +198,7 @@ def test_a_larger_gamma_lets_what_spoke_against_a_unit_count_less() -> None:
     trees = random_trees(6, nodes=8, seed=0)
     layers = ask(predictor_for(trees, outputs=2, seed=1), trees).layers
     negative = [
-        float(next(backtrack(layers, layers.h[-1], relevance(gamma))).nodes.clamp(max=0).sum())
+        float(next(backtrack(layers, layers.h[-1:], relevance(gamma))).nodes.clamp(max=0).sum())
         for gamma in (0.1, 1.0, 10.0, 1e6)
     ]
     assert negative == sorted(negative)
@@ -213,9 +224,12 @@ def test_folded_filters_do_what_filters_and_norm_do(changes: dict[str, Any], gra
         assert_close(reached, wanted)
     assert_close(question.layers.h[-1], predictor.network(question.batch).last.detach())
     for number, filters in enumerate(question.layers.filters):
-        W, b = naive.filters(number)
+        W, b, rest = naive.filters(number)
         assert_close(filters.weight, W)
         assert_close(filters.bias, b)
+        assert (filters.rest is None) == (predictor.config.rest == "none")
+        if filters.rest is not None:
+            assert_close(filters.rest, rest)
 
 
 def test_layers_that_read_equally_many_neighbours_share_one_plan() -> None:

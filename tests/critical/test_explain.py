@@ -57,6 +57,10 @@ MODELS: list[dict[str, Any]] = [
     {"without": ("node_label", "edge_label"), "with_": ("node_attr", "edge_weight"), "tie": True},
     {"outputs": 1},
     {"outputs": 1, "embedding": "adjacency", "readout": "sort"},
+    {"jump": True, "own": True},
+    {"jump": True, "readout": "sort", "rest": "sum", "k": 1},
+    {"jump": True, "readout": "mean+max", "embedding": "attributes", "with_": ("node_attr",), "outputs": 1},
+    {"jump": True, "rest": "mean", "k": 1, "degrees": True, "head_norm": True, "without": ("node_label",)},
 ]
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from egocnn.batching import Batch
 from egocnn.config import Readout
@@ -23,6 +24,8 @@ from tests.strategies import random_graphs, random_trees
 
 EMBEDDINGS: list[dict[str, Any]] = [{}, {"embedding": "adjacency"}, {"embedding": "attributes"}, {"own": True}]
 READ = pytest.mark.parametrize("changes", EMBEDDINGS, ids=["patchy-san", "adjacency", "attributes", "own"])
+MORE: list[dict[str, Any]] = [{}, {"jump": True, "rest": "mean", "k": 1, "head_norm": True}]
+READ_MORE = pytest.mark.parametrize("more", MORE, ids=["plain", "jump and rest"])
 SMOOTH: dict[str, Any] = {"readout": "mean", "depth": 1, "width": 10, "hidden": 20}
 
 
@@ -62,12 +65,15 @@ def scaled(batch: Batch, part: str, at: tuple[int, ...], factor: float) -> Batch
 # ── gradients ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@READ_MORE
 @pytest.mark.parametrize("readout", get_args(Readout))
 @pytest.mark.parametrize("changes", EMBEDDINGS[:3], ids=["patchy-san", "adjacency", "attributes"])
-def test_the_gradient_times_the_input_agrees_with_finite_differences(readout: Readout, changes: dict[str, Any]) -> None:
+def test_the_gradient_times_the_input_agrees_with_finite_differences(
+    readout: Readout, changes: dict[str, Any], more: dict[str, Any]
+) -> None:
     """Every entry of the input is scaled up and down a little, one after the other."""
     trees = rich_trees()
-    predictor = predictor_for(trees, outputs=2, seed=1, readout=readout, **changes)
+    predictor = predictor_for(trees, outputs=2, seed=1, readout=readout, **changes, **more)
     question = ask(predictor, trees)
     answer = by_gradient(question)
     batch, tiny = question.batch, 1e-6
@@ -109,36 +115,38 @@ def test_a_nodes_own_attributes_count_for_that_node() -> None:
         assert float(answer.nodes[node]) == pytest.approx((up - down) / (2 * tiny), abs=1e-5)
 
 
-def test_through_a_module_of_ones_own_the_gradient_reaches_the_nodes_embeddings() -> None:
+def margins_from(question: Question, h: Tensor) -> Tensor:
+    """The margins (B) of a network whose nodes have these embeddings."""
+    network, batch, reached = question.network, question.batch, [h]
+    for conv in network.convs:
+        reached.append(conv(reached[-1], batch.neighbours, batch.rest))
+    return margins(network.head(network.read_out(reached, batch)), question.classes)
+
+
+@READ_MORE
+def test_through_a_module_of_ones_own_the_gradient_reaches_the_nodes_embeddings(more: dict[str, Any]) -> None:
     trees = random_trees(3, nodes=6, seed=5)
-    predictor = predictor_for(trees, outputs=2, own=True)
-    question = ask(predictor, trees)
+    question = ask(predictor_for(trees, outputs=2, own=True, **more), trees)
     h = question.layers.h[0].detach().requires_grad_()
-    below = h
-    for conv in predictor.network.convs:
-        below = conv(below, question.batch.neighbours)
-    logits = predictor.network.head(predictor.network.readout(below, question.batch))
-    (gradient,) = torch.autograd.grad(margins(logits, question.classes).sum(), h)
+    (gradient,) = torch.autograd.grad(margins_from(question, h).sum(), h)
     found = by_gradient(question)
     assert_close(found.nodes, (gradient * h).sum(dim=1).detach())
     assert float(found.nodes.abs().max()) > 0
 
 
 @READ
+@READ_MORE
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
-    changes: dict[str, Any], outputs: int
+    changes: dict[str, Any], more: dict[str, Any], outputs: int
 ) -> None:
     trees = rich_trees(4)
-    predictor = predictor_for(trees, outputs=outputs, seed=2, **(SMOOTH | changes))
+    predictor = predictor_for(trees, outputs=outputs, seed=2, **(SMOOTH | changes | more))
     question = ask(predictor, trees, [number % outputs for number in range(4)], steps=500)
     answer = by_integrated_gradients(question)
     network, batch = predictor.network, question.batch
     if changes.get("own"):
-        h = torch.zeros(trees.n_nodes, 4, dtype=torch.float64)
-        for conv in network.convs:
-            h = conv(h, batch.neighbours)
-        before = margins(network.head(network.readout(h, batch)), question.classes)
+        before = margins_from(question, torch.zeros(trees.n_nodes, 4, dtype=torch.float64))
     else:
         nothing = replace(
             batch,
@@ -168,13 +176,14 @@ def test_one_step_of_integrated_gradients_is_the_gradient_half_way_times_the_inp
 # ── the trace ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@READ_MORE
 @pytest.mark.parametrize("technique", ["relevance", "paper", "grad-cam"])
 @settings(max_examples=15)
 @given(graphs=random_graphs(max_graphs=2, max_nodes=6), depth=st.integers(1, 3))
 def test_the_trace_starts_at_the_deepest_layer_and_ends_with_the_importances(
-    technique: str, graphs: Graphs, depth: int
+    technique: str, more: dict[str, Any], graphs: Graphs, depth: int
 ) -> None:
-    predictor = predictor_for(graphs, outputs=2, depth=depth)
+    predictor = predictor_for(graphs, outputs=2, depth=depth, **more)
     question = ask(predictor, graphs, attention=head_for(8))
     answer = BACKWARD[technique](question)
     assert len(answer.trace) == depth + 2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import get_args
 
 import numpy as np
@@ -13,7 +14,7 @@ from egocnn.batching import Batch
 from egocnn.config import ModelConfig, Readout
 from egocnn.graphs import Graphs
 from egocnn.nn import Pool, SortPool
-from egocnn.nn.readout import pool
+from egocnn.nn.readout import log_of, pool
 from egocnn.preparation import Preparation
 from egocnn.testing import relabel
 from tests.networks import whole_batch
@@ -38,11 +39,13 @@ def rows_of(h: Tensor, batch: Batch, graph: int) -> list[list[float]]:
 
 
 def naive_pool(rows: list[list[float]], kind: str) -> list[float]:
-    if kind == "mean+max":
-        return naive_pool(rows, "mean") + naive_pool(rows, "max")
+    if "+" in kind:
+        return [value for part in kind.split("+") for value in naive_pool(rows, part)]
     columns = list(zip(*rows, strict=True))
     if kind == "max":
         return [max(column) for column in columns]
+    if kind == "log":
+        return [math.copysign(math.log(1 + abs(sum(column))), sum(column)) for column in columns]
     return [sum(column) / (len(column) if kind == "mean" else 1) for column in columns]
 
 
@@ -126,3 +129,10 @@ def test_nodes_that_attain_the_maximum_together_share_its_gradient(sign: float) 
     pooled = pool(h, torch.tensor([3, 1]), "max")
     (gradient,) = torch.autograd.grad((sign * pooled).sum(), h)
     assert gradient.flatten().tolist() == [sign / 2, sign / 2, 0.0, sign]
+
+
+def test_the_logarithm_of_a_sum_rises_everywhere_and_as_steeply_as_the_sum_at_0() -> None:
+    total = torch.tensor([-3.0, -1.0, 0.0, 1.0, 3.0], dtype=torch.float64, requires_grad=True)
+    found = log_of(total)
+    assert found.tolist() == pytest.approx([-math.log(4), -math.log(2), 0, math.log(2), math.log(4)])
+    assert torch.autograd.grad(found.sum(), total)[0].tolist() == pytest.approx([0.25, 0.5, 1, 0.5, 0.25])

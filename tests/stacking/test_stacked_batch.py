@@ -66,7 +66,7 @@ def test_what_replicas_share_is_stored_once() -> None:
 
 def _order(n_graphs: list[int], batch_size: int, seeds: list[int]) -> tuple[Order, Sizes]:
     graphs = [np.arange(n) + 100 * r for r, n in enumerate(n_graphs)]
-    sizes = Sizes(nodes=np.arange(1000) % 13 + 1, entries=np.arange(1000) % 7)
+    sizes = Sizes(nodes=np.arange(1000) % 13 + 1, entries=np.arange(1000) % 7, rest=np.zeros(1000, np.int64))
     return Order(graphs, seeds, sizes, TrainConfig(batch_size=batch_size, epochs=3)), sizes
 
 
@@ -96,7 +96,9 @@ def test_a_replica_that_has_stopped_reads_nothing() -> None:
 
 
 def test_large_collections_need_few_different_rooms() -> None:
-    sizes = Sizes(nodes=np.random.default_rng(0).integers(10, 50, 4000), entries=np.full(4000, 300))
+    sizes = Sizes(
+        nodes=np.random.default_rng(0).integers(10, 50, 4000), entries=np.full(4000, 300), rest=np.zeros(4000, np.int64)
+    )
     order = Order([np.arange(4000)] * 5, range(5), sizes, TrainConfig())
     rooms = {room for epoch in range(1, 4) for room in order.epoch(epoch, np.ones(5, bool)).rooms}
     assert len(rooms) <= 5
@@ -106,7 +108,7 @@ def test_large_collections_need_few_different_rooms() -> None:
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=4), st.integers(1, 300))
 def test_portions_hold_every_graph_once(n_graphs: list[int], nodes_at_once: int) -> None:
     graphs = [np.arange(n) + 20 * r for r, n in enumerate(n_graphs)]
-    sizes = Sizes(nodes=np.arange(100) % 9, entries=np.arange(100) % 5)
+    sizes = Sizes(nodes=np.arange(100) % 9, entries=np.arange(100) % 5, rest=np.zeros(100, np.int64))
     chosen, room = portions(graphs, sizes, nodes_at_once)
     for r, own in enumerate(graphs):
         held = chosen[:, r].flatten()

@@ -4,6 +4,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,9 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval import find_rival
 from egocnn.errors import ConfigError
 from egocnn.tables import published, run
-from egocnn.tables.run import How, markdown, write_table
+from egocnn.tables.run import How, write_table
 from egocnn.tables.scores import TABLES, Contestant, ScoreTable
+from egocnn.tables.words import markdown
 
 DATA = "compounds:alcohols:sizes=2-9"
 SMALL = ScoreTable(
@@ -52,7 +54,7 @@ def test_a_table_holds_our_score_beside_the_printed_one_and_says_what_could_not_
     assert ours["parameters"] > 0
     assert nobody["mean"] is None
     assert "no-such-rival" in nobody["reason"]
-    assert any("could not run" in line for line in said)
+    assert any("no score" in line for line in said)
     text = (tmp_path / "results" / "small.md").read_text(encoding="utf-8")
     assert "[12.3]" in text
     assert "- Nobody on compounds" in text
@@ -104,13 +106,27 @@ def test_a_quick_run_looks_at_few_graphs_chosen_by_the_seed() -> None:
     assert one.names == again.names != other.names
 
 
-def test_the_markdown_has_a_line_for_every_system() -> None:
+def test_the_markdown_has_a_line_for_every_system_and_marks_what_differs_from_ours() -> None:
+    def row(model: str, mean: float | None, **more: Any) -> dict[str, Any]:
+        return {"model": model, "data": "D", "mean": mean, "std": 1.0, "published": None, "protocol": "paper", **more}
+
     record = {
         "title": "T",
-        "rows": [{"model": "A", "data": "D", "mean": 50.0, "std": 1.0, "published": None}],
+        "rows": [
+            row("A", 50.0, ours_minus={"difference": 9.0, "p": 0.01}),
+            row("B", 58.0, ours_minus={"difference": 1.0, "p": 0.4}),
+            row("C", None, reason="too large"),
+        ],
+        "compared_with": "ours",
         "command": "c",
         "date": "d",
         "machine": "m",
         "versions": {"torch": "t"},
     }
-    assert "| A | 50.0 ± 1.0 |" in markdown(record)
+    text = markdown(record)
+    assert "| A | 50.0 ± 1.0¹ |" in text
+    assert "| B | 58.0 ± 1.0 |" in text
+    assert "| C | – |" in text
+    assert "- C on D: too large" in text
+    assert "D: ten stratified folds" in text
+    assert "differs from ours with p < 0.05" in text

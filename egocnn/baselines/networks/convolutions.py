@@ -39,8 +39,8 @@ class Stack(Network):
         return logits
 
 
-def build_gcn(shape: Shape) -> Network:
-    return Stack(shape, pyg().GCNConv, layers=3, width=64, dropout=0.3)
+def build_gcn(shape: Shape, *, layers: int = 3) -> Network:
+    return Stack(shape, pyg().GCNConv, layers=layers, width=64, dropout=0.3)
 
 
 class Polynomial(nn.Module):
@@ -58,17 +58,17 @@ class Polynomial(nn.Module):
         return h
 
 
-def build_chebyshev(shape: Shape) -> Network:
-    return Stack(shape, Polynomial, layers=3, width=64, dropout=0.3)
+def build_chebyshev(shape: Shape, *, layers: int = 3) -> Network:
+    return Stack(shape, Polynomial, layers=layers, width=64, dropout=0.3)
 
 
-def build_gat(shape: Shape) -> Network:
+def build_gat(shape: Shape, *, layers: int = 3) -> Network:
     conv = pyg().GATConv
 
     def one_head(columns: int, width: int) -> Any:
         return conv(columns, width, heads=1)
 
-    return Stack(shape, one_head, layers=3, width=64, dropout=0.3)
+    return Stack(shape, one_head, layers=layers, width=64, dropout=0.3)
 
 
 class Diffusion(Network):
@@ -101,8 +101,8 @@ class Diffusion(Network):
         return torch.stack(seen, dim=1)
 
 
-def build_diffusion(shape: Shape) -> Network:
-    return Diffusion(shape, hops=5)
+def build_diffusion(shape: Shape, *, layers: int = 5) -> Network:
+    return Diffusion(shape, hops=layers)
 
 
 class Fingerprints(Network):
@@ -143,8 +143,8 @@ MOST_DEGREE = 10
 """Fingerprints have a matrix for each number of neighbours up to this one."""
 
 
-def build_fingerprints(shape: Shape) -> Network:
-    return Fingerprints(shape, layers=3, width=64, length=128, dropout=0.3)
+def build_fingerprints(shape: Shape, *, layers: int = 3) -> Network:
+    return Fingerprints(shape, layers=layers, width=64, length=128, dropout=0.3)
 
 
 class GIN(Network):
@@ -175,5 +175,5 @@ class GIN(Network):
         return logits
 
 
-def build_gin(shape: Shape) -> Network:
-    return GIN(shape, layers=4, width=64, dropout=0.5)
+def build_gin(shape: Shape, *, layers: int = 4) -> Network:
+    return GIN(shape, layers=layers, width=64, dropout=0.5)

@@ -21,13 +21,13 @@ MEMORY = 4 << 30
 
 
 class Stage(nn.Module):
-    """Three dense GraphSAGE layers, their outputs side by side: (B, n, F) -> (B, n, 3 D)."""
+    """Dense GraphSAGE layers, their outputs side by side: (B, n, F) -> (B, n, L D)."""
 
-    def __init__(self, columns: int, width: int) -> None:
+    def __init__(self, columns: int, width: int, layers: int) -> None:
         super().__init__()
         conv = pyg().DenseSAGEConv
-        self.convs = nn.ModuleList(conv(width if layer else columns, width) for layer in range(3))
-        self.norms = nn.ModuleList(Norm(width) for _ in range(3))
+        self.convs = nn.ModuleList(conv(width if layer else columns, width) for layer in range(layers))
+        self.norms = nn.ModuleList(Norm(width) for _ in range(layers))
 
     def forward(self, x: Tensor, adjacency: Tensor, mask: Tensor | None) -> Tensor:
         seen = []
@@ -42,16 +42,16 @@ class Stage(nn.Module):
 class DiffPool(Network):
     """Two rounds of learned clusters, each a quarter as many as there were nodes; after each, the maximum is read."""
 
-    def __init__(self, shape: Shape, *, width: int, share: float, dropout: float) -> None:
+    def __init__(self, shape: Shape, *, layers: int, width: int, share: float, dropout: float) -> None:
         super().__init__()
         self.pool = pyg().dense_diff_pool
         first = math.ceil(share * max(shape.most_nodes, 1))
         self.clusters = first, math.ceil(share * first)
-        columns = shape.node_columns, 3 * width, 3 * width
-        self.embed = nn.ModuleList(Stage(size, width) for size in columns)
-        self.assign = nn.ModuleList(Stage(size, width) for size in columns[:2])
-        self.choose = nn.ModuleList(nn.Linear(3 * width, size) for size in self.clusters)
-        self.head = dense_head(9 * width, width, shape.classes, dropout)
+        columns = shape.node_columns, layers * width, layers * width
+        self.embed = nn.ModuleList(Stage(size, width, layers) for size in columns)
+        self.assign = nn.ModuleList(Stage(size, width, layers) for size in columns[:2])
+        self.choose = nn.ModuleList(nn.Linear(layers * width, size) for size in self.clusters)
+        self.head = dense_head(3 * layers * width, width, shape.classes, dropout)
 
     def forward(self, inputs: Inputs) -> Tensor:
         return self.run(inputs)[0]
@@ -96,5 +96,5 @@ def densify(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
     return x, adjacency, mask.to(x.dtype)
 
 
-def build_diffpool(shape: Shape) -> Network:
-    return DiffPool(shape, width=64, share=0.25, dropout=0.3)
+def build_diffpool(shape: Shape, *, layers: int = 3) -> Network:
+    return DiffPool(shape, layers=layers, width=64, share=0.25, dropout=0.3)

@@ -39,8 +39,8 @@ class Structure2vec(Network):
         return logits
 
 
-def build_structure2vec(shape: Shape) -> Network:
-    return Structure2vec(shape, rounds=4, width=64, dropout=0.3)
+def build_structure2vec(shape: Shape, *, layers: int = 4) -> Network:
+    return Structure2vec(shape, rounds=layers, width=64, dropout=0.3)
 
 
 class GatedNetwork(Network):
@@ -68,8 +68,8 @@ class GatedNetwork(Network):
         return logits
 
 
-def build_gated(shape: Shape) -> Network:
-    return GatedNetwork(shape, steps=5, width=64, dropout=0.3)
+def build_gated(shape: Shape, *, layers: int = 5) -> Network:
+    return GatedNetwork(shape, steps=layers, width=64, dropout=0.3)
 
 
 class ColumnNetwork(Network):
@@ -108,8 +108,8 @@ class ColumnNetwork(Network):
         return logits
 
 
-def build_column(shape: Shape) -> Network:
-    return ColumnNetwork(shape, layers=10, width=64, dropout=0.3)
+def build_column(shape: Shape, *, layers: int = 10) -> Network:
+    return ColumnNetwork(shape, layers=layers, width=64, dropout=0.3)
 
 
 class MessagePassing(Network):
@@ -156,5 +156,5 @@ MOST_KINDS = 16
 """Edges of more kinds than this in a batch, weighted ones say, each have their own matrix."""
 
 
-def build_message_passing(shape: Shape) -> Network:
-    return MessagePassing(shape, steps=3, width=64, dropout=0.3)
+def build_message_passing(shape: Shape, *, layers: int = 3) -> Network:
+    return MessagePassing(shape, steps=layers, width=64, dropout=0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from egocnn.baselines.networks.convolutions import (
@@ -26,6 +27,8 @@ from egocnn.baselines.system import Rival, System
 TRAINING = "AdamW and early stopping by validation accuracy, as for every network here"
 READOUT = "dropout, two dense layers as head"
 
+QUICK_EPOCHS = 10
+
 
 def _rival(name: str, design: Design, *, source: str, library: str, departures: str) -> Rival:
     return Rival(
@@ -34,6 +37,7 @@ def _rival(name: str, design: Design, *, source: str, library: str, departures: 
         library=library,
         departures=f"{departures}; {TRAINING}",
         build=partial(_build, design),
+        build_quick=partial(_build, replace(design, settings=replace(design.settings, epochs=QUICK_EPOCHS))),
     )
 
 

@@ -51,8 +51,8 @@ def read_flat(encoded: Graphs, shape: Shape) -> Source:  # noqa: ARG001 - other 
 class Settings:
     """How a network is trained."""
 
-    epochs: int = 200
-    patience: int = 40
+    epochs: int = 100
+    patience: int = 20
     """Epochs without a better validation result after which training stops."""
     batch_size: int = 32
     learning_rate: float = 3e-3

@@ -1,0 +1,63 @@
+"""Settings that the search for a preset compares, by name: a base, and single changes to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from egocnn.config import ModelConfig, TrainConfig
+
+MODEL: dict[str, Any] = {
+    "depth": 4,
+    "degrees": True,
+    "readout": "mean+log+max",
+    "jump": True,
+    "head_norm": True,
+    "pool_dropout": 0.5,
+    "dropout": 0.0,
+}
+TRAIN: dict[str, Any] = {"epochs": 50, "batch_size": 32}
+
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "base": ({}, {}),
+    "no-jump": ({"jump": False}, {}),
+    "no-head-norm": ({"head_norm": False}, {}),
+    "no-degrees": ({"degrees": False}, {}),
+    "max": ({"readout": "max"}, {}),
+    "mean": ({"readout": "mean"}, {}),
+    "sum": ({"readout": "sum"}, {}),
+    "log": ({"readout": "log"}, {}),
+    "mean+max": ({"readout": "mean+max"}, {}),
+    "log+max": ({"readout": "log+max"}, {}),
+    "sort": ({"readout": "sort"}, {}),
+    "rest-mean": ({"rest": "mean"}, {}),
+    "rest-sum": ({"rest": "sum"}, {}),
+    "depth-2": ({"depth": 2}, {}),
+    "depth-3": ({"depth": 3}, {}),
+    "depth-6": ({"depth": 6}, {}),
+    "width-64": ({"width": 64, "hidden": 64}, {}),
+    "width-256": ({"width": 256, "hidden": 256}, {}),
+    "no-pool-dropout": ({"pool_dropout": 0.0}, {}),
+    "dropout-5": ({"dropout": 0.05}, {}),
+    "dropout-50": ({"dropout": 0.5}, {}),
+    "slots-1": ({"slots": 1}, {}),
+    "slots-5": ({"slots": 5}, {}),
+    "k-4": ({"k": 4, "slots": 5}, {}),
+    "k-32": ({"k": 32}, {}),
+    "tie": ({"tie": True}, {}),
+    "batch-128": ({}, {"batch_size": 128}),
+    "rate-3e-3": ({}, {"learning_rate": 3e-3}),
+    "rate-3e-4": ({}, {"learning_rate": 3e-4}),
+    "decay-1e-2": ({}, {"weight_decay": 1e-2}),
+    "decay-1e-1": ({}, {"weight_decay": 1e-1}),
+    "epochs-100": ({}, {"epochs": 100}),
+    "constant": ({}, {"schedule": "constant"}),
+}
+
+SMALL: dict[str, Any] = {"width": 32, "hidden": 64, "depth": 2}
+"""What a CPU can compare in minutes."""
+
+VARIANTS: dict[str, tuple[ModelConfig, TrainConfig]] = {
+    f"{size}{name}": (ModelConfig(**MODEL | shape | model), TrainConfig(**TRAIN | train))
+    for size, shape in (("", {}), ("small-", SMALL))
+    for name, (model, train) in CHANGES.items()
+}
