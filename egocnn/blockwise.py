@@ -22,10 +22,11 @@ from egocnn.nn.ego_conv import EgoConv
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.readout import Pool, SortPool, log_of
 from egocnn.ops import Neighbours
-from egocnn.patches import NODES_AT_ONCE, _portions
+from egocnn.patches import NODES_AT_ONCE, patch_portions
 from egocnn.predictor import Predictor
-from egocnn.preparation import _weights
+from egocnn.preparation import edge_weights
 from egocnn.ranking import Order
+from egocnn.rest import find_beyond
 from egocnn.store.portions import cut
 from egocnn.training import choose_device
 
@@ -84,9 +85,9 @@ def _embed(predictor: Predictor, graphs: Graphs, table: Ints, place: torch.devic
     """(N + 1, D), the last row zeros: what -1, an absent neighbour, names"""
     config, known, network = predictor.config, predictor.preparation, predictor.network
     reach, embedded = max(config.layer_k), torch.zeros(0, device=place)
-    patches = _portions(graphs, table, known.shape(config))
+    patches = patch_portions(graphs, table, known.shape(config))
     one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
-    weights = None if one_hop else _weights(graphs, table[:, :reach])
+    weights = None if one_hop else edge_weights(graphs, table[:, :reach])
     for here, (counts, rows, weight) in zip(_blocks(graphs.n_nodes), patches, strict=True):
         near = table[here, :reach]
         local, numbers = _local(near, here)
@@ -130,7 +131,7 @@ def _standardised(predictor: Predictor, graphs: Graphs, n_nodes: int) -> NDArray
     """Attributes of the nodes that ``graphs`` has some of"""
     if graphs.node_attr is None:
         graphs = replace(graphs, node_attr=np.zeros((n_nodes, 0), np.float32))
-    return predictor.preparation._attributes(graphs)
+    return predictor.preparation.standardised(graphs)
 
 
 def _convolve(conv: EgoConv, h: Tensor, graphs: Graphs, table: Ints, rest: str) -> Tensor:
@@ -141,7 +142,7 @@ def _convolve(conv: EgoConv, h: Tensor, graphs: Graphs, table: Ints, rest: str) 
         nodes = torch.from_numpy(np.concatenate([itself, table[here, : conv.k]], axis=1)).to(h.device)
         y = h[nodes].flatten(1) @ conv.weight.flatten(0, 1) + conv.bias
         if conv.rest is not None and rest != "none":
-            owner, beyond = _beyond(graphs, table[here], here)
+            owner, beyond = find_beyond(graphs, table[here], here.start)
             if len(owner):
                 sums = h.new_zeros(len(y), h.shape[1])
                 sums.index_add_(0, torch.from_numpy(owner).to(h.device), h[torch.from_numpy(beyond).to(h.device)])
@@ -150,19 +151,6 @@ def _convolve(conv: EgoConv, h: Tensor, graphs: Graphs, table: Ints, rest: str) 
         y = conv.norm(y)
         found[here] = F.relu(y) if conv.activation else y
     return found
-
-
-def _beyond(graphs: Graphs, near: Ints, here: slice) -> tuple[Ints, Ints]:
-    """Neighbours that the table (n, K) of a block lacks: whose they are, counted from 0, and which"""
-    pointer = graphs.indptr[here.start : here.stop + 1]
-    neighbour = graphs.indices[int(pointer[0]) : int(pointer[-1])].astype(np.int64)
-    owner = np.repeat(np.arange(len(near)), np.diff(pointer))
-    wide = (np.diff(pointer) > near.shape[1])[owner] & (neighbour != owner + here.start)
-    owner, neighbour = owner[wide], neighbour[wide]
-    row, rank = np.nonzero(near >= 0)
-    ranked = row * np.int64(graphs.n_nodes) + near[row, rank]
-    lacking = ~np.isin(owner * np.int64(graphs.n_nodes) + neighbour, ranked)
-    return owner[lacking], neighbour[lacking]
 
 
 def _read_out(network: EgoCNN, h: Tensor, order: Order) -> Tensor:

@@ -58,14 +58,14 @@ class Patches:
 
 def find_patches(graphs: Graphs, neighbours: Ints, shape: PatchShape) -> Patches:
     """neighbours (N, at least P - 1) -> the table rows of every node."""
-    portions = list(_portions(graphs, neighbours, shape))
+    portions = list(patch_portions(graphs, neighbours, shape))
     counts = np.concatenate([count for count, _, _ in portions])
     rows = np.concatenate([rows for _, rows, _ in portions])
     weighted = graphs.edge_weight is not None
     return Patches(pointers(counts), rows, np.concatenate([w for _, _, w in portions]) if weighted else None)
 
 
-def _portions(graphs: Graphs, neighbours: Ints, shape: PatchShape) -> Iterator[tuple[Ints, Ints, Floats]]:
+def patch_portions(graphs: Graphs, neighbours: Ints, shape: PatchShape) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Rows per node, the rows, and their weights, for a few nodes after the other."""
     edges = EdgeTable(graphs)
     itself = np.arange(graphs.n_nodes, dtype=neighbours.dtype)[:, None]

@@ -81,7 +81,7 @@ class Preparation:
         table = np.ascontiguousarray(table[:, : max(config.layer_k)])
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
         one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
-        adjacency = None if one_hop else torch.from_numpy(_weights(graphs, table))
+        adjacency = None if one_hop else torch.from_numpy(edge_weights(graphs, table))
         return Prepared(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
             rest=None if config.rest == "none" else _rest(graphs, table, config),
@@ -90,7 +90,7 @@ class Preparation:
             bag_rows=torch.from_numpy(patches.rows),
             bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
             node_label=torch.from_numpy(label.astype(np.int32)),
-            attributes=torch.from_numpy(self._attributes(graphs)),
+            attributes=torch.from_numpy(self.standardised(graphs)),
             adjacency=adjacency,
             place=torch.from_numpy(order.place),
             target=self._target(graphs),
@@ -122,7 +122,7 @@ class Preparation:
             edge_label=renamed.edge_label if self.edge_label_names else None,
         )
 
-    def _attributes(self, graphs: Graphs) -> NDArray[np.float32]:
+    def standardised(self, graphs: Graphs) -> NDArray[np.float32]:
         attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr
         if attr.shape[1] != len(self.attr_mean):
             raise DataError(f"the model reads {len(self.attr_mean)} node attributes, these graphs have {attr.shape[1]}")
@@ -180,7 +180,7 @@ def _to_steps(table: Ints) -> Ints:
     return table
 
 
-def _weights(graphs: Graphs, table: Ints) -> NDArray[np.float32]:
+def edge_weights(graphs: Graphs, table: Ints) -> NDArray[np.float32]:
     """(N, K) weight of the edge to every ranked neighbour (1 where edges have none), 0 where there is no edge"""
     edges = EdgeTable(graphs)
     weights = np.zeros(table.shape, np.float32)

@@ -9,15 +9,23 @@ from egocnn.graphs import Graphs
 
 
 def find_rest(graphs: Graphs, table: Ints) -> tuple[Ints, Ints]:
-    """The neighbours of node n that row n of the table lacks are ``neighbours[ptr[n]:ptr[n + 1]]``.
+    """The neighbours of node n that row n of the table lacks are ``neighbours[ptr[n]:ptr[n + 1]]``."""
+    owner, neighbour = find_beyond(graphs, table)
+    return pointers(np.bincount(owner, minlength=graphs.n_nodes)), neighbour
+
+
+def find_beyond(graphs: Graphs, near: Ints, first: int = 0) -> tuple[Ints, Ints]:
+    """Neighbours that the table (n, K) of the n nodes from ``first`` on lacks: whose they are, from 0, and which.
 
     A self-loop makes no node a neighbour of its own.
     """
-    wide = graphs.degree > table.shape[1]  # only these can have any
-    entries = np.flatnonzero(wide[graphs.entry_node] & (graphs.entry_node != graphs.indices))
-    node, neighbour = graphs.entry_node[entries].astype(np.int64), graphs.indices[entries].astype(np.int64)
-    ranked = table[wide]
-    owner, _ = np.nonzero(ranked >= 0)
-    kept = np.flatnonzero(wide)[owner] * np.int64(graphs.n_nodes) + ranked[ranked >= 0]
-    beyond = ~np.isin(node * np.int64(graphs.n_nodes) + neighbour, kept)
-    return pointers(np.bincount(node[beyond], minlength=graphs.n_nodes)), neighbour[beyond]
+    pointer = graphs.indptr[first : first + len(near) + 1]
+    degree = np.diff(pointer)
+    neighbour = graphs.indices[int(pointer[0]) : int(pointer[-1])]
+    owner = np.repeat(np.arange(len(near)), degree)
+    wide = np.flatnonzero((degree > near.shape[1])[owner] & (neighbour != owner + first))  # only these can lack any
+    owner, neighbour = owner[wide], neighbour[wide].astype(np.int64)
+    row, rank = np.nonzero(near >= 0)
+    ranked = row * np.int64(graphs.n_nodes) + near[row, rank]
+    lacking = ~np.isin(owner * np.int64(graphs.n_nodes) + neighbour, ranked)
+    return owner[lacking], neighbour[lacking]

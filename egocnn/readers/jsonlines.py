@@ -61,8 +61,8 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
         if not line.strip():
             continue
         try:
-            value = _parse_line(line)
-            records.append(_parse_graph(value, f"{path.name}, line {number}"))
+            value = parse_line(line)
+            records.append(parse_graph(value, f"{path.name}, line {number}"))
         except DataError as error:
             rejects.add(DataError(f"{path.name}, line {number}: {error}"))
             continue
@@ -77,7 +77,7 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
     return assemble(records, path.name, **columns)
 
 
-def _parse_line(line: str) -> dict[str, Any]:
+def parse_line(line: str) -> dict[str, Any]:
     try:
         value = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except RecursionError:
@@ -101,7 +101,7 @@ def _refuse_constant(word: str) -> Any:
     raise DataError(f"{word} is not a number that JSON knows; use null where a target is unknown")
 
 
-def _parse_graph(value: Mapping[str, Any], place: str) -> GraphRecord:
+def parse_graph(value: Mapping[str, Any], place: str) -> GraphRecord:
     n_nodes, node_label, node_attr = _parse_nodes(value.get("nodes"))
     edges, edge_label, edge_weight = _parse_edges(value.get("edges", []), n_nodes)
     nodes_known, edges_known = "critical_nodes" in value, "critical_edges" in value

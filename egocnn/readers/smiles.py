@@ -119,9 +119,9 @@ def _read_molecules(
             rejects.add(DataError(f"{places[row]}: {error}; --skip-invalid leaves such rows out"))
             continue
         kept.append(row)
-        records.append(_record(molecule, places[row]))
+        records.append(record_of(molecule, places[row]))
         if config.group is None:
-            canonical.append(_canonical(molecule))
+            canonical.append(canonical_of(molecule))
     rejects.tell()
     if not kept:
         raise DataError(f"{where}: no molecules in it")
@@ -138,7 +138,7 @@ def _read_molecules(
     return assemble(records, where, smiles=tuple(smiles[row].strip() for row in kept), **columns)
 
 
-def _record(molecule: Any, place: str) -> GraphRecord:
+def record_of(molecule: Any, place: str) -> GraphRecord:
     bonds = list(molecule.GetBonds())
     return GraphRecord(
         place=place,
@@ -149,7 +149,7 @@ def _record(molecule: Any, place: str) -> GraphRecord:
     )
 
 
-def _canonical(molecule: Any) -> str:
+def canonical_of(molecule: Any) -> str:
     from rdkit import Chem
 
     # without stereo marks: mirror images are the same graph, and must not stand on both sides of a split

@@ -152,7 +152,7 @@ class Model:
             try:
                 graphs = question.graphs
                 read.append((question, self.read_lines(question.lines, question.first) if graphs is None else graphs))
-            except Exception as error:
+            except Exception as error:  # whoever asked hears of it, and nobody else
                 deliver(question, error)
         return read
 

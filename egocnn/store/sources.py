@@ -19,8 +19,8 @@ from egocnn.errors import DataError
 from egocnn.graphs import Graphs
 from egocnn.readers.builder import GraphRecord, Rejects, assemble
 from egocnn.readers.columns import NAME_FIELDS, TARGET_FIELDS, choose_field, graph_columns
-from egocnn.readers.jsonlines import STRUCTURE, _parse_graph, _parse_line
-from egocnn.readers.smiles import _canonical, _record, parse_smiles
+from egocnn.readers.jsonlines import STRUCTURE, parse_graph, parse_line
+from egocnn.readers.smiles import canonical_of, parse_smiles, record_of
 from egocnn.readers.table import TAB_SUFFIXES
 from egocnn.readers.targets import sort_names
 from egocnn.readers.text import is_sound, short
@@ -126,8 +126,8 @@ def _lines(path: Path, config: ReadConfig, said: _Said) -> Iterator[GraphRecord]
             if not line.strip():
                 continue
             try:
-                value = _parse_line(line)
-                record = _parse_graph(value, place)
+                value = parse_line(line)
+                record = parse_graph(value, place)
             except DataError as error:
                 rejects.add(DataError(f"{place}: {error}"))
                 continue
@@ -168,8 +168,8 @@ def _molecules(path: Path, config: ReadConfig, said: _Said) -> Iterator[GraphRec
             continue
         said.add(place, number, row, row[column].strip())
         if config.group is None:
-            said.groups.append(molecules.setdefault(_canonical(molecule), len(molecules)))
-        yield _record(molecule, place)
+            said.groups.append(molecules.setdefault(canonical_of(molecule), len(molecules)))
+        yield record_of(molecule, place)
     rejects.tell()
 
 
