@@ -1,6 +1,6 @@
 """Which settings do better, on data that no test fold holds: one change to the settings after the other.
 
-    python -m benchmarks.preset_search MUTAG NCI1 --variants base,jump -o results/preset_search.json
+    python -m benchmarks.preset_search MUTAG NCI1 --variants base,no-jump -o results/preset_search.json
 
 Of every fold of the protocol only what is not tested takes part: its validation part gives the score, and a tenth of
 its training part, split off once more, chooses the epoch. So a score here is honest for the one who chooses settings by
@@ -11,6 +11,7 @@ last one, every restart by itself (their mean) or the mean of all restarts' prob
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -22,11 +23,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.augmentation import with_copies
 from benchmarks.machine import circumstances
-from benchmarks.presets import VARIANTS
+from benchmarks.presets import COPIES, VARIANTS
+from benchmarks.triangles import with_triangles
 from egocnn.config import TrainConfig
 from egocnn.crossval import choose_protocol
 from egocnn.crossval.folds import Task, derived, make_tasks
+from egocnn.degrees import describe_by_degree
 from egocnn.files import write_json
 from egocnn.graphs import Graphs
 from egocnn.reading import read
@@ -43,6 +47,9 @@ CHOICES = ("best", "last")
 
 def main() -> None:
     options = _options()
+    earlier = []
+    if options.out is not None and options.out.exists():
+        earlier = json.loads(options.out.read_text(encoding="utf-8"))["runs"]
     rows = []
     for data in options.data:
         graphs = read(data).replace(part=None)
@@ -52,7 +59,8 @@ def main() -> None:
             rows.append(_row(graphs, data, name, options))
             print(_line(rows[-1]), flush=True)
             if options.out is not None:
-                write_json(options.out, {"rows": rows, "command": _command(), **circumstances()})
+                here = {"command": _command(), "device": _device(options), **circumstances(), "rows": rows}
+                write_json(options.out, {"runs": [*earlier, here]})
 
 
 def _row(graphs: Graphs, data: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -62,7 +70,14 @@ def _row(graphs: Graphs, data: str, name: str, options: argparse.Namespace) -> d
     published = data not in WITHOUT_SPLITS and options.graphs is None
     tasks = inner_tasks(graphs, data, train, folds=options.folds, published=published)
     seeds = [[derived(train.seed, task.fold, n) for n in range(options.restarts)] for task in tasks]
+    change = name.removeprefix("small-")
+    graphs = described(graphs, change) if graphs.node_label is None else graphs
     replicas = prepare_replicas([task.marked(graphs) for task in tasks], model, train, seeds)
+    if change in COPIES:
+        replicas = [
+            [*share_parts(own, with_copies(own[0], graphs[task.learned], COPIES[change]))]
+            for own, task in zip(replicas, tasks, strict=True)
+        ]
     prepared = time.perf_counter() - started
     logits = _logits(replicas, [graphs[task.tested] for task in tasks], train)
     assert graphs.target is not None
@@ -77,6 +92,20 @@ def _row(graphs: Graphs, data: str, name: str, options: argparse.Namespace) -> d
         "model": asdict(model),
         "train": asdict(train),
     }
+
+
+def described(graphs: Graphs, change: str) -> Graphs:
+    """Nodes without labels, where the change is to how they are described; others as the model describes them"""
+    if change == "no-profile":
+        return describe_by_degree(graphs).replace(node_attr=None)
+    if change.startswith("triangles-"):
+        return with_triangles(graphs)
+    return graphs
+
+
+def share_parts(several: Sequence[Replica], model: Replica) -> list[Replica]:
+    """All with the parts of one: what several share is stored once"""
+    return [replace(each, parts=model.parts) for each in several]
 
 
 def inner_tasks(graphs: Graphs, data: str, train: TrainConfig, *, folds: int, published: bool) -> list[Task]:
@@ -166,6 +195,11 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['data']:14} {row['variant']:18} {shown}   {row['preparing_seconds']} + {row['seconds']} s"
 
 
+def _device(options: argparse.Namespace) -> str:
+    device = choose_device(options.device)
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+
+
 def _command() -> str:
     return " ".join(["python -m benchmarks.preset_search", *sys.argv[1:]])
 
@@ -180,7 +214,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=None, help="instead of the variant's own")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
-    parser.add_argument("-o", "--out", type=Path)
+    parser.add_argument("-o", "--out", type=Path, help="JSON to which this run is added")
     return parser.parse_args()
 
 

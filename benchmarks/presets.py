@@ -1,4 +1,9 @@
-"""Settings that the search for a preset compares, by name: a base, and single changes to it."""
+"""Settings that the search for a preset compares, by name: a base, and single changes to it.
+
+Three changes are no settings of the package. ``no-profile`` describes nodes without labels by their degree alone;
+``triangles-`` before a name tells of their triangles, too; ``copies-4`` learns from four shuffled copies of every
+graph, in a quarter of the epochs.
+"""
 
 from __future__ import annotations
 
@@ -51,13 +56,17 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "decay-1e-1": ({}, {"weight_decay": 1e-1}),
     "epochs-100": ({}, {"epochs": 100}),
     "constant": ({}, {"schedule": "constant"}),
+    "no-profile": ({}, {}),
+    "copies-4": ({}, {"epochs": 13}),
 }
+
+COPIES = {"copies-4": 4}
 
 SMALL: dict[str, Any] = {"width": 32, "hidden": 64, "depth": 2}
 """What a CPU can compare in minutes."""
 
 VARIANTS: dict[str, tuple[ModelConfig, TrainConfig]] = {
     f"{size}{name}": (ModelConfig(**MODEL | shape | model), TrainConfig(**TRAIN | train))
-    for size, shape in (("", {}), ("small-", SMALL))
+    for size, shape in (("", {}), ("triangles-", {}), ("small-", SMALL))
     for name, (model, train) in CHANGES.items()
 }

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from benchmarks import preset_search
+from benchmarks.augmentation import with_copies
 from benchmarks.preset_search import CHOICES, inner_tasks, scores
 from benchmarks.presets import CHANGES, VARIANTS
 from egocnn.config import ModelConfig, TrainConfig
@@ -88,14 +89,17 @@ def test_a_search_writes_its_record_and_hands_no_tested_graph_to_any_network(
     monkeypatch.setattr(preset_search, "_logits", judge_and_tell)
     monkeypatch.setattr(sys, "argv", ["preset_search", *words, "--graphs", str(len(graphs))])
     preset_search.main()
-    for task, learned_from, scored in zip(outer, fitted, judged, strict=True):
+    for task, learned_from, scored in zip(outer, list(fitted), list(judged), strict=True):
         tested, chosen_by, learned = (
             {graphs.names[number] for number in numbers} for numbers in (task.tested, task.validation, task.learned)
         )
         assert learned_from == learned
         assert scored == chosen_by
         assert not (learned_from | scored) & tested
-    (row,) = json.loads(out.read_text(encoding="utf-8"))["rows"]
+    preset_search.main()  # a further run is added to what is there
+    (run, again) = json.loads(out.read_text(encoding="utf-8"))["runs"]
+    (row,) = run["rows"]
+    assert again["rows"][0]["best"] == row["best"]
     assert (row["data"], row["variant"], row["restarts"]) == (DATA, "tiny", 2)
     assert row["model"] == json.loads(json.dumps(asdict(SMALL)))
     for choice in CHOICES:
@@ -129,3 +133,25 @@ def test_every_variant_is_one_change_to_the_base() -> None:
 def _different(one: Any, other: Any) -> set[str]:
     left, right = asdict(one), asdict(other)
     return {name for name in left if left[name] != right[name]}
+
+
+def test_copies_hold_every_graph_again_with_like_neighbours_in_another_order() -> None:
+    graphs = read(DATA).replace(part=None)
+    (task, *_) = inner_tasks(graphs, DATA, TRAIN, folds=1, published=False)
+    ((replica,),) = prepare_replicas([task.marked(graphs)], SMALL, TRAIN, [[0]])
+    once, validation = replica.parts
+    copied, kept = with_copies(replica, graphs[task.learned], 3).parts
+    assert kept is validation
+    assert len(copied) == 3 * len(once)
+    assert once.target is not None
+    assert copied.target is not None
+    assert torch.equal(copied.target, once.target.repeat(3))
+    sizes = once.node_ptr.diff()
+    assert torch.equal(copied.node_ptr.diff(), sizes.repeat(3))
+    nodes = len(once.steps)
+    for copy in range(3):
+        steps = copied.steps[copy * nodes : (copy + 1) * nodes]
+        assert torch.equal((steps != 0).sum(1), (once.steps != 0).sum(1))
+    first, second = (copied.steps[copy * nodes : (copy + 1) * nodes] for copy in (0, 1))
+    assert not torch.equal(first, second)
+    assert sorted(copied.place.tolist()) == list(range(3 * nodes))
