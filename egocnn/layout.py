@@ -34,7 +34,7 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
     """
     molecule = molecule_of(graph)
     if molecule is not None:
-        return _depiction(molecule)
+        return depiction(molecule)
     proper = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
     pairs = np.concatenate([proper, proper[:, ::-1]])
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
@@ -126,7 +126,8 @@ def _edge_set(edges: Any) -> set[tuple[int, int]]:
     return {(int(min(edge)), int(max(edge))) for edge in edges}
 
 
-def _depiction(molecule: Any) -> Floats:
+def depiction(molecule: Any) -> Floats:
+    """(N, 2) where chemists put the atoms, bonds of length 1"""
     from rdkit.Chem import rdDepictor
 
     rdDepictor.Compute2DCoords(molecule, canonOrient=True, useRingTemplates=True)

@@ -15,7 +15,7 @@ from egocnn.drawing.scene import to_svg
 from egocnn.errors import ConfigError
 from egocnn.files import replacing, write_text
 from egocnn.graphs import Graph
-from egocnn.layout import molecule_of, positions
+from egocnn.layout import depiction, molecule_of, positions
 
 __all__ = ["SUFFIXES", "draw"]
 
@@ -44,8 +44,8 @@ def draw(
     if target is not None and target.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"{target}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     picture = compose(graph, node_importance, edge_importance, critical_nodes, critical_edges, caption, size, words)
-    placed = positions(graph)
     molecule = molecule_of(graph)
+    placed = positions(graph) if molecule is None else depiction(molecule)
     picture = replace(picture, is_tinted=molecule is not None)
     scene = None if molecule is not None else draw_network(picture, placed)
     svg = molecule_svg(picture, molecule, placed) if scene is None else to_svg(scene)

@@ -88,7 +88,6 @@ def _tints(picture: Picture, at: Floats) -> Iterator[Shape]:
         radius = CONTOUR * length + wider
         if edges.critical.any():
             yield Lines(ends[edges.critical], 2 * radius, colour)
-            yield _round(ends[edges.critical].reshape(-1, 2), radius, colour)
         if nodes.critical.any():
             yield _round(at[nodes.critical], radius, colour)
     yield from _highlights(picture, at, length, critical=True)
@@ -98,10 +97,7 @@ def _highlights(picture: Picture, at: Floats, length: float, *, critical: bool) 
     nodes, edges = picture.nodes, picture.edges
     for bond in _strongest_last(edges, critical):
         ends = at[picture.graph.edges[bond]]
-        width = (0.14 + 0.4 * edges.strength[bond]) * length
-        colour = _tint(edges, bond)
-        yield Lines(ends[None], width, colour)
-        yield _round(ends, width / 2, colour)
+        yield Lines(ends[None], (0.14 + 0.4 * edges.strength[bond]) * length, _tint(edges, bond))
     for atom in _strongest_last(nodes, critical):
         yield _round(at[atom : atom + 1], (0.14 + 0.26 * nodes.strength[atom]) * length, _tint(nodes, atom))
 
@@ -137,12 +133,21 @@ def _play(drawer: Any, shapes: list[Shape]) -> None:
             drawer.SetLineWidth(shape.width)
             for (a, b), (c, d) in shape.ends.tolist():
                 drawer.DrawLine(Point2D(a, b), Point2D(c, d), rawCoords=True)
-        elif shape.fill is not None:
-            drawer.SetColour(_rgb(shape.fill))
-            drawer.SetFillPolys(True)
-            drawer.SetLineWidth(0)
-            for (x, y), r in zip(shape.centres.tolist(), shape.radii.tolist(), strict=True):
-                drawer.DrawEllipse(Point2D(x - r, y - r), Point2D(x + r, y + r), rawCoords=True)
+            _fill_discs(drawer, _round(shape.ends.reshape(-1, 2), shape.width / 2, shape.colour))  # it cuts them square
+        else:
+            _fill_discs(drawer, shape)
+
+
+def _fill_discs(drawer: Any, discs: Discs) -> None:
+    from rdkit.Geometry import Point2D
+
+    if discs.fill is None:
+        return
+    drawer.SetColour(_rgb(discs.fill))
+    drawer.SetFillPolys(True)
+    drawer.SetLineWidth(0)
+    for (x, y), r in zip(discs.centres.tolist(), discs.radii.tolist(), strict=True):
+        drawer.DrawEllipse(Point2D(x - r, y - r), Point2D(x + r, y + r), rawCoords=True)
 
 
 def _rgb(colour: str) -> tuple[float, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 FOR = "#d55e00"
 AGAINST = "#0072b2"
 """Vermilion and blue of Okabe and Ito: apart in hue and in lightness for every common kind of colour vision."""
@@ -26,6 +28,7 @@ def mix(one: str, other: str, share: float) -> str:
     return "#" + "".join(f"{value:02x}" for value in mixed)
 
 
+@cache
 def channels(colour: str) -> tuple[int, int, int]:
     """#rrggbb -> 0 to 255 each"""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

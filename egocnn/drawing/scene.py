@@ -23,7 +23,7 @@ MOST_CAPTION_LINES = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """Straight lines of one width and colour."""
+    """Straight lines of one width and colour, with round ends."""
 
     ends: Floats
     """(n, 2, 2)"""
@@ -144,7 +144,7 @@ def _elements(shapes: Sequence[Shape]) -> Iterator[str]:
         if isinstance(shape, Lines):
             yield _lines(shape)
         elif isinstance(shape, Discs):
-            yield from _discs(shape)
+            yield _discs(shape)
         else:
             yield (
                 f'<text x="{_number(shape.x)}" y="{_number(shape.y + 0.35 * shape.size)}" fill="{shape.colour}" '
@@ -164,14 +164,16 @@ def _lines(lines: Lines) -> str:
     )
 
 
-def _discs(discs: Discs) -> Iterator[str]:
+def _discs(discs: Discs) -> str:
     outline = f' stroke="{discs.outline}" stroke-width="{_number(discs.outline_width)}"' if discs.outline else ""
-    yield f'<g fill="{discs.fill or "none"}"{outline}>'
-    for i, ((x, y), radius) in enumerate(zip(discs.centres.tolist(), discs.radii.tolist(), strict=True)):
-        circle = f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"'
-        title = escape(clean(discs.titles[i])) if discs.titles else ""
-        yield f"{circle}><title>{title}</title></circle>" if title else f"{circle}/>"
-    yield "</g>\n"
+    look = f' fill="{discs.fill or "none"}"{outline}'
+    places = zip(discs.centres.tolist(), discs.radii.tolist(), strict=True)
+    circles = [f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"' for (x, y), radius in places]
+    if not discs.titles:
+        return f"{circles[0]}{look}/>\n" if len(circles) == 1 else f"<g{look}>{'/>'.join([*circles, ''])}</g>\n"
+    titles = (escape(clean(title)) for title in discs.titles)
+    titled = (f"{c}><title>{t}</title></circle>" if t else f"{c}/>" for c, t in zip(circles, titles, strict=True))
+    return f"<g{look}>{''.join(titled)}</g>\n"
 
 
 def _number(value: float) -> str:

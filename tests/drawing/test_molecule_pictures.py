@@ -29,10 +29,10 @@ def discs(svg: str) -> list[tuple[str, float, float, float]]:
     """colour, x, y, radius in the order drawn, without the key"""
     root = ElementTree.fromstring(svg)
     found = []
-    for group in root.iter(f"{SVG}g"):
-        for circle in group.iter(f"{SVG}circle"):
+    for group in root.iter():
+        for circle in group.findall(f"{SVG}circle"):
             x, y, radius = (float(circle.attrib[name]) for name in ("cx", "cy", "r"))
-            found.append((group.attrib["fill"], x, y, radius))
+            found.append((circle.attrib.get("fill") or group.attrib["fill"], x, y, radius))
     return [disc for disc in found if disc[0] not in (FOR, AGAINST)]
 
 
