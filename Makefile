@@ -10,13 +10,18 @@ ifneq ($(DATA),)
 export EGOCNN_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo test lint format install clean
+.PHONY: demo test fuzz lint format docs install clean
 
 demo: $(VENV)/installed
 	$(BIN)/egocnn demo -o runs/demo
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# hostile input for every reader, so many seconds of it each; docs/hostile-input.md tells what is looked for
+SECONDS ?= 8
+fuzz: $(VENV)/installed-dev
+	$(BIN)/python -m fuzz --each $(SECONDS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
@@ -26,6 +31,10 @@ lint: $(VENV)/installed-dev
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# the site: docs/_build/html/index.html, which needs no network; a warning is an error
+docs: $(VENV)/installed-dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
 install: $(VENV)/installed
 

@@ -85,7 +85,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         note="A few dozen molecules have to teach counting; 0.9 is a stretch goal.",
     ),
     "molecules": Experiment(
-        title="Benzene rings, and alkane AND carbonyl, in molecules from ZINC, on the published split",
+        title="Benzene rings, and fluoride AND carbonyl, in molecules from ZINC, on the published split",
         seeds=5,
         settings=[
             Setting(data="explain/benzene.csv", model="default", goal=0.999, read=SPLIT),

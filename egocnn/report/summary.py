@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import isfinite
+from math import floor, isfinite
 from typing import TypeAlias
 
 import numpy as np
@@ -141,7 +141,9 @@ def share(value: float) -> str:
     """In per cent, and never all or nothing unless it is."""
     if 0 < value < 0.01:
         return "under 1%"
-    return "over 99%" if 0.99 < value < 1 else f"{value:.0%}"
+    if 0.99 < value < 1:
+        return "over 99%"
+    return f"{floor(100 * value + 0.5)}%"  # halves go up, as the page's script has it
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -1,0 +1,105 @@
+"""The directive ``command-line``: the program's own parser -> a section for every command, with all its options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from egocnn import cli
+
+EVERYWHERE = "every-command"
+
+
+class CommandLine(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(cli.__file__))
+        commands = commands_of(cli._parser())
+        shared = set.intersection(*(set(map(invocation, options_of(each))) for each in commands.values()))
+        first = next(iter(commands.values()))
+        everywhere = _section("Options of every command", EVERYWHERE)
+        everywhere += _listed([each for each in options_of(first) if invocation(each) in shared], first)
+        return [everywhere, *(_describe(name, parser, shared) for name, parser in commands.items())]
+
+
+def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    (subparsers,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    return dict(subparsers.choices)
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [each for each in parser._actions if each.option_strings]
+
+
+def invocation(action: argparse.Action) -> str:
+    """How it is typed: ``-o, --out RUN``"""
+    if not action.option_strings:
+        return str(action.metavar or action.dest)
+    return ", ".join(action.option_strings) + _value(action)
+
+
+def _value(action: argparse.Action) -> str:
+    if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction):
+        return ""
+    if action.metavar is not None:
+        value = str(action.metavar)
+    elif action.choices is not None:
+        value = "{" + ",".join(map(str, action.choices)) + "}"
+    else:
+        value = action.dest.upper()
+    return f" [{value}]" if action.nargs == "?" else f" {value}"
+
+
+def usage(name: str, parser: argparse.ArgumentParser) -> str:
+    """The words without which the command does nothing."""
+    needed = [f"{each.option_strings[0]}{_value(each)}" for each in options_of(parser) if each.required]
+    places = [each for each in parser._actions if not each.option_strings]
+    named = [f"[{invocation(each)}]" if each.nargs == "?" else invocation(each) for each in places]
+    return " ".join(["egocnn", name, *named, *needed, "[options]"])
+
+
+def _describe(name: str, parser: argparse.ArgumentParser, shared: set[str]) -> nodes.section:
+    section = _section(f"egocnn {name}", f"egocnn-{name}")
+    section += nodes.paragraph("", parser.description or "")
+    shown = usage(name, parser)
+    section += nodes.literal_block(shown, shown, language="text")
+    for title, actions in _groups(parser, shared):
+        if title:
+            section += nodes.rubric("", title[:1].upper() + title[1:])
+        section += _listed(actions, parser)
+    if parser.epilog:
+        section += nodes.paragraph("", parser.epilog)
+    return section
+
+
+def _groups(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[tuple[str, list[argparse.Action]]]:
+    for group in parser._action_groups:
+        actions = [each for each in group._group_actions if invocation(each) not in shared]
+        title = group.title or ""
+        if actions:
+            yield "" if title in ("positional arguments", "options") else title, actions
+
+
+def _listed(actions: Sequence[argparse.Action], parser: argparse.ArgumentParser) -> nodes.definition_list:
+    listed = nodes.definition_list(classes=["options"])
+    for action in actions:
+        typed = invocation(action)
+        item = nodes.definition_list_item("", nodes.term("", "", nodes.literal(typed, typed)))
+        text = (action.help or "") % {**vars(action), "prog": parser.prog}
+        item += nodes.definition("", nodes.paragraph("", text))
+        listed += item
+    return listed
+
+
+def _section(title: str, identity: str) -> nodes.section:
+    section = nodes.section(ids=[identity], names=[identity])
+    section += nodes.title("", title)
+    return section
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("command-line", CommandLine)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
