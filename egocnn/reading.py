@@ -19,7 +19,7 @@ from egocnn.readers.jsonlines import read_jsonlines
 from egocnn.readers.networkx import from_networkx
 from egocnn.readers.pyg import from_pyg
 from egocnn.readers.smiles import read_smiles_table
-from egocnn.readers.text import short
+from egocnn.readers.text import one_line, short
 from egocnn.readers.tu import read_tu
 from egocnn.store import Store, is_store
 
@@ -40,9 +40,14 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
     settings = replace(config or ReadConfig(), **options)
     if isinstance(source, Graphs):
         return source
-    if isinstance(source, (str, Path)):
-        return _read_named(str(source), settings)
-    return _read_objects(source, settings)
+    try:
+        if isinstance(source, (str, Path)):
+            return _read_named(str(source), settings)
+        return _read_objects(source, settings)
+    except DataError as error:
+        # the last look at a message before it reaches a terminal: no text from the data may command that
+        error.args = (one_line(str(error)),)
+        raise
 
 
 def _read_named(source: str, config: ReadConfig) -> Graphs:

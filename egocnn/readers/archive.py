@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from egocnn.errors import DataError
+from egocnn.readers.text import one_line, short
 
 CHUNK = 1 << 20
 MOST_BYTES = 64 << 30
@@ -21,6 +22,11 @@ MOST_BYTES = 64 << 30
 MOST_EXPANSION = 1000
 """A member that expands by more than this is refused, once it is larger than ``SMALL``."""
 SMALL = 100_000_000
+MOST_EXPANSION_IN_ALL = 100
+"""All members together may expand by this, once they are larger than ``SMALL_IN_ALL``: no real set comes near it."""
+SMALL_IN_ALL = 1 << 20
+LONGEST_NAME = 120
+"""Characters of a member's name that a message shows."""
 
 # all that zipfile has been seen to raise over bytes that are not as they should be
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
@@ -72,6 +78,7 @@ class Archive:
     def __init__(self, path: Path, where: str | None = None) -> None:
         self.where = where or str(path)
         try:
+            self._size = path.stat().st_size
             self._zip = zipfile.ZipFile(path)
         except DAMAGE as error:
             raise DataError(f"{self.where}: not a zip file, or a damaged one ({_reason(error)})") from None
@@ -82,6 +89,7 @@ class Archive:
             raise
         self.paths = _printable(self._members)
         self._read = dict.fromkeys(self._members, 0)
+        self._total = 0
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +109,7 @@ class Archive:
                     self._count(member, size)
                     yield chunk
         except DAMAGE as error:
-            raise DataError(f"{self.where}: {path!r} is damaged ({_reason(error)})") from None
+            raise DataError(f"{self.where}: {short(path, LONGEST_NAME)} is damaged ({_reason(error)})") from None
 
     def verify(self) -> None:
         """Decompress every member, which compares it with its checksum."""
@@ -113,36 +121,50 @@ class Archive:
         members: dict[str, zipfile.ZipInfo] = {}
         for member in self._zip.infolist():
             name = member.orig_filename  # filename is cleaned already: it hides what is wrong
+            shown = f"{self.where}: {short(name, LONGEST_NAME)}"
             if _leaves_the_folder(name):
-                raise DataError(f"{self.where}: {name!r} points outside the zip; every path must stay inside")
+                raise DataError(f"{shown} points outside the zip; every path must stay inside")
             if member.flag_bits & 1:
-                raise DataError(f"{self.where}: {name!r} is encrypted; only plain members can be read")
+                raise DataError(f"{shown} is encrypted; only plain members can be read")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 # other methods decompress without a bound on what one step yields
-                raise DataError(f"{self.where}: {name!r} is compressed by method {member.compress_type}; use deflate")
+                raise DataError(f"{shown} is compressed by method {member.compress_type}; use deflate")
             if member.filename in members:
-                raise DataError(f"{self.where}: {name!r} is in it twice; every path must be there once")
+                raise DataError(f"{shown} is in it twice; every path must be there once")
             if not member.filename.endswith("/"):
                 self._check_expansion(member, member.file_size)
                 members[member.filename] = member
         total = sum(member.file_size for member in members.values())
         if total > MOST_BYTES:
             raise DataError(f"{self.where}: holds {total} bytes; a zip may hold at most {MOST_BYTES}")
+        self._check_expansion_in_all(total)
         return members
 
     def _check_expansion(self, member: zipfile.ZipInfo, size: int) -> None:
         if size > SMALL and size > MOST_EXPANSION * member.compress_size:
+            name = short(member.filename, LONGEST_NAME)
             raise DataError(
-                f"{self.where}: {member.filename!r} expands from {member.compress_size} bytes to {size} or more; "
+                f"{self.where}: {name} expands from {member.compress_size} bytes to {size} or more; "
                 f"a member over {SMALL} bytes may expand {MOST_EXPANSION} times"
+            )
+
+    def _check_expansion_in_all(self, total: int) -> None:
+        """Members may share their compressed bytes, so what counts is the size of the zip itself."""
+        if total > SMALL_IN_ALL and total > MOST_EXPANSION_IN_ALL * self._size:
+            raise DataError(
+                f"{self.where}: expands from {self._size} bytes to {total} or more; "
+                f"a zip that holds over {SMALL_IN_ALL} bytes may expand {MOST_EXPANSION_IN_ALL} times"
             )
 
     def _count(self, member: zipfile.ZipInfo, size: int) -> None:
         """The sizes that a zip states may be wrong, so what comes out of it is counted as well."""
         self._check_expansion(member, size)
+        self._total += max(0, size - self._read[member.filename])
         self._read[member.filename] = max(size, self._read[member.filename])
-        if sum(self._read.values()) > MOST_BYTES:
-            raise DataError(f"{self.where}: {member.filename!r} brings it over {MOST_BYTES} bytes; that is the most")
+        if self._total > MOST_BYTES:
+            name = short(member.filename, LONGEST_NAME)
+            raise DataError(f"{self.where}: {name} brings it over {MOST_BYTES} bytes; that is the most")
+        self._check_expansion_in_all(self._total)
 
 
 def read_ahead(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -182,4 +204,4 @@ def _printable(paths: Iterator[str] | dict[str, zipfile.ZipInfo]) -> tuple[str, 
 
 def _reason(error: BaseException) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split()) or type(error).__name__
+    return one_line(" ".join(text.split()), 200) or type(error).__name__

@@ -15,7 +15,7 @@ from egocnn.arrays import Floats, Ints, pointers
 from egocnn.errors import DataError, DuplicateEdgeError
 from egocnn.graphs import Graphs
 from egocnn.readers.columns import encode_labels
-from egocnn.readers.text import is_sound, short
+from egocnn.readers.text import is_sound, one_line, short
 
 MOST_NODES = 10_000_000
 """A few bytes can claim any number of nodes; this many in one graph are believed."""
@@ -60,7 +60,7 @@ class Rejects:
             raise error
         self.count += 1
         if self.count <= MOST_SKIPPED_LINES:
-            log.warning("left out: %s", error)
+            log.warning("left out: %s", one_line(str(error)))
 
     def tell(self) -> None:
         if self.count > MOST_SKIPPED_LINES:

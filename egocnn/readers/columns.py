@@ -12,7 +12,7 @@ from egocnn.config import ReadConfig
 from egocnn.errors import DataError, MissingColumnError
 from egocnn.graphs import Graphs
 from egocnn.readers.targets import encode_targets, encode_values, sort_names
-from egocnn.readers.text import short
+from egocnn.readers.text import listed, short
 from egocnn.schema import PARTS
 
 TARGET_FIELDS = ("target", "label", "class", "y")
@@ -78,7 +78,7 @@ def graph_facts(graphs: Graphs, g: int) -> dict[str, Any]:
 
 def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequence[str], where: str) -> str | None:
     """The field that was asked for, else the first of the defaults that there is, in capitals or not."""
-    there_are = f"there are {', '.join(map(_plain, available))}" if available else "there are none"
+    there_are = f"there are {listed(available)}" if available else "there are none"
     if wanted is not None:
         if wanted not in available:
             raise MissingColumnError(f"{where}: no column or field is called {short(wanted)}; {there_are}")
@@ -86,9 +86,7 @@ def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequenc
     for default in defaults:
         found = [default] if default in available else [name for name in available if name.lower() == default]
         if len(found) > 1:
-            raise DataError(
-                f"{where}: {' and '.join(map(_plain, found))} differ only in capitals; say which one to use"
-            )
+            raise DataError(f"{where}: {' and '.join(found)} differ only in capitals; say which one to use")
         if found:
             return found[0]
     return None
@@ -121,7 +119,3 @@ def encode_groups(values: Sequence[str]) -> Ints:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
-
-
-def _plain(name: str) -> str:
-    return name if name.isprintable() and name else short(name)

@@ -14,10 +14,12 @@ from xml.parsers import expat
 from egocnn.config import ReadConfig
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.graphs import Graphs
-from egocnn.readers.networkx import collect
+from egocnn.readers.networkx import ATTRIBUTE_FIELDS, collect
 from egocnn.readers.text import read_bytes, short
 
 GRAPH_SUFFIXES = (".graphml", ".gexf")
+READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)
+"""Data of nodes and edges that are read."""
 
 
 def read_graph_file(path: Path, config: ReadConfig) -> Graphs:
@@ -82,6 +84,7 @@ def _read_graphml(data: bytes, nx: Any) -> list[Any]:
     # parallel edges are kept until their labels have been compared
     reader = nx.readwrite.graphml.GraphMLReader(node_type=str, edge_key_type=str, force_multigraph=True)
     keys, defaults = reader.find_graphml_keys(root)
+    defaults = _read_defaults(keys, defaults)
     graphs = []
     for element in root.findall(f"{{{namespace}}}graph"):
         graph = reader.make_graph(element, keys, defaults)
@@ -92,6 +95,12 @@ def _read_graphml(data: bytes, nx: Any) -> list[Any]:
     if not graphs:
         raise DataError("no graphs in it")
     return graphs
+
+
+def _read_defaults(keys: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """One default for each thing that is read: to fill in thousands at thousands of nodes would take all memory."""
+    chosen = {(keys[key]["for"], keys[key]["name"]): key for key in defaults}  # the last one counts, as networkx has it
+    return {key: defaults[key] for (of, name), key in chosen.items() if of in ("node", "edge") and name in READ_FIELDS}
 
 
 def _read_gexf(data: bytes, nx: Any) -> Any:

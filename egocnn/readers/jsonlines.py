@@ -46,6 +46,8 @@ from egocnn.readers.text import read_text, short
 
 NODE_KEYS = ("label", "attributes")
 STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")
+UNMENTIONED_NODES = 250_000
+"""Nodes beyond the number of its characters that a file may claim to have."""
 EDGE_KEYS = ("source", "target", "label", "weight")
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────
@@ -55,6 +57,7 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
     """Read one graph per line; blank lines are skipped, and a graph without a name is called by its line."""
     rejects = Rejects(skip=config.skip_invalid, where=path.name)
     records: list[GraphRecord] = []
+    budget = NodeBudget()
     fields: list[Mapping[str, object]] = []
     numbers: list[str] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
@@ -62,6 +65,7 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
             continue
         try:
             value = parse_line(line)
+            budget.check(value.get("nodes"), len(line))
             records.append(parse_graph(value, f"{path.name}, line {number}"))
         except DataError as error:
             rejects.add(DataError(f"{path.name}, line {number}: {error}"))
@@ -75,6 +79,27 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
     if smiles and all(isinstance(text, str) for text in smiles):
         columns["smiles"] = tuple(smiles)
     return assemble(records, path.name, **columns)
+
+
+class NodeBudget:
+    """Nodes that a file may claim by number alone: a line of twenty bytes must not fill the memory.
+
+    A graph whose nodes have edges takes more characters than it has nodes, so no graph of the real world is refused.
+    """
+
+    def __init__(self) -> None:
+        self.left = UNMENTIONED_NODES
+
+    def check(self, nodes: Any, length: int) -> None:
+        """Take the nodes of one line, of this length, out of the budget."""
+        self.left += length
+        if _is_whole(nodes) and 0 < nodes <= MOST_NODES:  # any other number is no number of nodes anyway
+            if nodes > self.left:
+                raise DataError(
+                    f"{nodes} nodes by number alone; a file may have {UNMENTIONED_NODES} more nodes than characters, "
+                    "so list them"
+                )
+            self.left -= nodes
 
 
 def parse_line(line: str) -> dict[str, Any]:

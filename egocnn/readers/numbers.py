@@ -54,7 +54,7 @@ WHOLE = _Kind("a whole number", np.int64, re.compile(rb"[+-]?[0-9]+"), _shapes(b
 REAL = _Kind(
     "a finite number",
     np.float64,
-    re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"),
+    re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"),
     _shapes(b"0123456789+-.eE"),
 )
 

@@ -16,7 +16,7 @@ from egocnn.graphs import Graphs
 from egocnn.readers.builder import GraphRecord, Rejects, assemble
 from egocnn.readers.columns import choose_field, encode_groups, graph_columns
 from egocnn.readers.table import read_table
-from egocnn.readers.text import short
+from egocnn.readers.text import listed, short
 
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
@@ -30,7 +30,7 @@ def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
     table = read_table(path)
     column = choose_field(table.columns, config.smiles, ("smiles",), table.where)
     if column is None:
-        columns = ", ".join(table.columns)
+        columns = listed(table.columns)
         raise DataError(f"{table.where}: no column is called smiles; there are {columns}; name one with --smiles")
     smiles = [row[column] for row in table.rows]
     places = [table.place(row) for row in range(len(smiles))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from egocnn.errors import DataError
-from egocnn.readers.text import read_text, short
+from egocnn.readers.text import one_line, read_text, short
 
 TAB_SUFFIXES = (".tsv", ".tab")
 
@@ -34,7 +34,7 @@ def read_table(path: Path) -> Table:
     try:
         filled = [line for line in lines if line]
     except csv.Error as error:
-        raise DataError(f"{path.name}, line {lines.line_num}: {error}") from None
+        raise DataError(f"{path.name}, line {lines.line_num}: {one_line(str(error))}") from None
     if not filled:
         raise DataError(f"{path.name}: is empty; a header with the names of the columns is needed")
     columns = tuple(name.strip() for name in filled[0])

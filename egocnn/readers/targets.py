@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from egocnn.config import Task
 from egocnn.errors import DataError
-from egocnn.readers.text import short
+from egocnn.readers.text import listed, short
 
 MOST_CLASSES = 20
 """More distinct whole numbers than this are taken for values to predict."""
 
 log = logging.getLogger("egocnn")
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 
 
@@ -135,7 +135,7 @@ def _encode_numbers(texts: Sequence[str | None], where: str, places: Sequence[st
 
 def _say_what_was_guessed(where: str, class_names: tuple[str, ...]) -> None:
     if class_names:
-        shown = ", ".join(class_names[:5]) + (", ..." if len(class_names) > 5 else "")
+        shown = listed(class_names[:5]) + (", ..." if len(class_names) > 5 else "")
         log.info("%s: %d classes to predict (%s); --task regression for numbers", where, len(class_names), shown)
     else:
         log.info("%s: numbers to predict; --task classification for classes", where)

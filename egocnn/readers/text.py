@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from egocnn.errors import DataError
@@ -35,8 +35,27 @@ def read_text(path: Path) -> str:
 
 def short(value: object, length: int = 60) -> str:
     """The value as Python writes it, on one line, cut where it is long."""
-    text = re.sub(r"\s*\n\s*", " ", repr(value))
+    text = " ".join(line.strip() for line in repr(value).splitlines())
     return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def one_line(text: str, length: int = 800) -> str:
+    """The text fit for a terminal: on one line, signs that cannot be printed spelled out, its middle left out if long.
+
+    What stands in a file must not reach the terminal as it is: an escape sequence there is a command.
+    """
+    if not text.isprintable():
+        text = " ".join(filter(None, map(str.strip, text.splitlines())))
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= length else f"{text[: length // 2]} … {text[-length // 2 :]}"
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Names for a message, as they are where they can be printed: name, label, 'a\\nb' and 3 more."""
+    names = list(names)
+    shown = [name if name.isprintable() and 0 < len(name) <= 60 else short(name) for name in names[:most]]
+    more = len(names) - most
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def is_sound(text: str) -> bool:

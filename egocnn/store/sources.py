@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +20,11 @@ from egocnn.errors import DataError
 from egocnn.graphs import Graphs
 from egocnn.readers.builder import GraphRecord, Rejects, assemble
 from egocnn.readers.columns import NAME_FIELDS, TARGET_FIELDS, choose_field, graph_columns
-from egocnn.readers.jsonlines import STRUCTURE, parse_graph, parse_line
+from egocnn.readers.jsonlines import STRUCTURE, NodeBudget, parse_graph, parse_line
 from egocnn.readers.smiles import canonical_of, parse_smiles, record_of
 from egocnn.readers.table import TAB_SUFFIXES
 from egocnn.readers.targets import sort_names
-from egocnn.readers.text import is_sound, short
+from egocnn.readers.text import is_sound, listed, one_line, short
 from egocnn.store.read import Store, is_store
 from egocnn.store.write import Facts
 
@@ -119,6 +120,7 @@ def _portions(records: Iterator[GraphRecord], said: _Said) -> Iterator[Graphs]:
 
 def _lines(path: Path, config: ReadConfig, said: _Said) -> Iterator[GraphRecord]:
     rejects = Rejects(skip=config.skip_invalid, where=path.name)
+    budget = NodeBudget()
     with path.open("rb") as file:
         for number, data in enumerate(file, 1):
             place = f"{path.name}, line {number}"
@@ -127,6 +129,7 @@ def _lines(path: Path, config: ReadConfig, said: _Said) -> Iterator[GraphRecord]
                 continue
             try:
                 value = parse_line(line)
+                budget.check(value.get("nodes"), len(line))
                 record = parse_graph(value, place)
             except DataError as error:
                 rejects.add(DataError(f"{place}: {error}"))
@@ -156,7 +159,7 @@ def _molecules(path: Path, config: ReadConfig, said: _Said) -> Iterator[GraphRec
         if number == 1:
             column = choose_field(list(row), config.smiles, ("smiles",), path.name)
             if column is None:
-                there_are = ", ".join(row)
+                there_are = listed(row)
                 raise DataError(
                     f"{path.name}: no column is called smiles; there are {there_are}; name one with --smiles"
                 )
@@ -192,7 +195,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
                     raise DataError(f"{path.name}, row {row}: {len(line)} fields where the header has {len(columns)}")
                 yield dict(zip(columns, line, strict=True))
         except csv.Error as error:
-            raise DataError(f"{path.name}, line {lines.line_num}: {error}") from None
+            raise DataError(f"{path.name}, line {lines.line_num}: {one_line(str(error))}") from None
         except UnicodeDecodeError:
             raise DataError(
                 f"{path.name}, after line {lines.line_num}: not UTF-8 text; save the file as UTF-8"
@@ -205,8 +208,8 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 def _header(line: list[str], where: str) -> tuple[str, ...]:
     columns = tuple(name.strip() for name in line)
-    for name in columns:
-        if name and columns.count(name) > 1:
+    for name, times in Counter(columns).items():
+        if times > 1 and name:
             raise DataError(f"{where}: two columns are called {short(name)}")
     return columns
 
