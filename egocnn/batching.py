@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -48,6 +48,22 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.node_counts)
+
+
+class Batchable(Protocol):
+    """What training asks of a collection, be it in memory or on disk."""
+
+    @property
+    def node_ptr(self) -> Tensor: ...
+
+    @property
+    def target(self) -> Tensor | None: ...
+
+    def __len__(self) -> int: ...
+
+    def to(self, device: torch.device) -> Self: ...
+
+    def batch(self, chosen: Tensor) -> Batch: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from egocnn.errors import RunError
 from egocnn.files import replacing
+from egocnn.readers.text import one_line
 from egocnn.training import History, Progress
 
 UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, RuntimeError, AttributeError)
@@ -45,7 +46,8 @@ class Checkpoint:
         try:
             is_ours = unpack(load_file(self.path), self.fingerprint, progress)
         except UNREADABLE as error:
-            raise RunError(f"{self.path}: damaged ({error}); --overwrite starts the run anew") from None
+            reason = one_line(str(error), 200)
+            raise RunError(f"{self.path}: damaged ({reason}); --overwrite starts the run anew") from None
         if not is_ours:
             raise RunError(f"{self.path.parent}: was started with other data or settings; use them, or --overwrite")
 
@@ -69,8 +71,7 @@ def pack(progress: Progress, fingerprint: str) -> dict[str, Tensor]:
     tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
     # tied layers share storage, which safetensors refuses to write twice: clone
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    tensors["digest"] = _digest(tensors)
-    return tensors
+    return sealed(tensors)
 
 
 def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Progress) -> bool:
@@ -90,9 +91,19 @@ def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Progress) -> 
 
 def _note(tensors: dict[str, Tensor]) -> Any:
     """The texts among the tensors, taken out of them, and proved to be what was written."""
-    if not torch.equal(tensors.pop("digest"), _digest(tensors)):
-        raise ValueError("its digest differs")
+    check_seal(tensors)
     return json.loads(tensors.pop("note").numpy().tobytes())
+
+
+def sealed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, with one more that holds a checksum of them all."""
+    return {**tensors, "digest": _digest(tensors)}
+
+
+def check_seal(tensors: dict[str, Tensor]) -> None:
+    """Take the checksum out of the tensors; they must be those that it was made of."""
+    if not torch.equal(tensors.pop("digest"), _digest(tensors)):
+        raise ValueError("its checksum differs")
 
 
 def _digest(tensors: dict[str, Tensor]) -> Tensor:

@@ -21,6 +21,7 @@ from egocnn.errors import EgoCNNError
 from egocnn.options import Parser, add_options, spell_out
 from egocnn.presets import PRESET_NAMES, PRESETS, PresetName
 from egocnn.serve import command as serve
+from egocnn.sweep import command as sweep
 
 DATA_HELP = (
     "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, a STORE, "
@@ -173,6 +174,11 @@ def _parser(usual: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
         help="every fold as one task with one CPU on a Ray cluster, not stacked; auto, HOST:PORT, ray://HOST:PORT, or "
         "local to start Ray on this machine; --jobs then limits the folds at a time [as many as CPUs]",
     )
+    _training_options(command, usual or {})
+
+    command = _command(subparsers, "sweep", commands.sweep, "try settings on every fold, and choose without the test")
+    _data_options(command)
+    sweep.add_arguments(command)
     _training_options(command, usual or {})
 
     command = _command(subparsers, "predict", commands.predict, "predict with a trained model")

@@ -9,10 +9,11 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from egocnn.asked_data import read_data, read_or_leave, read_portions
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import DataError
 from egocnn.options import from_options
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from egocnn.graphs import Graphs
     from egocnn.predictor import Predictor
     from egocnn.report import Summary
+    from egocnn.store import Stored
     from egocnn.structure import CriticalStructure
 
 
 def info(options: argparse.Namespace) -> None:
     from egocnn.describe import describe_portions
 
-    facts = describe_portions(_portions(options)[0])
+    facts = describe_portions(read_portions(options)[0])
     problems = facts["problems"]
     if options.json:
         _print_json(facts)
@@ -57,12 +59,13 @@ def train(options: argparse.Namespace) -> None:
     from egocnn.distributed.world import World, joined
 
     with joined(World.here(), device=options.device):
-        _train(options, _read(options), options.data)
+        _train(options, read_or_leave(options), options.data)
 
 
-def _train(options: argparse.Namespace, graphs: Graphs, source: str) -> dict[str, Any]:
+def _train(options: argparse.Namespace, graphs: Graphs | Stored, source: str) -> dict[str, Any]:
     from egocnn.distributed.world import World
     from egocnn.progress import tensorboard_report, training_report
+    from egocnn.streaming import how_read
     from egocnn.torchrun import train_by_rank
 
     config = from_options(options, TrainConfig)
@@ -75,7 +78,7 @@ def _train(options: argparse.Namespace, graphs: Graphs, source: str) -> dict[str
             from_options(options, ModelConfig),
             config,
             test=options.test,
-            about={"data": source, "read": asdict(from_options(options, ReadConfig))},
+            about={"data": source, "read": how_read(source, from_options(options, ReadConfig))},
             resume=options.resume,
             overwrite=options.overwrite,
             report=report,
@@ -96,10 +99,11 @@ def crossval(options: argparse.Namespace) -> None:
     if options.out is not None:
         _check_file(options.out, options.data)
     asked = from_command(options)
+    can_stay = isinstance(asked.model, ModelConfig) and not options.stack
     with counting_report("cross-validating", asked.epochs, visible=not options.quiet) as report:
         silent = options.quiet or report is not None
         result = cross_validate(
-            _read(options),
+            read_or_leave(options) if can_stay else read_data(options),
             asked.model,
             asked.train,
             protocol=asked.protocol,
@@ -119,13 +123,19 @@ def crossval(options: argparse.Namespace) -> None:
         print("\n".join([*result.lines(), *([sentence(result, asked.against)] if asked.against else [])]))
 
 
+def sweep(options: argparse.Namespace) -> None:
+    from egocnn.sweep.command import run
+
+    run(options, read_data if options.stack else read_or_leave)
+
+
 def predict(options: argparse.Namespace) -> None:
     from egocnn.predictor import Predictor
     from egocnn.streaming import predict_to_csv
 
     _check_file(options.out, options.data)
     predictor = Predictor.load(options.run_folder)
-    portions, _ = _portions(options, predictor)
+    portions, _ = read_portions(options, predictor)
     result = predict_to_csv(predictor, portions, options.out, device=options.device)
     if options.json:
         _print_json(result)
@@ -141,7 +151,7 @@ def explain(options: argparse.Namespace) -> None:
 
     check_folder(options.out)
     predictor = Predictor.load(options.run_folder)
-    portions, count = _portions(options, predictor)
+    portions, count = read_portions(options, predictor)
     shown: list[CriticalStructure] = []
     summary = write_explanations(
         first_noted(_structures(options, predictor, portions, count), options.show, shown),
@@ -162,7 +172,7 @@ def patterns(options: argparse.Namespace) -> None:
 
     check_folder(options.out)
     predictor = Predictor.load(options.run_folder)
-    graphs = _read(options, predictor)
+    graphs = read_data(options, predictor)
     structures = list(_structures(options, predictor, [graphs], len(graphs), fidelity=False))
     found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
     page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
@@ -171,7 +181,7 @@ def patterns(options: argparse.Namespace) -> None:
         return
     for pattern in found:
         print(f"{pattern.class_name}: {pattern.sentence}")
-    print(f"{len(found)} patterns in {len(structures)} graphs: open {page}")
+    print(f"{len(found)} pattern{'' if len(found) == 1 else 's'} in {len(structures)} graphs: open {page}")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -193,7 +203,7 @@ def scale_free(options: argparse.Namespace) -> None:
     if options.out is not None:
         _check_file(options.out, options.data)
         check_plot(options.out)
-    graphs = _read(options)
+    graphs = read_data(options)
     with counting_report("drawing samples", options.samples, visible=not options.quiet) as report:
         judgement = assess(graphs, samples=options.samples, seed=options.seed, library=options.powerlaw, report=report)
     if options.out is not None:
@@ -217,9 +227,12 @@ def _structures(
     if config.technique == "paper":
         attention = load_attention(options.run_folder, predictor)
         if attention is None:
-            graphs = portions[0] if isinstance(portions, list) else _read(options, predictor)
+            graphs = portions[0] if isinstance(portions, list) else read_data(options, predictor)
             attention = fit_attention(predictor, graphs, seed=options.seed, device=options.device)
-            save_attention(attention, options.run_folder)
+            try:
+                save_attention(attention, options.run_folder)
+            except OSError as error:  # a model that may only be read can be explained all the same
+                _to_stderr(f"egocnn: {options.run_folder}: the attention layer is not kept ({error.strerror or error})")
     with counting_report("explaining", count, visible=not options.quiet) as report:
         yield from explain_portions(
             predictor,
@@ -317,36 +330,10 @@ def bench(options: argparse.Namespace) -> None:
 # ── in and out ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(options: argparse.Namespace, predictor: Predictor | None = None) -> Graphs:
-    """The graphs of DATA, or the part of them that is asked for."""
-    from egocnn.as_trained import read_as_trained
-    from egocnn.reading import read
-
-    column, _, part = (options.split or "").partition("=")
-    settings = {**vars(options), "split": column or None}
-    said = {f.name: value for f in fields(ReadConfig) if (value := settings[f.name]) is not None}
-    graphs = read(options.data, **said) if predictor is None else read_as_trained(options.data, predictor, **said)
-    if part:
-        graphs = graphs.select(part)
-    if len(graphs) == 0:
-        raise DataError(f"{options.data}: no graph is in the part {part!r}")
-    return graphs if options.limit is None else graphs[: options.limit]
-
-
-def _portions(options: argparse.Namespace, predictor: Predictor | None = None) -> tuple[Iterable[Graphs], int]:
-    """The graphs of DATA, those of a store in portions that are read one after the other; and how many at most"""
-    from egocnn.store import choose_portions
-    from egocnn.streaming import open_store
-
-    if (store := open_store(options.data)) is None:
-        graphs = _read(options, predictor)
-        return [graphs], len(graphs)
-    _, _, part = (options.split or "").partition("=")
-    return choose_portions(store.portions(), part, options.limit), min(len(store), options.limit or len(store))
-
-
 def _check_file(path: Path, data: str) -> None:
     """Refuse, before anything is computed, a path that no file can be written to, or that is the data itself."""
+    from egocnn.files import check_writable
+
     if path.exists() and Path(data).exists() and path.samefile(data):
         raise DataError(f"{path}: is the data to be read; name another file to write")
     if path.is_dir():
@@ -354,6 +341,7 @@ def _check_file(path: Path, data: str) -> None:
     for place in path.parents:
         if place.is_file():
             raise DataError(f"{place}: is a file, not a folder")
+    check_writable(path)
 
 
 def _to_stderr(text: str) -> None:

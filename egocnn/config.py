@@ -26,6 +26,9 @@ Technique = Literal["relevance", "paper", "grad-cam", "gradient", "integrated-gr
 Selection = Literal["threshold", "top", "smallest"]
 Auto = Literal["auto"]
 
+LARGEST_RATE = 1e30
+"""Of a learning rate: beyond, a step does not fit into the 32 bits of the weights."""
+
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
     "int | tuple[int, ...]": (Integral, "a whole number, or a tuple of one per layer"),
@@ -158,8 +161,8 @@ class TrainConfig:
         _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
         if self.seed >= 2**63:
             raise ConfigError(f"seed must be below 2^63, got {self.seed}")
-        if not 0 < self.learning_rate < float("inf"):
-            raise ConfigError(f"learning_rate must be above 0, got {self.learning_rate}")
+        if not 0 < self.learning_rate <= LARGEST_RATE:
+            raise ConfigError(f"learning_rate must be above 0 and at most {LARGEST_RATE:g}, got {self.learning_rate}")
         if not 0 < self.validation < 1:
             raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
 

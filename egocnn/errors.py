@@ -24,6 +24,10 @@ class DuplicateEdgeError(DataError):
         self.rows = rows
 
 
+class DivergedError(DataError):
+    """A training in which no epoch gave a finite loss."""
+
+
 class ConfigError(EgoCNNError):
     """A setting outside its range, or two settings that exclude each other."""
 

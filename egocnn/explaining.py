@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from egocnn.errors import DataError
+from egocnn.files import check_writable, is_left, replacing_in
 from egocnn.report import Summary, summarise, write_report
 from egocnn.structure import CriticalStructure, write_structures
 
 MARK = "structures.jsonl"
 """A folder that holds it was written by us, and may be written again."""
+PAGE = "index.html"
 
 
 def write_explanations(
@@ -29,7 +31,7 @@ def write_explanations(
     title: str = "Critical structures",
     on_page: int | None = None,
 ) -> Summary:
-    """The page last: where it is, everything it speaks of is there too.
+    """All files are put in place when the last of them is written, the page last.
 
     With ``on_page``, only so many structures, the first, are kept in memory and shown on the page, however many come;
     figures are drawn of these. All are written to ``structures.jsonl``, and the summary is of all.
@@ -46,11 +48,12 @@ def write_explanations(
             facts.append(structure if on_page is None else _without_graph(structure))
             yield structure
 
-    write_structures(passing(), folder / MARK)
-    summary = summarise(facts, title=title, model=model, data=data, class_names=tuple(class_names))
-    for number, structure in enumerate(kept[:figures], 1):
-        structure.draw(folder / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
-    write_report(kept, folder, summary=summary)
+    with replacing_in(folder, first=MARK, last=PAGE) as temporary:
+        write_structures(passing(), temporary / MARK)
+        summary = summarise(facts, title=title, model=model, data=data, class_names=tuple(class_names))
+        for number, structure in enumerate(kept[:figures], 1):
+            structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
+        write_report(kept, temporary, summary=summary)
     return summary
 
 
@@ -82,12 +85,10 @@ def check_folder(folder: Path) -> None:
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
             raise DataError(f"{place}: is a file, not a folder")
-    if (
-        folder.is_dir()
-        and any(folder.iterdir())
-        and not any((folder / name).exists() for name in (MARK, "patterns.json"))
-    ):
+    names = {file.name for file in folder.iterdir() if not is_left(file.name)} if folder.is_dir() else set()
+    if names and not names & {MARK, "patterns.json"}:
         raise DataError(f"{folder}: is not empty and holds no earlier report; name another folder")
+    check_writable(folder)
 
 
 def file_name(name: str) -> str:

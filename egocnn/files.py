@@ -1,16 +1,26 @@
-"""Write files so that a reader never meets half of one: temporary name, flush, rename."""
+"""Write files so that a reader never meets half of one, and checksums by which it meets no other than was written.
+
+What a killed process leaves is a hidden file or folder that no lock is on; the next one to write there removes it.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+
+STAGE = "egocnn"
+"""Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -25,9 +35,7 @@ def replacing(path: Path) -> Iterator[Path]:
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    handle, temporary = _scratch(path)
     try:
         yield temporary
         # without fsync a crash of the machine may leave the new name on an empty file
@@ -37,8 +45,108 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except SafetensorError as error:  # its word for a full disk
         raise OSError(f"{path}: {error}") from None
+    except OSError as error:
+        raise told_of(path, temporary, error) from None
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+@contextmanager
+def replacing_in(folder: Path, *, first: str, last: str) -> Iterator[Path]:
+    """Yield a temporary folder; on success the files in it take the places of those of the same names in ``folder``.
+
+    Until then nothing in ``folder`` changes. The files ``first`` and ``last`` go before and after all others.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle, temporary = _scratch(folder / STAGE, is_folder=True)
+    try:
+        yield temporary
+        new = (file.relative_to(temporary) for file in temporary.rglob("*") if file.is_file())
+        for file in sorted(new, key=lambda file: (str(file) != first, str(file) == last, file)):
+            (folder / file.parent).mkdir(parents=True, exist_ok=True)
+            (temporary / file).replace(folder / file)
+    except OSError as error:
+        raise told_of(folder, temporary, error) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(handle)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse, before anything is computed, a file or folder that cannot be made or replaced."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return  # a device
+    folder = next(place for place in (path, *path.absolute().parents) if place.is_dir())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        is_read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+        number = errno.EROFS if is_read_only else errno.EACCES
+        raise OSError(number, os.strerror(number), str(path))
+
+
+def is_left(name: str, *of: str) -> bool:
+    """Whether this is the name of what a killed writer of one of these may have left."""
+    return name.endswith(".tmp") and any(name.startswith(f".{each}.") for each in (*of, STAGE))
+
+
+def _scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
+    """A new file or folder beside the path, with a lock on it, once what is left of earlier ones is gone."""
+    for left in [Path(entry.path) for entry in os.scandir(path.parent) if is_left(entry.name, path.name)]:
+        _remove_if_left(left)
+    while True:
+        try:
+            made = _make(f".{path.name}.", path.parent, is_folder=is_folder)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path.parent if is_folder else path)) from None
+        with suppress(FileNotFoundError):  # another process may take it for one that is left, before it is locked
+            handle = os.open(made, os.O_RDONLY)
+            _lock(handle, wait=True)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(made.stat(), os.fstat(handle)):
+                    return handle, made
+            os.close(handle)
+
+
+def _make(prefix: str, folder: Path, *, is_folder: bool) -> Path:
+    if is_folder:
+        return Path(tempfile.mkdtemp(".tmp", prefix, folder))
+    handle, name = tempfile.mkstemp(".tmp", prefix, folder)
+    os.close(handle)
+    return Path(name)
+
+
+def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
+    """The error, told of the place that the user knows."""
+    is_ours = error.filename is not None and Path(str(error.filename)).is_relative_to(temporary)
+    if is_ours or (error.filename is None and error.errno in FULL):
+        return OSError(error.errno, error.strerror, str(path))
+    return error
+
+
+def _remove_if_left(path: Path) -> None:
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if _lock(handle, wait=False):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink()
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool) -> bool:
+    """Take the lock that goes when the process does; false where another has it, or where there are none."""
+    try:
+        import fcntl
+    except ImportError:  # not Unix
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
 
 
 def _umask() -> int:
@@ -53,4 +161,20 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, to_json(value))
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of the bytes of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of_plain(value: Mapping[str, Any]) -> str:
+    """SHA-256 of what JSON says, not of how it is laid out."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

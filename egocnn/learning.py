@@ -9,17 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from egocnn.batching import Batchable
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.distributed.fit import fit_together
 from egocnn.distributed.world import current
-from egocnn.errors import ConfigError, DataError
+from egocnn.errors import ConfigError, DivergedError
 from egocnn.graphs import Graphs
 from egocnn.nn.model import EgoCNN
 from egocnn.parts import training_parts, with_own_labels
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
-from egocnn.scalefree import decide_tie
+from egocnn.scalefree import Judgement, decide_tie
 from egocnn.stacking.alone import fit_alone
 from egocnn.stacking.network import check as check_stackable
 from egocnn.training import History, Report, choose_device, fit, loss_of, predict
@@ -71,20 +72,31 @@ def learn(
         keep=None if checkpoint is None else checkpoint.keep,
         report=report,
     )
+    return with_conclusion(predictor, history, validation, judgement, device), history
+
+
+def with_conclusion(
+    predictor: Predictor,
+    history: History,
+    validation: Batchable,
+    judgement: Judgement | None,
+    device: torch.device,
+) -> Predictor:
+    """What is left to do after a training: refuse one that came to nothing, calibrate, note why layers are tied."""
     if history.best is None and history.interrupted:
         raise KeyboardInterrupt
     if history.best is None:
-        raise DataError(
+        raise DivergedError(
             "training diverged: no epoch gave a finite loss; try a smaller --learning-rate, with --overwrite"
         )
-    if preparation.class_names and validation.target is not None:
+    if predictor.class_names and validation.target is not None:
         logits = predict(predictor.network, validation.to(device)).cpu()
-        predictor = replace(predictor, temperature=calibrate(logits, validation.target))
+        predictor = replace(predictor, temperature=calibrate(logits, validation.target.cpu()))
     if judgement is not None:
         predictor = replace(
             predictor, about={"tie": {"scale_free": judgement.is_scale_free, "reason": judgement.reason}}
         )
-    return predictor, history
+    return predictor
 
 
 def is_best_stacked(network: EgoCNN, device: torch.device) -> bool:

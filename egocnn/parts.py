@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from egocnn.arrays import Ints
 from egocnn.config import TrainConfig
 from egocnn.errors import DataError
 from egocnn.graphs import Graphs
-from egocnn.schema import PARTS
+from egocnn.schema import EDGE_COLUMNS, NODE_COLUMNS, PARTS
+from egocnn.splitting import split_in_two
 
 
 def training_parts(graphs: Graphs, config: TrainConfig) -> tuple[Graphs, Graphs]:
     """The graphs to learn from and those that choose the best epoch, all of them fit to be used."""
+    learned, chosen_by = part_numbers(graphs, config)
+    return graphs[learned], graphs[chosen_by]
+
+
+def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
+    """The numbers of the same, ascending; only targets, groups and parts are looked at."""
     check_targets(graphs)
-    if graphs.part is None:
-        return graphs.split(test=config.validation, seed=config.seed)
-    learned, validation = graphs.select("train"), graphs.select("validation")
-    if len(learned) == 0:
-        raise DataError(f"no graph is marked {PARTS[0]!r} in the data's own split")
-    check_targets(learned)
-    return (learned, validation) if len(validation) else learned.split(test=config.validation, seed=config.seed)
+    graphs = _outline(graphs)
+    learned, validation = np.arange(len(graphs)), np.zeros(0, np.int64)
+    if graphs.part is not None:
+        learned, validation = (np.flatnonzero(graphs.part == PARTS.index(part)) for part in ("train", "validation"))
+        if len(learned) == 0:
+            raise DataError(f"no graph is marked {PARTS[0]!r} in the data's own split")
+        check_targets(graphs[learned])
+    if len(validation):
+        return learned, validation
+    here = graphs[learned]
+    classes = here.target if here.is_classification else None
+    rest, chosen = split_in_two(len(here), config.validation, classes=classes, groups=here.group, seed=config.seed)
+    return learned[rest], learned[chosen]
+
+
+def _outline(graphs: Graphs) -> Graphs:
+    """The graphs without their nodes: nothing to copy when some are chosen."""
+    nothing: dict[str, Any] = dict.fromkeys((*NODE_COLUMNS, *EDGE_COLUMNS))
+    return replace(
+        graphs,
+        node_ptr=np.zeros_like(graphs.node_ptr),
+        indptr=np.zeros(1, np.int64),
+        indices=np.zeros(0, np.int32),
+        **nothing,
+    )
 
 
 def with_own_labels(graphs: Graphs) -> Graphs:

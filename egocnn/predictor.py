@@ -1,7 +1,8 @@
 """A trained model: Graphs -> probabilities or values, and the run folder it is saved in.
 
-A run folder holds plain data only: ``config.json`` (settings and names), ``model.safetensors`` (weights, colour counts,
-scales), ``history.csv`` and ``metrics.json``. Loading it executes nothing from it.
+A run folder holds plain data only: ``config.json`` (settings, names, and checksums of itself and of the model),
+``model.safetensors`` (weights, colour counts, scales), ``history.csv`` and ``metrics.json``. Loading it executes
+nothing from it, and refuses what is not, bit for bit, what was written.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.degrees import PROFILE
 from egocnn.errors import DataError, EgoCNNError, RunError
-from egocnn.files import replacing, write_json
+from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.graphs import Graphs
 from egocnn.nn.model import EgoCNN
 from egocnn.preparation import Preparation
@@ -34,9 +35,12 @@ from egocnn.training import choose_device, predict
 FORMAT = 1
 """Raised whenever an older egocnn could no longer read the folder."""
 
+MODEL = "model.safetensors"
+DIGESTS = "digests"
+"""The field of config.json with the checksums; folders of older versions do not have it."""
+
 UNREADABLE = (
     SafetensorError,
-    OSError,
     LookupError,
     ArithmeticError,
     TypeError,
@@ -109,9 +113,10 @@ class Predictor:
         folder = Path(folder)
         arrays = {f"network.{name}": value.cpu().numpy() for name, value in self.network.state_dict().items()}
         arrays |= {f"preparation.{name}": value for name, value in self.preparation.arrays().items()}
-        with replacing(folder / "model.safetensors") as temporary:
-            save_file({name: np.array(value, order="C") for name, value in arrays.items()}, temporary)
-        write_json(folder / "config.json", self.to_plain())
+        with replacing(folder / "config.json") as config, replacing(folder / MODEL) as model:
+            save_file({name: np.array(value, order="C") for name, value in arrays.items()}, model)
+            # all but the renaming comes first: it is hardly possible to be killed after one and before the other
+            config.write_text(to_json(sealed(json.loads(to_json(self.to_plain())), digest_of_file(model))), "utf-8")
 
     def to_plain(self) -> dict[str, Any]:
         return {
@@ -133,7 +138,8 @@ class Predictor:
         if embed is not None and not plain.get("custom_embedding"):
             raise RunError(f"{folder}: this model has a node embedding of its own; leave embed= out")
         try:
-            arrays = load_file(folder / "model.safetensors")
+            check_model(folder, plain)
+            arrays = load_file(folder / MODEL)
             return _restore(plain, arrays, embed=embed, embed_width=embed_width)
         except FileNotFoundError:
             raise RunError(
@@ -141,6 +147,8 @@ class Predictor:
             ) from None
         except EgoCNNError as error:
             raise RunError(f"{folder}: {error}") from None
+        except OSError as error:
+            raise RunError(f"{folder}/{MODEL}: {error.strerror or error}") from None
         except UNREADABLE as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RunError(f"{folder}: config.json and model.safetensors do not make a model ({reason})") from None
@@ -152,12 +160,36 @@ def read_config(folder: Path) -> dict[str, Any]:
         plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{folder}: not a run folder; it has no config.json") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise RunError(f"{folder}/config.json: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{folder}/config.json: {error}") from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
         raise RunError(f"{folder}/config.json: format {found}; this egocnn reads format {FORMAT}")
+    if DIGESTS in plain and not _is_sealed(plain):
+        raise RunError(f"{folder}/config.json: damaged, its checksum differs")
     return plain
+
+
+def sealed(plain: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """The content of config.json with the checksums of itself and of the model file."""
+    bare = {name: value for name, value in plain.items() if name != DIGESTS}
+    return {**bare, DIGESTS: {"config.json": digest_of_plain(bare), MODEL: model}}
+
+
+def _is_sealed(plain: Mapping[str, Any]) -> bool:
+    digests = plain[DIGESTS]
+    try:
+        return isinstance(digests, dict) and sealed(plain, digests[MODEL]) == plain
+    except (LookupError, ValueError, RecursionError):  # half a surrogate pair cannot be encoded
+        return False
+
+
+def check_model(folder: Path, plain: Mapping[str, Any]) -> None:
+    """Refuse a model file that is not, bit for bit, the one that config.json was written with."""
+    if DIGESTS in plain and digest_of_file(folder / MODEL) != plain[DIGESTS][MODEL]:
+        raise RunError(f"{MODEL} is damaged, or not that of config.json: its checksum differs")
 
 
 def _restore(
@@ -227,5 +259,5 @@ def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray
 
 
 def _about(plain: Mapping[str, Any]) -> dict[str, Any]:
-    own = ("format", "model", "preparation", "temperature", "custom_embedding")
+    own = ("format", "model", "preparation", "temperature", "custom_embedding", DIGESTS)
     return {name: value for name, value in plain.items() if name not in own}

@@ -6,7 +6,7 @@ rows, standardised attributes and targets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from egocnn.config import ModelConfig
 from egocnn.degrees import describe_by_degree
 from egocnn.edges import EdgeTable
 from egocnn.errors import DataError
+from egocnn.fitting import ColourCounts, Moments
 from egocnn.graphs import Graphs
 from egocnn.patches import NODES_AT_ONCE, PatchShape, find_patches
 from egocnn.ranking import Ranking
@@ -45,22 +46,38 @@ class Preparation:
 
     @staticmethod
     def fit(graphs: Graphs, config: ModelConfig) -> Preparation:
-        if graphs.n_nodes == 0:
-            raise DataError(f"{len(graphs)} training graphs have no nodes at all; there is nothing to learn from")
+        check_nodes(len(graphs), graphs.n_nodes)
         by_degree = config.degrees and graphs.node_label is None
         graphs = describe_by_degree(graphs) if by_degree else graphs
-        attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr.astype(np.float64)
+        return Preparation.fit_portions([graphs], config, target=graphs.target, by_degree=by_degree)
+
+    @staticmethod
+    def fit_portions(
+        portions: Iterable[Graphs], config: ModelConfig, *, target: NDArray[Any] | None, by_degree: bool
+    ) -> Preparation:
+        """The same from portions, one or more, that count labels by the same names; ``target``: of all graphs.
+
+        ``by_degree``: their nodes have been described by degrees
+        """
+        colours, moments = ColourCounts(config.wl_rounds), None
+        for graphs in portions:
+            colours.add(Ranking.fit(graphs, rounds=config.wl_rounds))
+            moments = moments or Moments(0 if graphs.node_attr is None else graphs.node_attr.shape[1])
+            if graphs.node_attr is not None:
+                moments.add(graphs.node_attr)
+        assert moments is not None, "no portion at all"
+        attr_mean, deviation = moments.result()
         known = np.zeros(1)
-        if graphs.target is not None and not graphs.is_classification:
-            known = graphs.target[np.isfinite(graphs.target)]
+        if target is not None and not graphs.is_classification:
+            known = target[np.isfinite(target)]
         return Preparation(
-            ranking=Ranking.fit(graphs, rounds=config.wl_rounds),
+            ranking=colours.ranking(),
             by_degree=by_degree,
             node_label_names=graphs.node_label_names,
             edge_label_names=graphs.edge_label_names,
             class_names=graphs.class_names,
-            attr_mean=attr.mean(axis=0),
-            attr_scale=_scale(attr.std(axis=0), attr.mean(axis=0)),
+            attr_mean=attr_mean,
+            attr_scale=_scale(deviation, attr_mean),
             target_mean=float(known.mean()),
             target_scale=float(_scale(known.std(), known.mean())),
         )
@@ -93,7 +110,7 @@ class Preparation:
             attributes=torch.from_numpy(self.standardised(graphs)),
             adjacency=adjacency,
             place=torch.from_numpy(order.place),
-            target=self._target(graphs),
+            target=self.targets(graphs),
         )
 
     def neighbours(self, graphs: Graphs, config: ModelConfig, k: int) -> Tensor:
@@ -128,7 +145,8 @@ class Preparation:
             raise DataError(f"the model reads {len(self.attr_mean)} node attributes, these graphs have {attr.shape[1]}")
         return ((attr - self.attr_mean) / self.attr_scale).astype(np.float32)
 
-    def _target(self, graphs: Graphs) -> Tensor | None:
+    def targets(self, graphs: Graphs) -> Tensor | None:
+        """(G) class numbers or standardised values; None where these graphs have none of the kind"""
         if graphs.target is None or graphs.is_classification != bool(self.class_names):
             return None
         if self.class_names:
@@ -157,6 +175,11 @@ class Preparation:
             attr_scale=arrays["attr_scale"],
             **plain,
         )
+
+
+def check_nodes(graphs: int, nodes: int) -> None:
+    if nodes == 0:
+        raise DataError(f"{graphs} training graphs have no nodes at all; there is nothing to learn from")
 
 
 def _scale(deviation: Any, mean: Any) -> Any:

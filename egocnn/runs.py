@@ -16,17 +16,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import RunError
-from egocnn.files import write_json, write_text
+from egocnn.files import check_writable, write_json, write_text
 from egocnn.graphs import ARRAYS, TEXTS, Graphs
 from egocnn.learning import learn
+from egocnn.learning_stored import learn_stored
 from egocnn.parts import check_targets
-from egocnn.predictor import Predictor, read_config
+from egocnn.predictor import Predictor, check_model, read_config
 from egocnn.schema import PARTS
 from egocnn.splitting import split_in_two
+from egocnn.store import Stored
 from egocnn.training import Epoch, History, Report
 
 FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors")
@@ -34,7 +37,7 @@ FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "che
 
 
 def train_run(
-    graphs: Graphs,
+    graphs: Graphs | Stored,
     folder: Path,
     model: ModelConfig,
     train: TrainConfig,
@@ -47,10 +50,10 @@ def train_run(
 ) -> dict[str, Any]:
     """Train on all but the test part, score on it, and write the run folder; the metrics are returned too.
 
-    ``metrics.json`` is written last: a folder that has it is complete.
+    ``metrics.json`` is written last: a folder that has it is complete. Graphs that stay in their store train to the
+    same bits as those in memory, in memory that does not grow with the store.
     """
-    check_targets(graphs)
-    graphs = with_test_part(graphs, test, train.seed)
+    graphs = checked(graphs, test, train.seed)
     checkpoint = Checkpoint(folder / "checkpoint.safetensors", fingerprint(graphs, model, train))
     if resume and (finished := finished_metrics(folder, checkpoint.fingerprint)):
         return finished
@@ -61,14 +64,17 @@ def train_run(
         if report is not None:
             report(history, config)
 
-    predictor, history = learn(
-        graphs,
-        model,
-        train,
-        checkpoint=checkpoint,
-        report=keep_reporting,
-        ready=lambda: _claim(folder, resume=resume, overwrite=overwrite),
-    )
+    settings: dict[str, Any] = {
+        "checkpoint": checkpoint,
+        "report": keep_reporting,
+        "ready": lambda: _claim(folder, resume=resume, overwrite=overwrite),
+    }
+    if isinstance(graphs, Stored):
+        predictor, history, tested = learn_stored(graphs, model, train, folder, **settings)
+        scores = {} if tested is None else _stored_scores(predictor, graphs.outline.select("test"), tested)
+    else:
+        predictor, history = learn(graphs, model, train, **settings)
+        scores = _test_part(predictor, graphs, device=train.device)
     about = {
         **predictor.about,
         **(about or {}),
@@ -77,13 +83,22 @@ def train_run(
         "versions": versions(),
     }
     predictor = replace(predictor, about=about)
-    metrics = {**measure(predictor, graphs, history, device=train.device), "seed": train.seed}
+    metrics = {**_facts(predictor, history, len(graphs)), **scores, "seed": train.seed}
     predictor.save(folder)
     write_text(folder / "history.csv", history_csv(history))
     write_json(folder / "metrics.json", metrics)
     if not history.interrupted:
         checkpoint.path.unlink(missing_ok=True)
     return metrics
+
+
+def checked(graphs: Graphs | Stored, test: float, seed: int) -> Graphs | Stored:
+    """The graphs with a test part marked, once there is something to learn from them."""
+    if isinstance(graphs, Stored):
+        check_targets(graphs.outline)
+        return graphs.with_outline(with_test_part(graphs.outline, test, seed))
+    check_targets(graphs)
+    return with_test_part(graphs, test, seed)
 
 
 def with_test_part(graphs: Graphs, share: float, seed: int) -> Graphs:
@@ -100,8 +115,12 @@ def with_test_part(graphs: Graphs, share: float, seed: int) -> Graphs:
 def measure(predictor: Predictor, graphs: Graphs, history: History, *, device: str) -> dict[str, Any]:
     """Scores of the best epoch on validation and test part, and the facts that go with them."""
     assert graphs.part is not None or history.best is not None
+    return {**_facts(predictor, history, len(graphs)), **_test_part(predictor, graphs, device=device)}
+
+
+def _facts(predictor: Predictor, history: History, graphs: int) -> dict[str, Any]:
     score = "accuracy" if predictor.class_names else "r2"
-    metrics: dict[str, Any] = {
+    return {
         "task": "classification" if predictor.class_names else "regression",
         f"validation_{score}": history.best.validation_score if history.best else None,
         "validation_loss": history.best.validation_loss if history.best else None,
@@ -110,13 +129,29 @@ def measure(predictor: Predictor, graphs: Graphs, history: History, *, device: s
         "interrupted": history.interrupted,
         "seconds": round(sum(epoch.seconds for epoch in history.epochs), 3),
         "parameters": predictor.network.n_parameters,
-        "graphs": len(graphs),
+        "graphs": graphs,
     }
+
+
+def _test_part(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str, Any]:
     tested = graphs.select("test") if graphs.part is not None else graphs[:0]
-    if len(tested):
-        metrics["test_graphs"] = len(tested)
-        metrics |= {f"test_{name}": value for name, value in test_scores(predictor, tested, device=device).items()}
-    return metrics
+    if len(tested) == 0:
+        return {}
+    return _named(len(tested), test_scores(predictor, tested, device=device))
+
+
+def _stored_scores(predictor: Predictor, tested: Graphs, outputs: Tensor) -> dict[str, Any]:
+    """What :func:`_test_part` gives, of graphs that have been through the network already."""
+    assert tested.target is not None
+    if predictor.class_names:
+        said = torch.softmax(outputs.double() / predictor.temperature, dim=1)
+    else:
+        said = predictor.preparation.to_value(outputs[:, 0].double())
+    return _named(len(tested), scores_of(said.numpy(), tested.target))
+
+
+def _named(graphs: int, scores: Mapping[str, float]) -> dict[str, Any]:
+    return {"test_graphs": graphs, **{f"test_{name}": value for name, value in scores.items()}}
 
 
 def test_scores(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str, float]:
@@ -153,13 +188,16 @@ def scores_of(said: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
     }
 
 
-def fingerprint(graphs: Graphs, model: ModelConfig, train: TrainConfig) -> str:
+def fingerprint(graphs: Graphs | Stored, model: ModelConfig, train: TrainConfig) -> str:
     """A digest of data and settings; where it is computed does not count."""
     digest = hashlib.sha256()
+    settings = {**asdict(model), **asdict(train), "device": None}
+    if isinstance(graphs, Stored):
+        digest.update(json.dumps([settings, graphs.digest], sort_keys=True).encode())
+        return digest.hexdigest()
     for name in ARRAYS:
         values = getattr(graphs, name)
         digest.update(name.encode() if values is None else np.ascontiguousarray(values).tobytes())
-    settings = {**asdict(model), **asdict(train), "device": None}
     texts = {name: getattr(graphs, name) for name in TEXTS}
     digest.update(json.dumps([settings, texts], sort_keys=True).encode())
     return digest.hexdigest()
@@ -173,11 +211,18 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
         return None
     except (ValueError, RecursionError) as error:
         raise RunError(f"{folder}/metrics.json: {error}; --overwrite starts the run anew") from None
-    if read_config(folder).get("fingerprint") != expected:
+    config = read_config(folder)
+    if config.get("fingerprint") != expected:
         raise RunError(f"{folder}: was started with other data or settings; use them, or --overwrite")
     if not isinstance(metrics, dict) or not metrics.keys() >= {"interrupted", "parameters", "epochs", "best_epoch"}:
         raise RunError(f"{folder}/metrics.json: does not hold the metrics of a run; --overwrite starts the run anew")
-    return None if metrics["interrupted"] else metrics
+    if metrics["interrupted"]:
+        return None
+    try:
+        check_model(folder, config)
+    except (OSError, RunError) as error:
+        raise RunError(f"{folder}: {error}; --overwrite starts the run anew") from None
+    return metrics
 
 
 def history_csv(history: History) -> str:
@@ -199,6 +244,7 @@ def _check_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
             raise RunError(f"{place}: is a file, not a folder")
     if any((folder / name).exists() for name in FILES) and not resume and not overwrite:
         raise RunError(f"{folder}: holds a run already; --resume continues it, --overwrite replaces it")
+    check_writable(folder)
 
 
 def _claim(folder: Path, *, resume: bool, overwrite: bool) -> None:

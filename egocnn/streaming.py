@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.config import ExplainConfig, ReadConfig
-from egocnn.errors import DataError
+from egocnn.errors import ConfigError, DataError
 from egocnn.graphs import Graphs
 from egocnn.reading import read
-from egocnn.store import Source, Store, choose_portions, is_store, stream_source, write_store
+from egocnn.store import Source, Store, Stored, choose_portions, is_store, stream_source, write_store
 from egocnn.store.manifest import Manifest
 from egocnn.store.write import check_place
 
@@ -28,10 +28,45 @@ ON_PAGE = 1000
 """Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""
 
 
-def open_store(data: str) -> Store | None:
-    """The store that DATA names, if it names one."""
+def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None:
+    """The store that DATA names, if it names one; ``said``: how it is to be read, which must be how it was."""
     path = Path(os.path.expanduser(data))  # noqa: PTH111 — unlike pathlib's, it lets ~somebody pass
-    return Store.open(path) if is_store(path) else None
+    store = Store.open(path) if is_store(path) else None
+    if store is not None:
+        _check_said(store, said or {})
+    return store
+
+
+def _check_said(store: Store, said: Mapping[str, Any]) -> None:
+    """Refuse settings of reading that a store, which has been read already, would not heed."""
+    for name, usual in asdict(ReadConfig()).items():
+        was = store.manifest.read.get(name, usual)
+        if name not in said or said[name] == was:
+            continue
+        if name == "split" and "part" in store.manifest.columns:
+            continue  # whatever the column is called, this is what it says
+        flag = f"--{name.replace('_', '-')}"
+        how = f"without {flag}" if was == usual else f"with {flag}" if was is True else f"with {flag} {was}"
+        raise ConfigError(f"{store.folder}: holds graphs that were read {how}; {flag} is said to egocnn prepare")
+
+
+def how_read(data: str, config: ReadConfig) -> dict[str, Any]:
+    """The settings that the graphs of DATA are read with; of a store, those that it was prepared with."""
+    store = open_store(data)
+    if store is not None:
+        known = {f.name for f in fields(ReadConfig)}
+        config = ReadConfig(**{name: value for name, value in store.manifest.read.items() if name in known})
+    return asdict(config)
+
+
+def for_training(data: str, said: Mapping[str, Any], part: str, limit: int | None) -> Stored | None:
+    """The graphs of a store, to stay there; None where DATA is no store, or one small enough to be read whole."""
+    from egocnn import learning_stored
+
+    store = open_store(data, said)
+    if store is None or store.manifest.size <= learning_stored.WHOLE_BYTES:
+        return None
+    return Stored.of(store, part, limit)
 
 
 def prepare(

@@ -15,13 +15,14 @@ from egocnn.distributed.world import World, current
 from egocnn.errors import RunError
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
-from egocnn.parts import check_targets
-from egocnn.runs import fingerprint, finished_metrics, train_run, with_test_part
+from egocnn.learning_stored import learn_stored
+from egocnn.runs import checked, fingerprint, finished_metrics, train_run
+from egocnn.store import Stored
 from egocnn.training import Report
 
 
 def train_by_rank(
-    graphs: Graphs,
+    graphs: Graphs | Stored,
     folder: Path,
     model: ModelConfig,
     train: TrainConfig,
@@ -38,14 +39,16 @@ def train_by_rank(
     """
     world, group = World.here(), current()
     if world.restarts or group is not None:
-        check_targets(graphs)
-        marked = with_test_part(graphs, test, train.seed)
+        marked = checked(graphs, test, train.seed)
         digest = fingerprint(marked, model, train)
         resume = resume or (world.restarts > 0 and (not overwrite or holds(folder, digest)))
         if group is not None:
             group.check_alike(digest)
             if world.rank > 0:
-                _, history = learn(marked, model, train)
+                if isinstance(marked, Stored):
+                    _, history, _ = learn_stored(marked, model, train, folder)
+                else:
+                    _, history = learn(marked, model, train)
                 raise SystemExit(130 if history.interrupted else 0)
     return train_run(
         graphs, folder, model, train, test=test, about=about, resume=resume, overwrite=overwrite, report=report

@@ -11,16 +11,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from egocnn.batching import Prepared
+from egocnn.batching import Batchable
 from egocnn.config import TrainConfig
 from egocnn.errors import DataError
+from egocnn.halves import Lesson, by_halves
 from egocnn.nn.model import EgoCNN
 
 NODES_AT_ONCE = 1 << 15
@@ -102,17 +104,18 @@ Report = Callable[[History, TrainConfig], None]
 Keep = Callable[[Progress], None]
 RunEpoch = Callable[[int], Epoch]
 """Trains through the epoch of this number, scores it, and leaves the progress as it is after it."""
-Engine = Callable[[Progress, Prepared, Prepared, TrainConfig], RunEpoch]
+Data = TypeVar("Data", bound=Batchable)
+Engine = Callable[[Progress, Data, Data, TrainConfig], RunEpoch]
 """How epochs are computed: :func:`batch_by_batch`, :mod:`egocnn.stacking.alone`, or :mod:`egocnn.distributed.fit`."""
 
 
 def fit(
     network: EgoCNN,
-    train: Prepared,
-    validation: Prepared,
+    train: Data,
+    validation: Data,
     config: TrainConfig,
     *,
-    engine: Engine | None = None,
+    engine: Engine[Data] | None = None,
     resume: Callable[[Progress], None] | None = None,
     keep: Keep | None = None,
     report: Report | None = None,
@@ -145,16 +148,24 @@ def fit(
     return history
 
 
-def batch_by_batch(progress: Progress, train: Prepared, validation: Prepared, config: TrainConfig) -> RunEpoch:
-    """The plain way: every batch is cut out, sent through the network and forgotten."""
+def batch_by_batch(progress: Progress, train: Batchable, validation: Batchable, config: TrainConfig) -> RunEpoch:
+    """The plain way: every batch is cut out, sent through the network and forgotten; in parts where memory is short."""
     device = choose_device(config.device)
     train, validation = train.to(device), validation.to(device)
     weights = class_weights(train, progress.network.out.out_features) if config.class_weights else None
 
+    def forward(chosen: Tensor) -> tuple[Tensor, Tensor]:
+        batch = train.batch(chosen)
+        assert batch.target is not None
+        with arithmetic(config, device):
+            outputs = progress.network(batch).logits
+        return outputs.float(), batch.target
+
+    lesson = Lesson(progress.network, forward, partial(loss_of, weights=weights), partial(weight_of, weights=weights))
     return epoch_by_epoch(
         progress,
         config,
-        lambda epoch: _train_epoch(progress, train, config, epoch, weights),
+        lambda epoch: _train_epoch(progress, train, lesson, config, epoch),
         lambda: evaluate(progress.network, validation, weights=weights),
     )
 
@@ -188,25 +199,20 @@ def epoch_by_epoch(
 
 
 def _train_epoch(
-    progress: Progress, train: Prepared, config: TrainConfig, epoch: int, weights: Tensor | None
+    progress: Progress, train: Batchable, lesson: Lesson, config: TrainConfig, epoch: int
 ) -> tuple[float, float]:
-    network = progress.network
     batches = shuffled(train, config)
     results = Scores()
     for number, chosen in enumerate(batches):
         set_rate(progress.optimizer, (epoch - 1 + number / len(batches)) / config.epochs, config)
-        batch = train.batch(chosen)
-        assert batch.target is not None
-        learn_norms(network, graphs=len(batch), nodes=len(batch.place))
-        with arithmetic(config, chosen.device):
-            outputs = network(batch).logits
-        loss = loss_of(outputs.float(), batch.target, weights)
-        descend(progress, loss)
-        results.add(outputs.detach().float(), batch.target, loss.detach())
+        nodes = (train.node_ptr[chosen + 1] - train.node_ptr[chosen]).sum()
+        learn_norms(progress.network, graphs=len(chosen), nodes=int(nodes))
+        results.add(*lesson.learn(chosen))
+        step_down(progress)
     return results.loss, results.score
 
 
-def shuffled(train: Prepared, config: TrainConfig) -> tuple[Tensor, ...]:
+def shuffled(train: Batchable, config: TrainConfig) -> tuple[Tensor, ...]:
     """The numbers of all graphs in random order, cut into batches."""
     order = torch.randperm(len(train), device="cpu").to(train.node_ptr.device)
     return torch.tensor_split(order, math.ceil(len(train) / config.batch_size))  # equal sizes: no batch of one
@@ -222,12 +228,17 @@ def descend(progress: Progress, loss: Tensor) -> None:
     """One step down the slope of the loss."""
     progress.optimizer.zero_grad(set_to_none=True)
     torch.autograd.backward(loss)
+    step_down(progress)
+
+
+def step_down(progress: Progress) -> None:
+    """One step down the slope that the gradients tell."""
     torch.nn.utils.clip_grad_norm_(progress.network.parameters(), STEEPEST)
     progress.optimizer.step()
 
 
 @torch.no_grad()
-def evaluate(network: EgoCNN, data: Prepared, *, weights: Tensor | None = None) -> tuple[float, float]:
+def evaluate(network: EgoCNN, data: Batchable, *, weights: Tensor | None = None) -> tuple[float, float]:
     """Loss and score (accuracy, or R²) in evaluation mode."""
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
@@ -238,13 +249,18 @@ def evaluate(network: EgoCNN, data: Prepared, *, weights: Tensor | None = None) 
 
 
 @torch.no_grad()
-def predict(network: EgoCNN, data: Prepared) -> Tensor:
+def predict(network: EgoCNN, data: Batchable) -> Tensor:
     """The network's outputs (G, C) for all graphs, in order; full precision, evaluation mode."""
     network.eval()
-    return torch.cat([network(data.batch(chosen)).logits for chosen in portions(data)])
+
+    def run(chosen: Tensor) -> Tensor:
+        logits: Tensor = network(data.batch(chosen)).logits
+        return logits
+
+    return torch.cat([logits for chosen in portions(data) for logits in by_halves(run, chosen)])
 
 
-def portions(data: Prepared) -> Iterator[Tensor]:
+def portions(data: Batchable) -> Iterator[Tensor]:
     """All graphs in order, cut so that no portion has many more than ``NODES_AT_ONCE`` nodes."""
     cut = torch.div(data.node_ptr[1:] - 1, NODES_AT_ONCE, rounding_mode="floor")
     _, counts = torch.unique_consecutive(cut, return_counts=True)
@@ -285,6 +301,11 @@ def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> T
     return F.cross_entropy(outputs, target, weight=weights)
 
 
+def weight_of(target: Tensor, weights: Tensor | None) -> Tensor | float:
+    """What the graphs count together in the mean that the loss is."""
+    return len(target) if weights is None else weights[target].sum()
+
+
 def set_rate(optimizer: torch.optim.Optimizer, done: float, config: TrainConfig) -> None:
     for group in optimizer.param_groups:
         group["lr"] = config.learning_rate * rate(done, config)
@@ -312,7 +333,7 @@ def arithmetic(config: TrainConfig, device: torch.device) -> Any:
     return nullcontext()
 
 
-def class_weights(train: Prepared, n_classes: int) -> Tensor | None:
+def class_weights(train: Batchable, n_classes: int) -> Tensor | None:
     if train.target is None or train.target.is_floating_point():
         return None
     counts = torch.bincount(train.target, minlength=n_classes).clamp(min=1)

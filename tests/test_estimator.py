@@ -18,6 +18,7 @@ from egocnn import EgoCNNClassifier, EgoCNNRegressor
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.graphs import Graphs
+from tests.sealing import write_config
 from tests.strategies import random_trees
 from tests.test_predictor import OwnLabels
 from tests.tiny import SIZES, alcohols, names_in, oxygens, same
@@ -281,7 +282,7 @@ def test_a_model_trained_on_a_gpu_predicts_where_there_is_none(fitted: EgoCNNCla
     fitted.save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     config["train"]["device"] = "cuda"
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    write_config(tmp_path, config)
     np.testing.assert_array_equal(egocnn.load(tmp_path).predict_proba(trees()), fitted.predict_proba(trees()))
 
 

@@ -19,11 +19,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from egocnn.batching import Batch
+from egocnn.checkpoint import check_seal, sealed
 from egocnn.critical.layers import run_layers
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.files import replacing
+from egocnn.files import digest_of_file, replacing
 from egocnn.graphs import Graphs
-from egocnn.predictor import Predictor
+from egocnn.predictor import MODEL, Predictor
 from egocnn.training import choose_device, loss_of, portions
 
 FILE = "attention.safetensors"
@@ -107,18 +108,24 @@ def _examples(predictor: Predictor, graphs: Graphs, place: torch.device) -> Sequ
 
 
 def save_attention(head: AttentionHead, folder: Path) -> None:
-    """Beside the model."""
+    """Beside the model, with a checksum; the model's own in it says which one it was trained on."""
+    tensors = {name: value.cpu().contiguous() for name, value in head.state_dict().items()}
+    tensors["model"] = torch.frombuffer(bytearray(digest_of_file(folder / MODEL).encode()), dtype=torch.uint8)
     with replacing(folder / FILE) as temporary:
-        save_file({name: value.cpu().contiguous() for name, value in head.state_dict().items()}, temporary)
+        save_file(sealed(tensors), temporary)
 
 
 def load_attention(folder: Path, predictor: Predictor) -> AttentionHead | None:
-    """The attention layer saved in a run folder; None where there is none."""
+    """The attention layer saved in a run folder; None where there is none, or that of a model which is no more."""
     if not (folder / FILE).exists():
         return None
     head = AttentionHead(predictor.config.layer_width[-1], predictor.network.out.out_features)
     try:
         state = load_file(folder / FILE)
+        if "digest" in state:  # older versions wrote none
+            check_seal(state)
+            if state.pop("model").numpy().tobytes().decode() != digest_of_file(folder / MODEL):
+                return None
         if not all(bool(torch.isfinite(value).all()) for value in state.values()):
             raise RunError(f"{folder / FILE}: has numbers that are not finite")
         head.load_state_dict(state)

@@ -24,6 +24,7 @@ from egocnn.critical.techniques import BACKWARD, Question
 from egocnn.cutting import keep_nodes
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
+from egocnn.halves import by_halves
 from egocnn.predictor import Predictor
 from egocnn.ranking import MOST_ROUNDS
 from egocnn.structure import CriticalStructure, Fidelity, Trace
@@ -88,39 +89,38 @@ def _importances(
     place, known = choose_device(device), predictor.preparation
     data, network = predictor.prepare(graphs).to(place), predictor.network.to(place).eval()
     attention = None if attention is None else attention.to(place)
-    for chosen in portions(data):
+
+    @torch.no_grad()
+    def answer(chosen: torch.Tensor) -> tuple[Ints, Floats, _Importance]:
         some, batch = chosen.cpu().numpy(), data.batch(chosen)
         part = graphs[some]
-        with torch.no_grad():
-            layers = run_layers(network, batch)
-            logits = layers.logits
-            classes = logits.argmax(dim=1) if asked is None else torch.from_numpy(asked[some]).to(place)
-            if config.technique == "occlusion":
-                nodes, edges = occlude(predictor, part, classes.cpu().numpy(), device=device)
-                importance = _Importance(classes.cpu().numpy(), nodes, edges, None)
-            else:
-                question = Question(
-                    layers=layers,
-                    classes=classes,
-                    places=find_places(
-                        batch, predictor.preparation.shape(predictor.config), _slots(predictor, part, batch)
-                    ),
-                    edges=EdgeNumbers.of(part, place),
-                    attention=attention,
-                    settings=config,
-                )
-                answer = BACKWARD[config.technique](question)
-                trace = [(n.double().cpu().numpy(), e.double().cpu().numpy()) for n, e in answer.trace]
-                importance = _even_out(
-                    known.renamed(part),
-                    _Importance(
-                        classes.cpu().numpy(),
-                        answer.nodes.double().cpu().numpy(),
-                        answer.edges.double().cpu().numpy(),
-                        Trace(np.stack([n for n, _ in trace]), np.stack([e for _, e in trace])) if trace else None,
-                    ),
-                )
-        yield some, logits.double().cpu().numpy(), importance
+        layers = run_layers(network, batch)
+        logits = layers.logits
+        classes = logits.argmax(dim=1) if asked is None else torch.from_numpy(asked[some]).to(place)
+        numbers, outputs = classes.cpu().numpy(), logits.double().cpu().numpy()
+        if config.technique == "occlusion":
+            nodes, edges = occlude(predictor, part, numbers, device=device)
+            return some, outputs, _Importance(numbers, nodes, edges, None)
+        question = Question(
+            layers=layers,
+            classes=classes,
+            places=find_places(batch, known.shape(predictor.config), _slots(predictor, part, batch)),
+            edges=EdgeNumbers.of(part, place),
+            attention=attention,
+            settings=config,
+        )
+        found = BACKWARD[config.technique](question)
+        trace = [(n.double().cpu().numpy(), e.double().cpu().numpy()) for n, e in found.trace]
+        importance = _Importance(
+            numbers,
+            found.nodes.double().cpu().numpy(),
+            found.edges.double().cpu().numpy(),
+            Trace(np.stack([n for n, _ in trace]), np.stack([e for _, e in trace])) if trace else None,
+        )
+        return some, outputs, _even_out(known.renamed(part), importance)
+
+    for chosen in portions(data):
+        yield from by_halves(answer, chosen)
 
 
 def _slots(predictor: Predictor, graphs: Graphs, batch: Batch) -> torch.Tensor:
@@ -217,10 +217,9 @@ class _Model:
     def fidelity(self, chosen: Bools) -> list[Fidelity]:
         column = self.classes if self.predictor.class_names else np.zeros_like(self.classes)
         row = np.arange(len(self.graphs))
-        removed, kept = (
-            self.said(self.predictor.outputs(keep_nodes(self.graphs, nodes), device=self.device).astype(np.float64))
-            for nodes in (~chosen, chosen)
-        )
+        both = Graphs.concat([keep_nodes(self.graphs, nodes) for nodes in (~chosen, chosen)])  # ranked once, not twice
+        outputs = self.predictor.outputs(both, device=self.device).astype(np.float64)
+        removed, kept = np.split(self.said(outputs), 2)
         return [Fidelity(float(r), float(k)) for r, k in zip(removed[row, column], kept[row, column], strict=True)]
 
 

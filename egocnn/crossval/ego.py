@@ -2,39 +2,96 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import NoReturn
+from pathlib import Path
+from typing import NoReturn, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.batching import Prepared
+from egocnn.batching import Batchable
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval.folds import Task
 from egocnn.crossval.machine import peak_megabytes
 from egocnn.crossval.protocol import Combine
 from egocnn.crossval.record import Fold, Run, make_fold
-from egocnn.errors import DataError
+from egocnn.errors import DivergedError
 from egocnn.graphs import Graphs
-from egocnn.stacking.learn import Replica, prepare_replicas, train_replicas
-from egocnn.training import History, choose_device, fit, predict
+from egocnn.learning_stored import fit_stored, shelve
+from egocnn.predictor import Predictor
+from egocnn.stacking.learn import prepare_replicas, train_replicas, untrained
+from egocnn.store import Stored
+from egocnn.training import Data, History, choose_device, fit, predict
 
 Say = Callable[[str], None]
 Count = Callable[[int], None]
 """hears how many epochs are over"""
 
 
+class Seeded(Protocol):
+    """One training, as far as testing it goes."""
+
+    @property
+    def predictor(self) -> Predictor: ...
+
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _OnDisk:
+    """A training whose graphs are not in memory."""
+
+    predictor: Predictor
+    seed: int
+
+
 def ego_fold(
-    graphs: Graphs, task: Task, model: ModelConfig, train: TrainConfig, report: Count, combine: Combine = "best"
+    graphs: Graphs | Stored,
+    task: Task,
+    model: ModelConfig,
+    train: TrainConfig,
+    report: Count,
+    combine: Combine = "best",
 ) -> Fold:
     """One fold, one training after the other."""
+    if isinstance(graphs, Stored):
+        return _stored_fold(graphs, task, model, train, report, combine)
     started = time.perf_counter()
     (replicas,) = prepare_replicas([task.marked(graphs)], model, train, [_flat(task)])
     ready = time.perf_counter()
+    learned, validation = replicas[0].parts  # those of all
+    histories = _train_in_turn(replicas, learned, validation, train, report)
+    spent = (ready - started, time.perf_counter() - ready)
+    tested = replicas[0].predictor.prepare(graphs[task.tested])
+    return _tested(task, replicas, histories, validation, tested, train, spent, combine)
+
+
+def _stored_fold(
+    stored: Stored, task: Task, model: ModelConfig, train: TrainConfig, report: Count, combine: Combine
+) -> Fold:
+    """The same of graphs that stay in their store; what is prepared is kept in the folder for temporary files."""
+    started = time.perf_counter()
+    parts = (task.learned, task.validation, task.tested)
+    here = np.sort(np.concatenate(parts))  # given splits need not name all graphs
+    settled, _, preparation = fit_stored(stored.choose(task.learned), model)
+    replicas = [_OnDisk(untrained(settled, preparation, seed), seed) for seed in _flat(task)]
+    with shelve(stored.choose(here), replicas[0].predictor, Path(tempfile.gettempdir())) as shelved:
+        learned, validation, tested = (shelved(np.searchsorted(here, part)) for part in parts)
+        ready = time.perf_counter()
+        histories = _train_in_turn(replicas, learned, validation, train, report)
+        spent = (ready - started, time.perf_counter() - ready)
+        return _tested(task, replicas, histories, validation, tested, train, spent, combine)
+
+
+def _train_in_turn(
+    replicas: Sequence[Seeded], learned: Data, validation: Data, train: TrainConfig, report: Count
+) -> list[History]:
     histories: list[History] = []
 
     def tell(history: History, config: TrainConfig) -> None:
@@ -42,11 +99,10 @@ def ego_fold(
 
     for replica in replicas:
         config = replace(train, seed=replica.seed)
-        histories.append(fit(replica.predictor.network, *replica.parts, config, report=tell))
+        histories.append(fit(replica.predictor.network, learned, validation, config, report=tell))
         if histories[-1].interrupted:
             raise KeyboardInterrupt
-    spent = (ready - started, time.perf_counter() - ready)
-    return _tested(graphs, task, replicas, histories, train, spent, combine)
+    return histories
 
 
 def stacked_folds(
@@ -75,7 +131,9 @@ def stacked_folds(
     histories = iter(train_replicas([each for own in prepared for each in own], train, report=tell))
     share = ((ready - started) / len(tasks), (time.perf_counter() - ready) / len(tasks))
     for task, replicas in zip(tasks, prepared, strict=True):
-        yield _tested(graphs, task, replicas, list(islice(histories, len(replicas))), train, share, combine)
+        tested = replicas[0].predictor.prepare(graphs[task.tested])
+        own = list(islice(histories, len(replicas)))
+        yield _tested(task, replicas, own, replicas[0].parts[1], tested, train, share, combine)
 
 
 def _flat(task: Task) -> list[int]:
@@ -83,10 +141,11 @@ def _flat(task: Task) -> list[int]:
 
 
 def _tested(
-    graphs: Graphs,
     task: Task,
-    replicas: Sequence[Replica],
+    replicas: Sequence[Seeded],
     histories: Sequence[History],
+    validation: Batchable,
+    tested: Batchable,
     train: TrainConfig,
     spent: tuple[float, float],
     combine: Combine,
@@ -94,12 +153,12 @@ def _tested(
     """For every run one look at the test fold: of the restart that did best in validation, or of all together."""
     started = time.perf_counter()
     device = choose_device(train.device)
-    tested = replicas[0].predictor.prepare(graphs[task.tested]).to(device)  # all replicas read alike
+    tested = tested.to(device)  # all replicas read alike
     runs, first = [], 0
     for seeds in task.seeds:
         here = slice(first, first + len(seeds))
         if combine == "average":
-            runs.append(_run_of_all(task, replicas[here], histories[here], tested, device))
+            runs.append(_run_of_all(task, replicas[here], histories[here], validation.to(device), tested, device))
         else:
             runs.append(_run_of_best(task, replicas[here], histories[here], tested, device))
         first += len(seeds)
@@ -110,7 +169,7 @@ def _tested(
 
 
 def _run_of_best(
-    task: Task, replicas: Sequence[Replica], histories: Sequence[History], tested: Prepared, device: torch.device
+    task: Task, replicas: Sequence[Seeded], histories: Sequence[History], tested: Batchable, device: torch.device
 ) -> Run:
     restart = _chosen(task, histories)
     best = histories[restart].best
@@ -126,12 +185,16 @@ def _run_of_best(
 
 
 def _run_of_all(
-    task: Task, replicas: Sequence[Replica], histories: Sequence[History], tested: Prepared, device: torch.device
+    task: Task,
+    replicas: Sequence[Seeded],
+    histories: Sequence[History],
+    validation: Batchable,
+    tested: Batchable,
+    device: torch.device,
 ) -> Run:
     if any(history.best is None for history in histories):
         _diverged(task)
     said = [said_by(replica, tested, device) for replica in replicas]
-    validation = replicas[0].parts[1].to(device)
     return Run(
         score=score_of(said, tested),
         validation_score=score_of([said_by(replica, validation, device) for replica in replicas], validation),
@@ -141,13 +204,13 @@ def _run_of_all(
     )
 
 
-def said_by(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+def said_by(replica: Seeded, data: Batchable, device: torch.device) -> Tensor:
     """(G, C) probabilities, or (G, 1) standardised values"""
     outputs = predict(replica.predictor.network.to(device), data).double()
     return torch.softmax(outputs, dim=1) if replica.predictor.class_names else outputs
 
 
-def score_of(said: Sequence[Tensor], data: Prepared) -> float:
+def score_of(said: Sequence[Tensor], data: Batchable) -> float:
     """Accuracy, or R², of what several say on average"""
     assert data.target is not None
     together = torch.stack(list(said)).mean(dim=0)
@@ -169,6 +232,6 @@ def _chosen(task: Task, histories: Sequence[History]) -> int:
 
 
 def _diverged(task: Task) -> NoReturn:
-    raise DataError(
+    raise DivergedError(
         f"training diverged in fold {task.fold}: no epoch gave a finite loss; try a smaller --learning-rate"
     )

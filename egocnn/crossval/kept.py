@@ -20,6 +20,7 @@ from egocnn.crossval.record import CrossValidation, Fold, read_plain, read_recor
 from egocnn.errors import RunError
 from egocnn.files import write_json
 from egocnn.graphs import ARRAYS, TEXTS, Graphs
+from egocnn.store import Stored
 
 NAMES = frozenset({"fingerprint", "stated", "seconds", "folds"})
 GIVE_UP = "--overwrite replaces it, or name another file"
@@ -127,9 +128,12 @@ def state(
     return {**counts, **flat}
 
 
-def fingerprint(graphs: Graphs, split: str, stated: Mapping[str, Any]) -> str:
+def fingerprint(graphs: Graphs | Stored, split: str, stated: Mapping[str, Any]) -> str:
     """A digest of data, folds and settings."""
     digest = hashlib.sha256()
+    if isinstance(graphs, Stored):
+        digest.update(json.dumps([split, stated, graphs.digest], sort_keys=True).encode())
+        return digest.hexdigest()
     for name in ARRAYS:
         values = getattr(graphs, name)
         digest.update(f"{name} {None if values is None else (values.shape, values.dtype.str)}".encode())

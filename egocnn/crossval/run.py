@@ -30,11 +30,12 @@ from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
 from egocnn.parts import check_targets
 from egocnn.statistics import summarise
+from egocnn.store import Stored
 from egocnn.training import choose_device
 
 
 def cross_validate(
-    graphs: Graphs,
+    graphs: Graphs | Stored,
     model: ModelConfig | Rival,
     train: TrainConfig,
     *,
@@ -59,7 +60,7 @@ def cross_validate(
     folds at a time, in processes of their own with one thread each (1 by default), or in one stack (all by default).
     ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there, unstacked, as many at a
     time as there are CPUs or at most ``jobs``. The scores of a fold do not depend on any of these, but for rounding and
-    for which activations dropout drops.
+    for which activations dropout drops. Graphs that stay in their store are trained on by an Ego-CNN alone, unstacked.
 
     ``out``: write the record there. Folds are kept beside it as they finish, and the same call goes on from them; those
     of other data or settings are refused unless ``overwrite`` gives them up.
@@ -74,13 +75,16 @@ def cross_validate(
         raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {name} says classes, no probabilities")
     if ray is not None:
         train = _on_workers(train, stack=stack)
-    check_targets(graphs)
+    if isinstance(graphs, Stored) and (stack or isinstance(model, Rival)):
+        raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
+    graphs, outline = without_parts(graphs)
+    check_targets(outline)
     device = choose_device(train.device)
     stacked = isinstance(model, ModelConfig) and (device.type == "cuda" if stack is None else stack)
+    stacked = stacked and not isinstance(graphs, Stored)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    graphs = graphs.replace(part=None)
-    tasks = make_tasks(graphs, protocol, train)
+    tasks = make_tasks(outline, protocol, train)
     settings = _settings(model, train, protocol)
     stated = state(name, protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
     split = digest_of_folds(tasks)
@@ -98,7 +102,7 @@ def cross_validate(
         model=name,
         data=data,
         protocol=protocol.name,
-        score="accuracy" if graphs.is_classification else "r2",
+        score="accuracy" if outline.is_classification else "r2",
         mean=scores.mean,
         std=scores.std,
         interval=scores.interval,
@@ -123,6 +127,15 @@ def cross_validate(
     return record
 
 
+def without_parts(graphs: Graphs | Stored) -> tuple[Graphs | Stored, Graphs]:
+    """The graphs without the split that they bring along, and what folds must know of them."""
+    if isinstance(graphs, Stored):
+        outline = graphs.outline.replace(part=None)
+        return graphs.with_outline(outline), outline
+    graphs = graphs.replace(part=None)
+    return graphs, graphs
+
+
 def _on_workers(train: TrainConfig, *, stack: bool | None) -> TrainConfig:
     if stack or train.device == "cuda":
         what = "--stack" if stack else "--device cuda"
@@ -141,7 +154,7 @@ def _settings(model: ModelConfig | Rival, train: TrainConfig, protocol: Protocol
 class Work:
     """What all folds have in common."""
 
-    graphs: Graphs
+    graphs: Graphs | Stored
     model: ModelConfig | Rival
     train: TrainConfig
     combine: Combine
@@ -177,6 +190,7 @@ def _finish_folds(
 
 def _stacks(work: Work, tasks: Sequence[Task], jobs: int | None, done: int) -> Iterator[Fold]:
     assert isinstance(work.model, ModelConfig)
+    assert isinstance(work.graphs, Graphs)
     at_once = jobs or max(len(tasks), 1)
     for first in range(0, len(tasks), at_once):
         before = done + work.epochs(tasks[:first])
@@ -203,14 +217,17 @@ def _after(report: Count, before: int) -> Callable[[int], None]:
     return lambda epochs: report(before + epochs)
 
 
-def _alone(graphs: Graphs, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, task: Task) -> Fold:
+def _alone(
+    graphs: Graphs | Stored, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, task: Task
+) -> Fold:
     with one_thread():
         return _one_fold(graphs, task, model, train, combine, lambda _: None)
 
 
 def _one_fold(
-    graphs: Graphs, task: Task, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, report: Count
+    graphs: Graphs | Stored, task: Task, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, report: Count
 ) -> Fold:
     if isinstance(model, Rival):
+        assert isinstance(graphs, Graphs)
         return system_fold(graphs, task, model, train)
     return ego_fold(graphs, task, model, train, report, combine)

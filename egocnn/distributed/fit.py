@@ -17,7 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from egocnn.batching import Prepared
+from egocnn.batching import Batchable
 from egocnn.checkpoint import pack, unpack
 from egocnn.config import TrainConfig
 from egocnn.distributed.norm import share_norms, unshare_norms
@@ -41,13 +41,14 @@ from egocnn.training import (
     portions,
     set_rate,
     shuffled,
+    weight_of,
 )
 
 
 def fit_together(
     network: EgoCNN,
-    train: Prepared,
-    validation: Prepared,
+    train: Batchable,
+    validation: Batchable,
     config: TrainConfig,
     *,
     resume: Callable[[Progress], None] | None = None,
@@ -81,7 +82,7 @@ def _share_progress(group: Group, progress: Progress) -> None:
         unpack(load(sent), "sent", progress)
 
 
-def side_by_side(progress: Progress, train: Prepared, validation: Prepared, config: TrainConfig) -> RunEpoch:
+def side_by_side(progress: Progress, train: Batchable, validation: Batchable, config: TrainConfig) -> RunEpoch:
     """Epochs of which every process computes its share; after each, all have the same weights and scores."""
     group = current()
     assert group is not None, "called outside of a group"
@@ -143,7 +144,7 @@ def side_by_side(progress: Progress, train: Prepared, validation: Prepared, conf
 
 
 @torch.no_grad()
-def predict_together(network: EgoCNN, data: Prepared, world: World) -> Tensor:
+def predict_together(network: EgoCNN, data: Batchable, world: World) -> Tensor:
     """:func:`egocnn.training.predict`, each process for its share of the graphs."""
     network.eval()
     outputs = torch.zeros(len(data), network.out.out_features, device=data.node_ptr.device)
@@ -165,11 +166,6 @@ def share_of(chosen: Tensor, node_counts: Tensor, world: World) -> Tensor:
     seat = place % world.size
     owner = torch.where(place // world.size % 2 == 0, seat, world.size - 1 - seat)
     return chosen[by_size[owner == world.rank]]
-
-
-def weight_of(target: Tensor, weights: Tensor | None) -> Tensor | float:
-    """What the graphs count together in the mean that the loss is."""
-    return len(target) if weights is None else weights[target].sum()
 
 
 def agreed(*numbers: float) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from egocnn.scalefree.bootstrap import goodness
 from egocnn.scalefree.fit import Counts, PowerLaw, fit_power_law
-from egocnn.scalefree.judge import Judgement, decide_tie, judge
+from egocnn.scalefree.judge import Judgement, decide_by, decide_tie, judge, judge_counts
 from egocnn.scalefree.plot import check_plot, draw_degrees
 from egocnn.scalefree.report import assess, lines
 from egocnn.scalefree.rivals import Comparison
@@ -14,10 +14,12 @@ __all__ = [
     "PowerLaw",
     "assess",
     "check_plot",
+    "decide_by",
     "decide_tie",
     "draw_degrees",
     "fit_power_law",
     "goodness",
     "judge",
+    "judge_counts",
     "lines",
 ]

@@ -10,6 +10,7 @@ scale-free if the answer to each is yes.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from math import sqrt
 from typing import Any
@@ -91,13 +92,16 @@ class Judgement:
 
 def judge(graphs: Graphs) -> Judgement:
     """All but the bootstrap: fast enough to be asked before every training."""
-    degrees = graphs.degree
-    counts = Counts.of(degrees)
+    return judge_counts(Counts.of(graphs.degree), graphs=len(graphs), nodes=graphs.n_nodes)
+
+
+def judge_counts(counts: Counts, *, graphs: int, nodes: int) -> Judgement:
+    """The same from how often each degree occurs."""
     law = fit_power_law(counts)
     facts: dict[str, Any] = {
-        "graphs": len(graphs),
+        "graphs": graphs,
         "nodes": counts.total,
-        "isolated": len(degrees) - counts.total,
+        "isolated": nodes - counts.total,
         "largest": int(counts.degree[-1]) if len(counts.degree) else 0,
         "law": law,
     }
@@ -115,9 +119,14 @@ def judge(graphs: Graphs) -> Judgement:
 
 def decide_tie(model: ModelConfig, graphs: Graphs) -> tuple[ModelConfig, Judgement | None]:
     """Settings in which ``tie`` is true or false, and where it was ``auto`` the judgement of these training graphs."""
+    return decide_by(model, lambda: judge(graphs))
+
+
+def decide_by(model: ModelConfig, judged: Callable[[], Judgement]) -> tuple[ModelConfig, Judgement | None]:
+    """The same with a judgement that is asked for where it is needed."""
     if model.tie != "auto":
         return model, None
-    judgement = judge(graphs)
+    judgement = judged()
     log.info("tie auto: %s (%s)", "tied" if judgement.is_scale_free else "not tied", judgement.reason)
     return replace(model, tie=judgement.is_scale_free), judgement
 

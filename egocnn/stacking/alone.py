@@ -2,19 +2,22 @@
 
 Its steps are recorded on a GPU and replayed, where the plain loop would wait for the device several times a step. What
 dropout drops follows from the seed and the number of steps done, so a resumed run needs no more than its checkpoint.
+Recorded steps hold the memory of all of their kinds; where it does not suffice, the plain loop goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from egocnn.batching import Prepared
 from egocnn.config import TrainConfig
+from egocnn.halves import attempt, warn
 from egocnn.nn.model import EgoCNN
 from egocnn.stacking.stack import Stack, free_recorded_memory
-from egocnn.training import Epoch, History, Keep, Progress, Report, RunEpoch, fit
+from egocnn.training import Epoch, History, Keep, Progress, Report, RunEpoch, batch_by_batch, fit
 
 
 def fit_alone(
@@ -39,15 +42,25 @@ def fit_alone(
 
 def stack_of_one(progress: Progress, train: Prepared, validation: Prepared, config: TrainConfig) -> RunEpoch:
     """Epochs of the stack; after each, network and optimiser of the progress are where the stack is."""
-    stack = Stack([progress.network], [(train, validation)], [config.seed], config)
-    parameters = [progress.network.get_parameter(name) for name in stack.network.parameters]
-    stack.optimizer.take_over(progress.optimizer, parameters)
     alive = np.ones(1, bool)
+    stack = attempt(lambda: Stack([progress.network], [(train, validation)], [config.seed], config))
+    plain: RunEpoch | None = None
+    if stack is not None:
+        parameters = [progress.network.get_parameter(name) for name in stack.network.parameters]
+        stack.optimizer.take_over(progress.optimizer, parameters)
 
     def run(number: int) -> Epoch:
-        epoch = stack.run(number, alive)[0]
-        stack.network.write_back(stack.network.state)
-        stack.optimizer.hand_over(progress.optimizer, parameters)
-        return epoch
+        nonlocal stack, plain
+        ended = None if stack is None else attempt(partial(stack.run, number, alive))
+        if stack is not None and ended is not None:
+            stack.network.write_back(stack.network.state)
+            stack.optimizer.hand_over(progress.optimizer, parameters)
+            return ended[0]
+        if plain is None:
+            stack = None
+            free_recorded_memory()
+            warn("out of memory: steps are no longer recorded, which is slower and gives the same result")
+            plain = batch_by_batch(progress, train, validation, config)
+        return plain(number)  # the progress is as the last whole epoch left it
 
     return run

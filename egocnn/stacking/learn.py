@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from joblib import Parallel, cpu_count, delayed
@@ -11,6 +11,7 @@ from joblib import Parallel, cpu_count, delayed
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
+from egocnn.halves import attempt, warn
 from egocnn.nn.model import EgoCNN
 from egocnn.parts import training_parts, with_own_labels
 from egocnn.predictor import Predictor
@@ -18,7 +19,7 @@ from egocnn.preparation import Preparation
 from egocnn.scalefree import decide_tie
 from egocnn.stacking.data import Parts
 from egocnn.stacking.fit import StackedReport, fit_stacked
-from egocnn.training import History, choose_device
+from egocnn.training import History, choose_device, fit
 
 OCCUPIED = 0.7
 """Share of a GPU's free memory that replicas may fill."""
@@ -51,7 +52,7 @@ def prepare_replicas(
     calls = (delayed(_prepare)(graphs, model, train) for graphs in several)
     prepared = Parallel(n_jobs=jobs, return_as="generator")(calls)
     return [
-        [Replica(_untrained(settled, preparation, seed), parts, seed) for seed in own]
+        [Replica(untrained(settled, preparation, seed), parts, seed) for seed in own]
         for (settled, preparation, parts), own in zip(prepared, seeds, strict=True)
     ]
 
@@ -75,20 +76,41 @@ def train_replicas(
         free, _ = torch.cuda.mem_get_info(device)
         at_once = max(1, int(OCCUPIED * free / max(_megabytes(r, train) * 1e6 for r in replicas)))
     histories: dict[int, History] = {}
-    for numbers in _stacks(replicas, at_once):
-        here = [replicas[number] for number in numbers]
-        networks = [replica.predictor.network for replica in here]
+    waiting = list(_stacks(replicas, at_once))
+    while waiting:
+        numbers = waiting.pop(0)
         done = list(histories.values())
 
         def tell(current: Sequence[History], config: TrainConfig, done: Sequence[History] = done) -> None:
             if report is not None:
                 report([*done, *current], config)
 
-        own = fit_stacked(networks, [r.parts for r in here], [r.seed for r in here], train, report=tell)
+        own = _train_together([replicas[number] for number in numbers], train, tell)
+        if own is None:
+            warn("out of memory: fewer models are trained at a time, with the same result")
+            half = len(numbers) // 2
+            waiting[:0] = [numbers[:half], numbers[half:]]
+            continue
         if own[-1].interrupted:
             raise KeyboardInterrupt
         histories |= zip(numbers, own, strict=True)
     return [histories[number] for number in range(len(replicas))]
+
+
+def _train_together(replicas: Sequence[Replica], train: TrainConfig, report: StackedReport) -> list[History] | None:
+    """One stack of them; None, and nothing learned, where the memory does not suffice for several."""
+    networks = [replica.predictor.network for replica in replicas]
+    before = [{name: value.clone() for name, value in network.state_dict().items()} for network in networks]
+    parts, seeds = [replica.parts for replica in replicas], [replica.seed for replica in replicas]
+    own = attempt(lambda: fit_stacked(networks, parts, seeds, train, report=report))
+    if own is not None:
+        return own
+    for network, state in zip(networks, before, strict=True):
+        network.load_state_dict(state)
+    if len(replicas) > 1:
+        return None
+    config = replace(train, seed=seeds[0])
+    return [fit(networks[0], *parts[0], config, report=lambda history, _: report([history], train))]
 
 
 def _stacks(replicas: Sequence[Replica], at_once: int) -> Iterator[list[int]]:
@@ -100,7 +122,7 @@ def _stacks(replicas: Sequence[Replica], at_once: int) -> Iterator[list[int]]:
         yield from (numbers[first : first + at_once] for first in range(0, len(numbers), at_once))
 
 
-def _untrained(model: ModelConfig, preparation: Preparation, seed: int) -> Predictor:
+def untrained(model: ModelConfig, preparation: Preparation, seed: int) -> Predictor:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Predictor.build(model, preparation)

@@ -61,15 +61,19 @@ class Store:
     def __len__(self) -> int:
         return self.manifest.graphs
 
-    def portions(self, most_bytes: int | None = None) -> Iterator[Graphs]:
-        """All graphs in order, as many at a time as fit; in memory are one portion and 16 bytes a graph."""
+    def portions(self, most_bytes: int | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
+        """Graphs in order, all or those from ``first`` to before ``last``, as many at a time as fit.
+
+        In memory are one portion and 16 bytes a graph.
+        """
         try:
             node_ptr, entry_ptr = (self._pointer(name) for name in ("node_ptr", "entry_ptr"))
             sizes = {unit: sum(self._row_bytes(names)) for unit, names in _BY_UNIT.items()}
             end = node_ptr[1:] * (sizes["nodes"] + POINTER) + entry_ptr[1:] * sizes["entries"]
             end += np.arange(1, len(self) + 1) * sizes["graphs"]
-            for first, last in cuts(end, most_bytes or PORTION_BYTES):
-                graphs = self._part(first, last, node_ptr, entry_ptr)
+            before = int(end[first - 1]) if first else 0
+            for start, after in cuts(end[first:last] - before, most_bytes or PORTION_BYTES):
+                graphs = self._part(first + start, first + after, node_ptr, entry_ptr)
                 graphs.validate()
                 yield graphs
         except DataError as error:
@@ -93,6 +97,38 @@ class Store:
             **{name: getattr(self.manifest, name) for name in NAME_LISTS},
             **arrays,
         )
+
+    def outline(self) -> Graphs:
+        """All graphs without their nodes: targets, groups and parts. Nameless but for the first that has no target."""
+        try:
+            names = [""] * len(self)
+            columns: dict[str, Any] = {
+                name: self._rows(name, 0, len(self)) for name in GRAPH_COLUMNS if name in self.manifest.columns
+            }
+            if "target" in columns:
+                target = columns["target"]
+                missing = np.flatnonzero(target < 0 if self.manifest.class_names else ~np.isfinite(target))
+                for number in missing[:1]:
+                    (names[number],) = self._texts("names", int(number), int(number) + 1)
+            graphs = Graphs(
+                node_ptr=np.zeros(len(self) + 1, np.int64),
+                indptr=np.zeros(1, np.int64),
+                indices=np.zeros(0, np.int32),
+                names=tuple(names),
+                class_names=self.manifest.class_names,
+                **columns,
+            )
+            graphs.validate()
+        except DataError as error:
+            raise DataError(f"{self.folder}: {error}") from None
+        return graphs
+
+    def node_ptr(self) -> Ints:
+        """(G + 1) first node of every graph"""
+        try:
+            return self._pointer("node_ptr")
+        except DataError as error:
+            raise DataError(f"{self.folder}: {error}") from None
 
     # ── columns ───────────────────────────────────────────────────────────────────────────────────
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.errors import DataError
+from egocnn.files import told_of
 from egocnn.graphs import Graphs
 from egocnn.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
 from egocnn.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
@@ -251,7 +252,10 @@ def _beside(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     for left in place.parent.glob(f".{_escaped(place.name)}.????????.tmp"):
         _clear(left)
     temporary = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"
-    temporary.mkdir()
+    try:
+        temporary.mkdir()
+    except OSError as error:
+        raise told_of(place, temporary, error) from None
     lock = os.open(temporary, os.O_RDONLY)
     try:
         _try_lock(lock)
@@ -259,6 +263,8 @@ def _beside(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         os.fsync(lock)
         check_place(place, overwrite=overwrite)
         _put(temporary, place)
+    except OSError as error:
+        raise told_of(place, temporary, error) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # what is left: a failure's, or what was replaced
         os.close(lock)

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from egocnn.checkpoint import sealed
 from egocnn.critical.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
 from egocnn.critical.layers import run_layers
 from egocnn.cutting import keep_nodes
@@ -176,8 +177,9 @@ def test_an_attention_that_does_not_fit_is_refused_in_one_line(
     edit: Callable[[dict[str, Any]], None], folder: Path, trained: Predictor
 ) -> None:
     arrays = load_file(folder / FILE)
+    del arrays["digest"]
     edit(arrays)
-    save_file(arrays, folder / FILE)
+    save_file(sealed(arrays), folder / FILE)
     with pytest.raises(RunError) as refusal:
         load_attention(folder, trained)
     assert str(folder / FILE) in str(refusal.value)

@@ -1,0 +1,27 @@
+"""Run folders changed on purpose: the checksums are made anew, so that what comes after them is tested too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from egocnn.files import digest_of_file
+from egocnn.predictor import DIGESTS, MODEL, sealed
+
+
+def write_config(folder: Path, plain: dict[str, Any]) -> None:
+    """Write config.json with the checksums of what is there."""
+    (folder / "config.json").write_text(json.dumps(sealed(plain, digest_of_file(folder / MODEL))), encoding="utf-8")
+
+
+def reseal(folder: Path) -> None:
+    """Let config.json hold the checksums of what is there."""
+    write_config(folder, json.loads((folder / "config.json").read_text(encoding="utf-8")))
+
+
+def without_checksums(folder: Path) -> None:
+    """As older versions wrote it."""
+    plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    del plain[DIGESTS]
+    (folder / "config.json").write_text(json.dumps(plain), encoding="utf-8")
