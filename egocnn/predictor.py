@@ -30,6 +30,7 @@ from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.graphs import Graphs
 from egocnn.nn.model import EgoCNN
 from egocnn.preparation import Preparation
+from egocnn.readers.text import one_line, short
 from egocnn.training import choose_device, predict
 
 FORMAT = 1
@@ -146,11 +147,11 @@ class Predictor:
                 f"{folder}: no model.safetensors; the run has not finished (egocnn train --resume)"
             ) from None
         except EgoCNNError as error:
-            raise RunError(f"{folder}: {error}") from None
+            raise RunError(f"{folder}: {one_line(str(error))}") from None
         except OSError as error:
             raise RunError(f"{folder}/{MODEL}: {error.strerror or error}") from None
         except UNREADABLE as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            reason = one_line(str(error), 200) or type(error).__name__
             raise RunError(f"{folder}: config.json and model.safetensors do not make a model ({reason})") from None
 
 
@@ -166,7 +167,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise RunError(f"{folder}/config.json: {error}") from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
-        raise RunError(f"{folder}/config.json: format {found}; this egocnn reads format {FORMAT}")
+        raise RunError(f"{folder}/config.json: format {short(found)}; this egocnn reads format {FORMAT}")
     if DIGESTS in plain and not _is_sealed(plain):
         raise RunError(f"{folder}/config.json: damaged, its checksum differs")
     return plain

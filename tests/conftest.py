@@ -1,16 +1,24 @@
-"""What all tests share: quiet use of one core, and the folder of real data where there is one."""
+"""What all tests share: quiet use of one core, the folder of real data where there is one, and a browser."""
 
 from __future__ import annotations
 
 import os
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests.browser import ARGUMENTS, find_browser
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch is imported after this; small tensors gain nothing from more
 if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # GPU kernels run all the same; to be said before Triton is imported
+# a Ray cluster asks for a token, and a process reads it once: one for all tests; without, Ray writes one into the home
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 settings.register_profile("egocnn", deadline=None)
 settings.load_profile("egocnn")
 
@@ -24,3 +32,13 @@ def data_folder() -> Path:
     if not Path(folder, "tu").is_dir():
         pytest.skip(f"EGOCNN_DATA names {folder}, which has no folder tu")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One for all tests: Playwright allows one driver a thread."""
+    playwright, executable = find_browser()
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
+        yield opened
+        opened.close()

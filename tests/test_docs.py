@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ import pytest
 
 import egocnn
 from egocnn import pyg
-from tests.report.conftest import ARGUMENTS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -153,18 +151,6 @@ def test_the_search_knows_the_words_of_the_pages(site: Path) -> None:
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     for word in ("patchi", "backtrack", "torchrun", "nitro"):
         assert word in index.lower(), word
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if executable is None:
-        pytest.skip("no chromium on this machine to open the site with")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
-        yield opened
-        opened.close()
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -136,6 +136,10 @@ def joined(world: World, *, device: str) -> Iterator[None]:
         if world.rank > 0:
             raise SystemExit(130) from None
         raise
+    except SystemExit as ended:
+        if not ended.code:  # a rank that has done its share: to end with the group's threads alive may abort instead
+            dist.destroy_process_group()
+        raise
     except (EgoCNNError, OSError, RuntimeError, MemoryError) as error:
         _release(group)
         if not _is_first_to_fail(own):

@@ -50,6 +50,8 @@ def _shapes(of_numbers: bytes) -> bytes:
     return bytes(table)
 
 
+LONE_SIGN = re.compile(rb"-(?![0-9.])")
+
 WHOLE = _Kind("a whole number", np.int64, re.compile(rb"[+-]?[0-9]+"), _shapes(b"0123456789-"))
 REAL = _Kind(
     "a finite number",
@@ -166,6 +168,8 @@ def _layout(line: bytes, columns: int, n_lines: int) -> _Layout | None:
 
 def _parse_clean(piece: bytes, columns: int, kind: _Kind) -> NDArray[Any] | None:
     """Numbers where blanks and commas stand as they should, none of them out of range."""
+    if LONE_SIGN.search(piece):  # numpy takes a minus alone for 0
+        return None
     shapes = np.frombuffer(piece.translate(kind.shapes), np.uint8)
     keep = shapes != ord(" ")
     keep[1:] &= (shapes[1:] != ord("0")) | (shapes[:-1] != ord("0"))  # one 0 is left of every number

@@ -48,6 +48,8 @@ def tables(draw: st.DrawFn) -> bytes:
 
 @given(tables(), st.booleans(), st.integers(1, 3))
 @example(b"1-2\n", True, 1)
+@example(b"-\n", True, 1)
+@example(b"1 -\n- 1\n", True, 2)
 @example(b"9223372036854775808\n", True, 1)
 @example(b"999999999999999,1\n", True, 2)
 @settings(deadline=None, max_examples=400)

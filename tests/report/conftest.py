@@ -1,8 +1,7 @@
-"""A real browser for the report's tests, without a network; skipped where there is none."""
+"""Reports in a real browser."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,27 +11,6 @@ import pytest
 from egocnn.report import summarise, write_report
 from egocnn.structure import CriticalStructure
 from tests.report.made_up import on_a_circle
-
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if executable is None:
-        pytest.skip("no chromium on this machine to open the report with")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.conftest import ARGUMENTS
+from tests.browser import ARGUMENTS, find_browser
 
 # a conftest cannot be skipped, and the tests below import these at their top
 collect_ignore_glob = [] if all(map(find_spec, ("fastapi", "uvicorn", "rdkit"))) else ["test_*.py"]
@@ -46,10 +45,7 @@ def listening(model: Any) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def browsing() -> Iterator[Callable[..., Any]]:
     """Runs a function with a browser, in a thread of its own: Playwright allows one driver a thread."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if executable is None:
-        pytest.skip("no chromium on this machine to open the page with")
+    playwright, executable = find_browser()
     with ThreadPoolExecutor(1) as thread:
         driver = thread.submit(lambda: playwright.sync_playwright().start()).result()
         browser = thread.submit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +20,6 @@ if find_spec("ray") is None:
 
 
 def test_a_killed_worker_costs_one_retry_and_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else it writes one into the home folder
     for name, value in HABITS.items():
         monkeypatch.setenv(name, value)
     import ray

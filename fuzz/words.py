@@ -1,0 +1,32 @@
+"""Words of the formats, for mutations to put in: what a parser takes for something."""
+
+from __future__ import annotations
+
+XML = (
+    b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>',
+    *(b'<!DOCTYPE x SYSTEM "file:///etc/passwd">', b'<?xml version="1.0" encoding="utf-16"?>'),
+    *(b'encoding="rot13"', b"<graph>", b"</graph>", b'<node id="a"/>', b'<edge source="a" target="b"/>'),
+    *(b'<data key="l">', b"</data>", b' xmlns:x="y"', b"<![CDATA[", b"]]>", b"<?x y?>", b"nodes", b"attvalue"),
+    *(b"default", b"liststring", b"long", b"boolean", b"hyperedge", b"endpoint", b"port", b"spell", b'pid="a"'),
+    *(b"dynamic", b'type="directed"', b'id="0"', b'for="node"', b"integer", b"viz:size", b"parents"),
+)
+JSON = (
+    *(b'"nodes":', b'"edges":', b'"target":', b'"critical_nodes":', b'"critical_edges":', b"[0, 1]"),
+    *(b'"label":', b'"x":', b'"attributes":', b'"weight":', b'"source":', b"[[", b"]]", b"1e999", b"-0.0"),
+    *(b'"\\ud800"', b'"\\n"', b"[]", b"{}"),
+)
+SMILES = (
+    *(b"[", b"]", b"(", b")", b"%99", b"%(100)", b"[2H]", b"[Fe+2]", b"[C@@H]", b"->", b"~", b"*", b"$", b"."),
+    *(b"[nH]", b"[CH99999]", b"[C+999]", b"[99999C]", b"[#6]", b"C:C", b"/C=C\\", b"[C:1]", b">>", b"[Og]"),
+    *(b" |x|", b"C1CC1"),
+)
+ZIP = (
+    *(b"%%% S_A.txt\n", b"%%% S_edge_labels.txt\n", b"%%% T_A.txt\n", b"%%% ../x\n", b"%%% C:\\x\n", b"|12"),
+    *(b"|14", b"1, 2\n"),
+)
+TENSORS = (
+    *(b'"F32"', b'"I64"', b'"BOOL"', b'"F16"', b'"BF16"', b'"F8_E4M3"', b'"data_offsets":', b'"shape":'),
+    b'"U8"',
+)
+TU = ZIP[:3]
+NAMES = (b"compounds:", b"sizes=", b"~root", b"copies=")
