@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=Path("results/serve_load.json"))
     parser.add_argument("--seconds", type=int, default=10, help="of every run of wrk [10]")
     parser.add_argument("--workers", type=int, default=2, help="processes of the server [2]")
-    parser.add_argument("--connections", type=int, nargs="+", default=[4, 8, 16, 32], help="at a time, run by run")
+    parser.add_argument("--connections", type=int, nargs="+", default=[8, 10, 12, 16, 32], help="at a time, run by run")
     options = parser.parse_args()
     smiles = molecules()
     predictor = untrained(smiles)

@@ -8,10 +8,14 @@ import os
 import socket
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.options import add_options, from_options
 from egocnn.serve.settings import ServeConfig
+
+BACKLOG = 1024
+"""Connections that may wait to be taken."""
 
 EPILOG = (
     "Open the address in a browser: type SMILES or drop a file of graphs. Only this machine can reach it unless --host "
@@ -49,7 +53,8 @@ def run(options: argparse.Namespace) -> None:
         "threads": max(1, (os.cpu_count() or 1) // config.workers),
     }
     os.environ[ENVIRONMENT] = json.dumps(settings | asdict(config))
-    listening = listen(config)
+    may_share = config.workers > 1 and hasattr(socket, "SO_REUSEPORT")
+    listening = reserve(config) if may_share else listen(config)
     place = f"[{config.host}]" if ":" in config.host else config.host
     address = f"http://{place}:{listening.getsockname()[1]}"
     if options.json:
@@ -82,10 +87,40 @@ def listen(config: ServeConfig) -> socket.socket:
         opened = socket.socket(family, kind, protocol)  # asyncio sends at once only where TCP is named
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(address)
-        opened.listen(1024)
+        opened.listen(BACKLOG)
     except OSError as error:
         if opened is not None:
             opened.close()
         raise DataError(f"cannot listen on {config.host}, port {config.port}: {error.strerror}") from None
     opened.set_inheritable(True)
+    return opened
+
+
+class Reserved(socket.socket):
+    """An address that nobody listens on yet; in every process that is given it, a listening socket of its own.
+
+    Processes that share one listening socket take as many connections as they can get: one may get them all, while the
+    other idles. Of several sockets with one address, the kernel chooses one at random.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _listen_too, (self.family, self.getsockname())
+
+
+def reserve(config: ServeConfig) -> Reserved:
+    """The address of ``config`` for several processes."""
+    probe = listen(config)  # who listens there already, even if willing to share, is not to be joined
+    address = probe.getsockname()
+    reserved = Reserved(probe.family, probe.type, probe.proto)
+    probe.close()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reserved.bind(address)
+    return reserved
+
+
+def _listen_too(family: int, address: Any) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    opened.bind(address)
+    opened.listen(BACKLOG)
     return opened
