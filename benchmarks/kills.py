@@ -285,11 +285,13 @@ def run(kills: int, *, seed: int, size: float, say: Callable[[str], None]) -> di
         folder = Path(name)
         several = subjects(folder, size=size)
         for turn, subject in enumerate(several):
+            wanted = kills // len(several) + (turn < kills % len(several))
+            if wanted == 0:
+                continue
             whole = folder / f"{subject.name}-unbroken"
             durations[subject.name] = finish(subject, whole)
             say(f"{subject.name}: {durations[subject.name]:.1f} s unbroken")
             trials = Trials(subject, draw, durations[subject.name], subject.result(whole))
-            wanted = kills // len(several) + (turn < kills % len(several))
             number = here = 0
             while here < wanted:
                 number += 1

@@ -1,4 +1,4 @@
-"""Every command killed once at random, and continued to the result of an unbroken run."""
+"""A command killed at random, and continued to the result of an unbroken run; .ci/run kills all of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from benchmarks.kills import check_report, check_run, check_store, run
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def test_every_command_survives_a_kill() -> None:
+def test_training_survives_a_kill() -> None:
     said: list[str] = []
-    found = run(4, seed=7, size=0.05, say=said.append)
+    found = run(1, seed=7, size=0.05, say=said.append)
     assert found["findings"] == []
-    assert found["survived"] == found["kills"] >= 4
-    assert found["by_command"].keys() == {"train", "crossval", "prepare", "explain"}
-    assert all(count >= 1 for count in found["by_command"].values())
+    assert found["survived"] == found["kills"] >= 1
+    assert found["by_command"] == {"train": found["kills"], "crossval": 0, "prepare": 0, "explain": 0}
     assert all(0 <= kill["share"] <= 1 and kill["stage"] for kill in found["every_kill"])
 
 
