@@ -14,8 +14,9 @@ from safetensors.torch import load, save_file
 from egocnn import checkpoint as checkpoints
 from egocnn import predictor as predictors
 from egocnn.checkpoint import Checkpoint
+from egocnn.files import digest_of_plain
 from egocnn.predictor import Predictor
-from egocnn.store.manifest import CHUNK, NAME, _digest
+from egocnn.store.manifest import CHUNK, NAME
 
 BROKEN = (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError)
 
@@ -45,7 +46,7 @@ def seal_store(folder: Path) -> None:
                 data = (folder / f"{name}.bin").read_bytes()
                 starts = range(0, len(data), CHUNK)
                 column["digests"] = [hashlib.sha256(data[start : start + CHUNK]).hexdigest() for start in starts]
-        (folder / NAME).write_text(json.dumps({**plain, "digest": _digest(plain)}), encoding="utf-8")
+        (folder / NAME).write_text(json.dumps({**plain, "digest": digest_of_plain(plain)}), encoding="utf-8")
 
 
 def seal_run(folder: Path) -> None:

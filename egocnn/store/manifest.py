@@ -10,7 +10,6 @@ The manifest never names a file: a column's file is called by the column, so no 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.errors import DataError
+from egocnn.files import digest_of_plain
 
 FORMAT = "egocnn store"
 VERSION = 1
@@ -112,7 +112,7 @@ class Manifest:
                 for name, column in self.columns.items()
             },
         }
-        return json.dumps({**plain, "digest": _digest(plain)}, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps({**plain, "digest": digest_of_plain(plain)}, indent=1, ensure_ascii=False) + "\n"
 
     @staticmethod
     def from_text(text: bytes) -> Manifest:
@@ -128,18 +128,12 @@ class Manifest:
             raise DataError(f"a store of version {found}; this egocnn reads version {VERSION}: prepare it again")
         digest = plain.pop("digest", None)
         try:
-            is_whole = digest == _digest(plain)
+            is_whole = digest == digest_of_plain(plain)
         except (ValueError, RecursionError):  # half a surrogate pair cannot be encoded
             is_whole = False
         if not is_whole:
             raise DataError(f"{NAME} is damaged: its checksum differs")
         return _parse(plain)
-
-
-def _digest(plain: Mapping[str, Any]) -> str:
-    """Of the content, not of how it is laid out."""
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _parse(plain: Mapping[str, Any]) -> Manifest:

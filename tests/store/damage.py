@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from egocnn.store.manifest import NAME, _digest
+from egocnn.files import digest_of_plain
+from egocnn.store.manifest import NAME
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -17,7 +18,7 @@ def rewrite(store: Path, change: Change) -> None:
     plain = json.loads((store / NAME).read_text(encoding="utf-8"))
     del plain["digest"]
     change(plain)
-    (store / NAME).write_text(json.dumps({**plain, "digest": _digest(plain)}), encoding="utf-8")
+    (store / NAME).write_text(json.dumps({**plain, "digest": digest_of_plain(plain)}), encoding="utf-8")
 
 
 def flip(path: Path, bit: int) -> None:
