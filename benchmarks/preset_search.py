@@ -29,14 +29,14 @@ from benchmarks.presets import COPIES, VARIANTS
 from benchmarks.triangles import with_triangles
 from egocnn.config import TrainConfig
 from egocnn.crossval import choose_protocol
-from egocnn.crossval.folds import Task, derived, make_tasks
+from egocnn.crossval.folds import Task, derived
 from egocnn.degrees import describe_by_degree
 from egocnn.files import write_json
 from egocnn.graphs import Graphs
 from egocnn.reading import read
-from egocnn.splitting import split_in_two
 from egocnn.stacking.learn import Replica, prepare_replicas
 from egocnn.stacking.stack import Stack
+from egocnn.sweep import run as sweep
 from egocnn.training import History, Progress, choose_device, fit, predict
 
 WITHOUT_SPLITS = ("MUTAG", "PTC_MR")
@@ -114,15 +114,7 @@ def inner_tasks(graphs: Graphs, data: str, train: TrainConfig, *, folds: int, pu
     ``published``: folds are those of the fair protocol, else of the paper's
     """
     protocol = choose_protocol("fair" if published else "paper", data=data)
-    tasks = []
-    for task in make_tasks(graphs, protocol, train)[:folds]:
-        here = graphs[task.learned]
-        seed = derived(train.seed, task.fold, 2**20)
-        learned, chosen_by = split_in_two(len(here), 0.1, classes=here.target, groups=here.group, seed=seed)
-        tasks.append(
-            replace(task, learned=task.learned[learned], validation=task.learned[chosen_by], tested=task.validation)
-        )
-    return tasks
+    return sweep.inner_tasks(graphs, protocol, train)[:folds]
 
 
 def _logits(
