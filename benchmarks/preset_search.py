@@ -140,7 +140,11 @@ def _train_stacked(every: Sequence[Replica], train: TrainConfig) -> dict[str, Ca
     alive = np.ones(len(every), bool)
     for epoch in range(1, train.epochs + 1):
         ended = stack.run(epoch, alive)
-        stack.keep_best(np.array([histories[r].add(ended[r]) for r in range(len(every))]))
+        stack.keep_best(
+            np.array(
+                [histories[r].add(ended[r], window=train.window(len(every[r].parts[1]))) for r in range(len(every))]
+            )
+        )
     last = [tensor.clone() for tensor in stack.network.state]
     return {"best": stack.finish, "last": lambda: stack.network.write_back(last)}
 

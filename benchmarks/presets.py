@@ -56,6 +56,8 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "decay-1e-1": ({}, {"weight_decay": 1e-1}),
     "epochs-100": ({}, {"epochs": 100}),
     "constant": ({}, {"schedule": "constant"}),
+    "judgements-80": ({}, {"judgements": 80}),
+    "judgements-100": ({}, {"judgements": 100}),
     "no-profile": ({}, {}),
     "copies-4": ({}, {"epochs": 13}),
 }

@@ -144,6 +144,8 @@ class TrainConfig:
     """Learning rate over the epochs: falling to zero after a short rise, or constant."""
     patience: int = 20
     """Stop after this many epochs without a noticeably better validation score."""
+    judgements: int = 1
+    """Graphs that must speak for the best epoch: a smaller validation part is averaged over several epochs."""
     validation: float = 0.1
     """Share of the training part that chooses the best epoch, where the data has no validation part."""
     class_weights: bool = False
@@ -158,6 +160,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _check_choices(self)
         _check_at_least(1, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience)
+        _check_at_least(1, judgements=self.judgements)
         _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
         if self.seed >= 2**63:
             raise ConfigError(f"seed must be below 2^63, got {self.seed}")
@@ -165,6 +168,10 @@ class TrainConfig:
             raise ConfigError(f"learning_rate must be above 0 and at most {LARGEST_RATE:g}, got {self.learning_rate}")
         if not 0 < self.validation < 1:
             raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
+
+    def window(self, validation: int) -> int:
+        """Epochs whose mean score the best one is chosen by, where so many graphs validate."""
+        return -(-self.judgements // max(validation, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

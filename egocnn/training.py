@@ -63,13 +63,21 @@ class History:
     best: Epoch | None = None
     interrupted: bool = False
 
-    def add(self, epoch: Epoch) -> bool:
-        """Append; true if this epoch is the best so far."""
+    def add(self, epoch: Epoch, *, window: int = 1) -> bool:
+        """Append; true if this epoch is the best so far, by the mean of as many scores as the window is long."""
         self.epochs.append(epoch)
-        if math.isfinite(epoch.validation_loss) and epoch.beats(self.best):
+        standing = self._standing(epoch, window)
+        if math.isfinite(standing[1]) and (self.best is None or standing > self._standing(self.best, window)):
             self.best = epoch
             return True
         return False
+
+    def _standing(self, epoch: Epoch, window: int) -> tuple[float, float]:
+        """Mean validation score of this epoch and those before it, then their mean loss turned round: more is better"""
+        last = self.epochs[max(0, epoch.epoch - window) : epoch.epoch]
+        # fsum: the same scores in another order are the same
+        score, loss = (math.fsum(e.validation_score for e in last), math.fsum(e.validation_loss for e in last))
+        return score / len(last), -loss / len(last)
 
     @property
     def stale(self) -> int:
@@ -134,7 +142,7 @@ def fit(
     try:
         run = (engine or batch_by_batch)(progress, train, validation, config)
         while len(history.epochs) < config.epochs and history.stale < config.patience:
-            improved = history.add(run(len(history.epochs) + 1))
+            improved = history.add(run(len(history.epochs) + 1), window=config.window(len(validation)))
             if improved:
                 progress.best = _copy(network.state_dict())
             if keep is not None:

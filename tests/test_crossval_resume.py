@@ -113,6 +113,17 @@ def test_where_it_is_computed_does_not_count(tmp_path: Path) -> None:
     assert again == record
 
 
+def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> None:
+    graphs, out = alcohols(), tmp_path / "record.json"
+    record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
+    plain = json.loads(out.read_text())
+    assert plain["settings"]["train"].pop("judgements") == 1
+    out.write_text(json.dumps(plain))
+    assert cross_validate(graphs, MODEL, TRAIN, folds=2, out=out).fingerprint == record.fingerprint
+    with pytest.raises(RunError, match="was made with judgements none, now it is 2"):
+        cross_validate(graphs, MODEL, replace(TRAIN, judgements=2), folds=2, out=out)
+
+
 def test_stacks_of_a_few_folds_are_kept_as_they_finish(tmp_path: Path) -> None:
     graphs, kept = alcohols(), []
     out = tmp_path / "record.json"

@@ -19,23 +19,10 @@ from egocnn.graphs import Graphs
 from egocnn.learning import learn
 from egocnn.predictor import Predictor
 from egocnn.preparation import Preparation
-from egocnn.training import Epoch, History, Progress, Scores, choose_device, evaluate, fit, loss_of, portions, rate
+from egocnn.training import History, Progress, Scores, choose_device, evaluate, fit, loss_of, portions, rate
 from tests.samples import one_graph
 from tests.strategies import random_trees
-from tests.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same, state, with_opposite_classes
-
-
-def epoch(number: int, *, score: float = 0.5, loss: float = 1.0) -> Epoch:
-    return Epoch(
-        epoch=number,
-        learning_rate=0.1,
-        train_loss=1.0,
-        train_score=0.5,
-        validation_loss=loss,
-        validation_score=score,
-        seconds=0.1,
-    )
-
+from tests.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same, state
 
 # ── one seed, one result ──────────────────────────────────────────────────────────────────────────
 
@@ -165,72 +152,6 @@ def test_graphs_without_nodes_train_too_even_one_at_a_time() -> None:
     )
     predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1))
     assert np.isfinite(predictor.probabilities(graphs)).all()
-
-
-# ── the best epoch, and when to stop ──────────────────────────────────────────────────────────────
-
-
-def test_the_weights_left_are_those_of_the_best_epoch() -> None:
-    network, train, _ = parts(alcohols())
-    predictor_parts = parts(with_opposite_classes(alcohols()))
-    validation = predictor_parts[2]  # learning makes it worse, so the best epoch comes early
-    after_epoch = []
-    config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2)
-    history = fit(network, train, validation, config, keep=lambda _: after_epoch.append(state(network)))
-    assert history.best is not None
-    assert 1 <= history.best.epoch < 12
-    assert same(state(network), after_epoch[history.best.epoch - 1])
-    assert not same(state(network), after_epoch[-1])
-    loss, score = evaluate(network, validation)
-    assert (loss, score) == (history.best.validation_loss, history.best.validation_score)
-    scores = [(e.validation_score, -e.validation_loss) for e in history.epochs]
-    assert (history.best.validation_score, -history.best.validation_loss) == max(scores)
-    assert not network.training
-
-
-def test_training_stops_after_the_given_number_of_epochs_without_a_gain() -> None:
-    network, train, _ = parts(alcohols())
-    _, _, validation = parts(with_opposite_classes(alcohols()))
-    history = fit(network, train, validation, TrainConfig(epochs=200, patience=3, learning_rate=2e-2))
-    assert len(history.epochs) < 200
-    assert history.stale == 3
-    assert not history.interrupted
-
-
-def test_a_higher_score_is_better_and_of_equal_scores_the_lower_loss() -> None:
-    assert epoch(2, score=0.6, loss=9).beats(epoch(1, score=0.5, loss=1))
-    assert epoch(2, score=0.5, loss=0.9).beats(epoch(1, score=0.5, loss=1))
-    assert not epoch(2, score=0.5, loss=1).beats(epoch(1, score=0.5, loss=1))
-    assert not epoch(2, score=0.4, loss=0).beats(epoch(1, score=0.5, loss=1))
-    assert epoch(1).beats(None)
-
-
-def test_an_epoch_whose_loss_is_not_finite_is_never_the_best() -> None:
-    history = History()
-    assert not history.add(epoch(1, score=1.0, loss=math.nan))
-    assert not history.add(epoch(2, score=1.0, loss=math.inf))
-    assert history.best is None
-    assert history.add(epoch(3, score=0.1))
-
-
-def test_losses_that_fall_by_next_to_nothing_are_no_gain() -> None:
-    history = History()
-    for number in range(1, 6):
-        history.add(epoch(number, score=1.0, loss=1e-4 / number))
-    assert history.stale == 4
-    assert history.best is not None
-    assert history.best.epoch == 5
-    history.add(epoch(6, score=1.0, loss=-1.0))
-    assert history.stale == 0
-
-
-def test_a_history_is_the_same_after_a_journey_through_plain_data() -> None:
-    history = History()
-    for number, score in enumerate((0.1, 0.5, 0.3), start=1):
-        history.add(epoch(number, score=score))
-    again = History.from_plain(history.to_plain())
-    assert again == history
-    assert History.from_plain(History().to_plain()) == History()
 
 
 # ── the learning rate ─────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,9 @@ from egocnn.graphs import ARRAYS, TEXTS, Graphs
 from egocnn.store import Stored
 
 NAMES = frozenset({"fingerprint", "stated", "seconds", "folds"})
+ADDED_LATER = {"judgements": 1}
+"""Settings that older records do not have, at the values that they were made with."""
+
 GIVE_UP = "--overwrite replaces it, or name another file"
 
 
@@ -125,7 +128,8 @@ def state(
     """Everything but the data that decides the scores; where they are computed does not count."""
     counts = {"model": model, "protocol": protocol, "folds": folds, "runs": runs, "restarts": restarts}
     flat = {name: value for group in settings.values() for name, value in group.items() if name != "device"}
-    return {**counts, **flat}
+    as_before = [name for name, value in ADDED_LATER.items() if flat.get(name) == value]
+    return {**counts, **{name: value for name, value in flat.items() if name not in as_before}}
 
 
 def fingerprint(graphs: Graphs | Stored, split: str, stated: Mapping[str, Any]) -> str:

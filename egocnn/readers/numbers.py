@@ -136,9 +136,11 @@ def _times_place_value(digits: NDArray[np.uint8], place_value: Floats) -> Ints:
     """(rows, width) @ (width, columns), in floats: only they have a fast product, and such short numbers are exact."""
     values = np.empty((len(digits), place_value.shape[1]), np.int64)
     step = max(1, MOST_PRODUCTS // place_value.size)
-    for first in range(0, len(digits), step):
-        rows = slice(first, first + step)
-        values[rows] = digits[rows].astype(place_value.dtype) @ place_value
+    # a product of a BLAS may compute on what lies beside its matrices, to no effect but a warning
+    with np.errstate(all="ignore"):
+        for first in range(0, len(digits), step):
+            rows = slice(first, first + step)
+            values[rows] = digits[rows].astype(place_value.dtype) @ place_value
     return values
 
 

@@ -42,6 +42,7 @@ def fit_stacked(
         raise ConfigError(f"{len(networks)} networks, {len(parts)} parts and {len(seeds)} seeds make no stack")
     stack = Stack(networks, parts, seeds, config)
     histories = [History() for _ in networks]
+    windows = [config.window(len(validation)) for _, validation in parts]
     members = np.arange(len(networks))
     try:
         for epoch in range(1, config.epochs + 1):
@@ -53,7 +54,7 @@ def fit_stacked(
                 members, alive = members[alive], alive[alive]
             improved = np.zeros(len(members), bool)
             for r, ended in stack.run(epoch, alive).items():
-                improved[r] = histories[members[r]].add(ended)
+                improved[r] = histories[members[r]].add(ended, window=windows[members[r]])
             stack.keep_best(improved)
             if report is not None:
                 report(histories, config)
