@@ -26,6 +26,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "base": ({}, {}),
     "no-jump": ({"jump": False}, {}),
     "no-head-norm": ({"head_norm": False}, {}),
+    "pool-norm": ({"pool_norm": True}, {}),
     "no-degrees": ({"degrees": False}, {}),
     "max": ({"readout": "max"}, {}),
     "mean": ({"readout": "mean"}, {}),

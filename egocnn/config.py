@@ -92,6 +92,8 @@ class ModelConfig:
     """Neurons of the dense layer before the output."""
     head_norm: bool = False
     """Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes, too."""
+    pool_norm: bool = False
+    """Batch normalisation of the graph's vector: counts, means and maxima are of different sizes."""
     pool_dropout: float = 0.0
     """Share of the graph's vector dropped between readout and dense layer."""
     dropout: float = 0.05

@@ -229,7 +229,8 @@ def shuffled(train: Batchable, config: TrainConfig) -> tuple[Tensor, ...]:
 def learn_norms(network: EgoCNN, *, graphs: int, nodes: int) -> None:
     """Training mode, as far as a batch of this size allows."""
     network.train(nodes > 1)  # a single node has no spread for the norms to learn
-    network.norm.train(network.training and graphs > 1)  # nor has a single graph for that of the head
+    for norm in (network.pool_norm, network.norm):
+        norm.train(network.training and graphs > 1)  # nor has a single graph for those of the head
 
 
 def descend(progress: Progress, loss: Tensor) -> None:

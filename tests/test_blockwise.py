@@ -19,7 +19,7 @@ from tests.tiny import MODEL
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "the usual": {},
-    "every layer read": {"jump": True, "readout": "mean+log+max"},
+    "every layer read": {"jump": True, "readout": "mean+log+max", "pool_norm": True},
     "neighbours beyond K, their mean": {"rest": "mean", "k": 2},
     "neighbours beyond K, their sum": {"rest": "sum", "k": 2, "readout": "sum"},
     "layers of different width and reach": {"width": (8, 6), "k": (3, 2), "slots": 6},

@@ -27,6 +27,7 @@ INFINITE = float("inf")
         ({"rest": "max"}, "rest must be one of none, mean, sum, got 'max'"),
         ({"jump": "yes"}, "jump must be true or false, got 'yes'"),
         ({"head_norm": 1}, "head_norm must be true or false, got 1"),
+        ({"pool_norm": "on"}, "pool_norm must be true or false, got 'on'"),
         ({"degrees": None}, "degrees must be true or false, got None"),
         ({"readout": ["max"]}, "readout must be one of"),
         ({"slots": 0}, "slots must be at least 1, got 0"),

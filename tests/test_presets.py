@@ -26,6 +26,7 @@ TYPED = {
     "dropout": (["--dropout", "0.25"], 0.25),
     "jump": (["--no-jump"], False),
     "head_norm": (["--head-norm"], True),
+    "pool_norm": (["--pool-norm"], True),
     "epochs": (["--epochs", "7"], 7),
     "schedule": (["--schedule", "cosine"], "cosine"),
     "batch_size": (["--batch-size", "3"], 3),
@@ -82,8 +83,8 @@ def test_seed_and_device_are_never_the_presets() -> None:
 def test_the_paper_preset_has_the_papers_numbers() -> None:
     model, train = PRESETS["paper"].model, PRESETS["paper"].train
     assert (model.slots, model.k, model.width, model.depth, model.hidden, model.dropout) == (10, 16, 128, 5, 128, 0.5)
-    assert (model.rest, model.jump, model.head_norm, model.degrees, model.pool_dropout) == (
-        *("none", False, False, False),
+    assert (model.rest, model.jump, model.head_norm, model.pool_norm, model.degrees, model.pool_dropout) == (
+        *("none", False, False, False, False),
         0.0,
     )
     assert train.learning_rate == 1e-4

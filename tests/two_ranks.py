@@ -28,10 +28,10 @@ CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
     "uneven shares": (ModelConfig(**EXACT), replace(TRAIN, batch_size=3)),
     "weighted classes": (ModelConfig(**EXACT, head_norm=True), replace(TRAIN, class_weights=True, batch_size=5)),
     "tied layers": (ModelConfig(**EXACT, tie=True), TRAIN),
-    "fewer graphs than ranks": (ModelConfig(**EXACT, head_norm=True), replace(TRAIN, batch_size=1)),
+    "fewer graphs than ranks": (ModelConfig(**EXACT, head_norm=True, pool_norm=True), replace(TRAIN, batch_size=1)),
     "values": (ModelConfig(**EXACT, readout="sort", sort_nodes=4), replace(TRAIN, batch_size=7)),
     "all that can be read": (
-        ModelConfig(**EXACT, readout="mean+log+max", jump=True, rest="mean"),
+        ModelConfig(**EXACT, readout="mean+log+max", jump=True, rest="mean", pool_norm=True),
         replace(TRAIN, batch_size=4),
     ),
     "stopped early": (ModelConfig(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),

@@ -42,7 +42,8 @@ class PlainNetwork(nn.Module):
         with torch.no_grad():
             self.embed = _PlainPatches(network.embed) if isinstance(network.embed, PatchySan) else None
             self.layers = nn.ModuleList(_PlainLayer(conv) for conv in network.convs)
-            self.hidden = _Dense(*fold(network.norm, network.hidden.weight.T, network.hidden.bias))
+            weight, bias = _fold_before(network.pool_norm, network.hidden.weight.T, network.hidden.bias)
+            self.hidden = _Dense(*fold(network.norm, weight, bias))
             self.out = _Dense(network.out.weight.T, network.out.bias)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,6 +143,14 @@ def _pool(h: Tensor, graph_of: Tensor, counts: Tensor, kind: str) -> Tensor:
     if kind == "mean":
         return total / counts.clamp(min=1)[:, None]
     return log_of(total) if kind == "log" else total
+
+
+def _fold_before(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Filters (D, D') and bias (D') that do in one step what they and the norm before them do in evaluation."""
+    if not isinstance(norm, nn.BatchNorm1d):
+        return weight, bias
+    scale, shift = fold(norm, weight.new_ones(len(weight)), weight.new_zeros(len(weight)))
+    return scale[:, None] * weight, shift @ weight + bias
 
 
 def _kept(values: Tensor) -> nn.Parameter:

@@ -71,6 +71,7 @@ class EgoCNN(nn.Module):
         self.dropout, self.pool_dropout = nn.Dropout(config.dropout), nn.Dropout(config.pool_dropout)
         factor = config.sort_nodes if config.readout == "sort" else len(config.readout.split("+"))
         read = in_width + sum(widths) if config.jump else widths[-1]
+        self.pool_norm: nn.Module = nn.BatchNorm1d(read * factor) if config.pool_norm else nn.Identity()
         self.hidden = nn.Linear(read * factor, config.hidden)
         self.norm: nn.Module = nn.BatchNorm1d(config.hidden) if config.head_norm else nn.Identity()
         self.out = nn.Linear(config.hidden, outputs)
@@ -89,7 +90,8 @@ class EgoCNN(nn.Module):
 
     def head(self, graph: Tensor) -> Tensor:
         """(B, D) -> logits (B, C)"""
-        logits: Tensor = self.out(self.dropout(F.relu(self.norm(self.hidden(self.pool_dropout(graph))))))
+        graph = self.pool_dropout(self.pool_norm(graph))
+        logits: Tensor = self.out(self.dropout(F.relu(self.norm(self.hidden(graph)))))
         return logits
 
     @property

@@ -13,7 +13,7 @@ from egocnn.nn.model import EgoCNN
 from egocnn.ops import Neighbours, ego_conv
 from egocnn.stacking.batch import StackedBatch
 from egocnn.stacking.dropout import Dropout
-from egocnn.stacking.norm import Mode, Running, norm_relu, norm_relu_dropout
+from egocnn.stacking.norm import Mode, Running, norm_graphs, norm_relu, norm_relu_dropout
 from egocnn.stacking.readout import read_out
 from egocnn.stacking.rest import gather_rest
 
@@ -149,21 +149,24 @@ class StackedNetwork:
         self, y: Tensor, name: str, layer: int, batch: StackedBatch, learning: Learning | None, *, nodes: bool = True
     ) -> Tensor:
         """``nodes``: y has a row for every node, else for every graph"""
-        running = Running(
-            *(self.buffers[f"{name}.{b}"] for b in ("running_mean", "running_var", "num_batches_tracked"))
-        )
-        scale, shift = self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"]
+        scale, shift, running = self._learned(name)
         if learning is None:
             return norm_relu(y, scale, shift, running, batch.present if nodes else batch.exists)
         mode, dropout = learning
-        if not nodes:
-            graphs = Mode.of(batch.exists, mode.active)
-            mode = replace(graphs, learns=graphs.learns & mode.learns)
+        mode = mode if nodes else _of_graphs(mode, batch)
         draws = None if dropout is None or self.config.dropout == 0 else dropout.layer(layer, *y.shape[1:])
         return norm_relu_dropout(y, scale, shift, running, mode, draws)
 
+    def _learned(self, name: str) -> tuple[Tensor, Tensor, Running]:
+        """Scale, shift and running statistics of a norm"""
+        buffers = (self.buffers[f"{name}.{b}"] for b in ("running_mean", "running_var", "num_batches_tracked"))
+        return self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"], Running(*buffers)
+
     def _head(self, graph: Tensor, batch: StackedBatch, learning: Learning | None) -> Tensor:
         layer = self.config.depth + 1
+        if self.config.pool_norm:
+            mode = None if learning is None else _of_graphs(learning[0], batch)
+            graph = norm_graphs(graph, *self._learned("pool_norm"), batch.exists, mode)
         hidden = self._linear(_drop(graph, layer + 1, learning, self.config.pool_dropout), "hidden")
         if self.config.head_norm:
             hidden = self._norm(hidden, "norm", layer, batch, learning, nodes=False)
@@ -174,6 +177,12 @@ class StackedNetwork:
     def _linear(self, x: Tensor, name: str) -> Tensor:
         weight, bias = self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"]
         return torch.baddbmm(bias[:, None], x.to(self._factors), weight.transpose(1, 2))
+
+
+def _of_graphs(mode: Mode, batch: StackedBatch) -> Mode:
+    """How a step treats norms that have a row for every graph"""
+    graphs = Mode.of(batch.exists, mode.active)
+    return replace(graphs, learns=graphs.learns & mode.learns)
 
 
 def check(networks: Sequence[EgoCNN]) -> None:

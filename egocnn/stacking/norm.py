@@ -75,6 +75,36 @@ def norm_relu_dropout(
     return out
 
 
+def norm_graphs(y: Tensor, scale: Tensor, shift: Tensor, running: Running, exists: Tensor, mode: Mode | None) -> Tensor:
+    """Batch norm alone, of rows so few that kernels of its own would save nothing; 0 for padding.
+
+    In training with ``mode``, else in evaluation.
+
+    Shapes: y (R, B, D), scale and shift (R, D), exists (R, B) -> (R, B, D)
+    """
+    mean, variance = running.mean, running.variance
+    if mode is not None:
+        count, there = mode.count.clamp(min=1)[:, None].to(y.dtype), exists[..., None]
+        mean = torch.where(there, y, 0).sum(1) / count
+        variance = torch.where(there, y - mean[:, None], 0).square().sum(1) / count
+        _learn(running, mean.detach(), variance.detach(), count, mode)
+        mean, variance = (
+            torch.where(mode.learns[:, None], new, old)
+            for new, old in ((mean, running.mean), (variance, running.variance))
+        )
+        running.batches.add_(mode.learns & mode.active)
+    slope = scale * torch.rsqrt(variance + EPSILON)
+    normed = torch.addcmul(shift[:, None], y - mean[:, None], slope[:, None])
+    return torch.where(exists[..., None], normed, 0)
+
+
+def _learn(running: Running, mean: Tensor, variance: Tensor, count: Tensor, mode: Mode) -> None:
+    """The running statistics after a batch with these."""
+    changes = (mode.learns & mode.active)[:, None]
+    for old, new in ((running.mean, mean), (running.variance, variance * count / (count - 1).clamp(min=1))):
+        old.copy_(torch.where(changes, old.lerp(new, MOMENTUM), old))
+
+
 def full(x: Tensor) -> Tensor:
     """16-bit numbers in float32, in which sums are taken; others as they are."""
     return x if x.dtype == torch.float64 else x.float()
@@ -91,9 +121,7 @@ class PlainNorm(torch.autograd.Function):
         count = mode.count.clamp(min=1)[:, None].to(scale.dtype)
         mean, variance = _statistics(y, present, count)
         learns = mode.learns[:, None]
-        changes = learns & mode.active[:, None]
-        for old, new in ((running.mean, mean), (running.variance, variance * count / (count - 1).clamp(min=1))):
-            old.copy_(torch.where(changes, old.lerp(new, MOMENTUM), old))
+        _learn(running, mean, variance, count, mode)
         mean = torch.where(learns, mean, running.mean)
         inverse = torch.rsqrt(torch.where(learns, variance, running.variance) + EPSILON)
         # a positive factor may go before the rectifier as well as after it

@@ -30,7 +30,7 @@ MODELS: list[dict[str, Any]] = [
     {"depth": 1, "slots": 1, "k": 1},
     {"jump": True},
     {"rest": "sum", "k": 1},
-    {"rest": "mean", "k": 2, "jump": True, "head_norm": True, "degrees": True},
+    {"rest": "mean", "k": 2, "jump": True, "head_norm": True, "pool_norm": True, "degrees": True},
     {"rest": "mean", "k": (1, 2), "width": (9, 12), "jump": True, "embedding": "adjacency", "readout": "mean+max"},
     {"rest": "sum", "k": 1, "max_hops": 2, "jump": True, "readout": "sort", "tie": True},
 ]

@@ -44,7 +44,9 @@ def test_the_evidence_of_a_graph_adds_up_to_gradient_times_what_was_pooled_or_su
 ) -> None:
     if graphs.n_nodes == 0:
         return
-    predictor = predictor_for(graphs, outputs=outputs, seed=seed, readout=readout, head_norm=seed % 2 == 0, **changes)
+    predictor = predictor_for(
+        graphs, outputs=outputs, seed=seed, readout=readout, head_norm=seed % 2 == 0, pool_norm=seed % 3 == 0, **changes
+    )
     classes = [number % outputs for number in range(len(graphs))]
     layers = ask(predictor, graphs, classes).layers
     found = np.zeros(len(graphs))

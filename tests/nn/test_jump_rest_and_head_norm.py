@@ -145,7 +145,9 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     more: dict[str, Any] = {"k": (1, 2)} if seed % 3 == 0 else {"max_hops": 1 + seed % 2}
     more |= {"embedding": "adjacency"} if seed % 5 == 0 else {}
     head_norm = bool(seed % 2)
-    config = ModelConfig(**(SMALL | more), rest=rest, jump=jump, readout=readout, head_norm=head_norm)
+    config = ModelConfig(
+        **(SMALL | more), rest=rest, jump=jump, readout=readout, head_norm=head_norm, pool_norm=seed % 3 > 0
+    )
     network, preparation = build(graphs, config, outputs=3, seed=seed)
     network.double()
     batch = doubled(whole_batch(graphs, preparation, config))
@@ -160,10 +162,12 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
         nodes = slice(int(first), int(last))
         parts = [taken(readout, h[nodes], array(batch.place[nodes]), config.sort_nodes) for h in read]
-        hidden = array(network.hidden.weight) @ np.concatenate(parts) + array(network.hidden.bias)
+        hidden = array(network.hidden.weight) @ normed(np.concatenate(parts), network.pool_norm)
+        hidden = hidden + array(network.hidden.bias)
         hidden = np.maximum(normed(hidden, network.norm), 0)
         rows.append(array(network.out.weight) @ hidden + array(network.out.bias))
     assert isinstance(network.norm, nn.BatchNorm1d) == head_norm
+    assert isinstance(network.pool_norm, nn.BatchNorm1d) == config.pool_norm
     np.testing.assert_allclose(array(output.logits), rows, atol=1e-6 * max(1, np.abs(rows).max()))
 
 
@@ -171,7 +175,7 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
 def test_a_prediction_in_evaluation_does_not_depend_on_the_other_graphs(rest: Any) -> None:
     star = np.array([(0, leaf) for leaf in range(1, 6)])
     graphs = Graphs.from_edges(node_counts=[6, 6, 2], edges=np.concatenate([star, 6 + star[:4], [(12, 13)]]))
-    config = ModelConfig(**SMALL, rest=rest, jump=True, head_norm=True)
+    config = ModelConfig(**SMALL, rest=rest, jump=True, head_norm=True, pool_norm=True)
     network, preparation = build(graphs, config)
     prepared = preparation.apply(graphs, config)
     network.train()
@@ -218,9 +222,10 @@ def test_the_settings_add_the_parameters_that_they_need_and_no_others() -> None:
     assert count(jump=True) == plain + 2 * D * hidden
     assert count(jump=True, readout="mean+max") == count(readout="mean+max") + 2 * 2 * D * hidden
     assert count(head_norm=True) == plain + 2 * hidden
+    assert count(pool_norm=True) == plain + 2 * D
 
 
 def test_without_the_settings_a_network_has_the_weights_it_always_had() -> None:
     network = EgoCNN(ModelConfig(**SMALL), shape=SHAPE, attributes=0, outputs=2)
     names = set(network.state_dict())
-    assert not any("rest" in name or name.startswith("norm.") for name in names)
+    assert not any("rest" in name or name.startswith(("norm.", "pool_norm.")) for name in names)

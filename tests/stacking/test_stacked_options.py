@@ -102,7 +102,8 @@ def compare_with_each_alone(
         one = doubled(prepared.batch(torch.tensor([graph for graph in graphs if graph >= 0])))
         assert one.target is not None
         network.train(len(one.place) > 1)
-        network.norm.train(network.training and len(one) > 1)
+        for norm in (network.pool_norm, network.norm):
+            norm.train(network.training and len(one) > 1)
         found = network(one).logits.float()
         there = batch.exists[r]
         torch.testing.assert_close(logits[r][there], found, rtol=tolerance, atol=tolerance)
@@ -136,6 +137,8 @@ def test_stacked_logits_and_gradients_are_those_of_every_network_alone(rest: Any
     [
         {"jump": False},
         {"head_norm": False},
+        {"pool_norm": True},
+        {"pool_norm": True, "head_norm": False, "readout": "sort"},
         {"tie": True},
         {"embedding": "adjacency"},
         {"embedding": "attributes"},
