@@ -27,6 +27,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no-jump": ({"jump": False}, {}),
     "no-head-norm": ({"head_norm": False}, {}),
     "pool-norm": ({"pool_norm": True}, {}),
+    "count-labels": ({"pool_norm": True, "count_labels": True}, {}),
     "no-degrees": ({"degrees": False}, {}),
     "max": ({"readout": "max"}, {}),
     "mean": ({"readout": "mean"}, {}),

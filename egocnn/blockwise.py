@@ -6,8 +6,9 @@ computed for one block. The function is the network's own: only sums over nodes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from egocnn.batching import Bags, Batch
 from egocnn.graphs import Graphs
 from egocnn.nn.ego_conv import EgoConv
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.readout import Pool, SortPool, log_of
+from egocnn.nn.readout import Pool, SortPool, log_of, one_hot, turned
 from egocnn.ops import Neighbours
 from egocnn.patches import NODES_AT_ONCE, patch_portions
 from egocnn.predictor import Predictor
@@ -68,12 +69,14 @@ def outputs_in_blocks(predictor: Predictor, graphs: Graphs, *, device: str = "au
     )
     h = _embed(predictor, graphs, table, place)
     table = np.ascontiguousarray(table[:, : max(config.layer_k)])
-    read = [_read_out(network, h, order)] if config.jump else []
+    read = [_read_out(network, h.__getitem__, order)] if config.jump else []
     for number, conv in enumerate(network.convs, 1):
         assert isinstance(conv, EgoConv)
         h = _convolve(conv, h, graphs, table, config.rest)
         if config.jump or number == len(network.convs):
-            read.append(_read_out(network, h, order))
+            read.append(_read_out(network, h.__getitem__, order))
+    if network.labels:
+        read.append(turned(_read_out(network, partial(_labels, network, graphs, place), order), network.labels))
     return network.head(torch.cat(read, dim=1)).float().cpu().numpy()
 
 
@@ -153,17 +156,24 @@ def _convolve(conv: EgoConv, h: Tensor, graphs: Graphs, table: Ints, rest: str) 
     return found
 
 
-def _read_out(network: EgoCNN, h: Tensor, order: Order) -> Tensor:
-    """(N + 1, D) -> what the readout makes of the one graph's N nodes (1, ...)"""
-    n_nodes, readout = len(h) - 1, network.readout
+def _labels(network: EgoCNN, graphs: Graphs, place: torch.device, nodes: slice | Ints) -> Tensor:
+    """(n, labels) a 1 for the label of each of these nodes"""
+    assert graphs.node_label is not None
+    return one_hot(torch.from_numpy(graphs.node_label[nodes]).to(place), network.labels)
+
+
+def _read_out(network: EgoCNN, rows: Callable[[slice | Ints], Tensor], order: Order) -> Tensor:
+    """What any nodes (n) hold (n, D) -> what the readout makes of all N nodes of the one graph (1, ...)"""
+    n_nodes, readout = len(order.nodes), network.readout
     if isinstance(readout, SortPool):
-        first = h[torch.from_numpy(order.nodes[: readout.nodes].astype(np.int64)).to(h.device)]
+        first = rows(order.nodes[: readout.nodes].astype(np.int64))
         return F.pad(first, (0, 0, 0, readout.nodes - len(first))).reshape(1, -1)
     assert isinstance(readout, Pool)
-    total = torch.zeros(h.shape[1], dtype=torch.float64, device=h.device)
-    largest = torch.full((h.shape[1],), -torch.inf, dtype=h.dtype, device=h.device)
+    h = rows(slice(0, 0))
+    total, largest = h.sum(dim=0, dtype=torch.float64), h.new_full(h.shape[1:], -torch.inf)
     for here in _blocks(n_nodes):
-        total += h[here].sum(dim=0, dtype=torch.float64)
-        largest = torch.maximum(largest, h[here].amax(dim=0))
+        h = rows(here)
+        total += h.sum(dim=0, dtype=torch.float64)
+        largest = torch.maximum(largest, h.amax(dim=0))
     found = {"max": largest, "sum": total.to(h), "mean": (total / n_nodes).to(h), "log": log_of(total.to(h))}
     return torch.cat([found[kind] for kind in readout.kind.split("+")])[None]

@@ -23,7 +23,7 @@ from torch import Tensor
 from egocnn.batching import Batch
 from egocnn.critical.layers import Layers
 from egocnn.nn import EgoCNN, Pool, SortPool
-from egocnn.nn.readout import pool
+from egocnn.nn.readout import one_hot, pool, turned
 
 SAME = 1e-5
 """Relative difference up to which two activations count as equal: rounding of float32 over a few layers."""
@@ -37,18 +37,21 @@ def margins(logits: Tensor, classes: Tensor) -> Tensor:
     return logits[own] - logits.masked_fill(own, -torch.inf).logsumexp(dim=1)
 
 
-def margin(network: EgoCNN, batch: Batch, classes: Tensor, factor: Tensor | None = None) -> Tensor:
+def margin(
+    network: EgoCNN, batch: Batch, classes: Tensor, factor: Tensor | None = None, of_labels: Tensor | None = None
+) -> Tensor:
     """The margins (B) as a function of everything in the batch that asks for a gradient.
 
-    ``factor`` (N) scales the nodes' embeddings.
+    ``factor`` (N) scales the nodes' embeddings, ``of_labels`` (N) what their labels count.
     """
     h = network.embed(batch)
     h = h if factor is None else h * factor[:, None]
+    labels = None if of_labels is None else one_hot(batch.node_label, network.labels) * of_labels[:, None]
     reached = [h]
     for conv in network.convs:
         h = conv(h, batch.neighbours, batch.rest)
         reached.append(h)
-    return margins(network.head(network.read_out(reached, batch)), classes)
+    return margins(network.head(network.read_out(reached, batch, labels)), classes)
 
 
 def evidence(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
@@ -59,14 +62,29 @@ def evidence(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
 def slopes(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
     """(N, D) for every layer that is read out, the deepest last: how much the margin of a graph rises with what its
     nodes hold there, all other layers left as they are"""
+    parts = _above(layers, classes)[: len(layers.read)]
+    readout = layers.network.readout
+    return tuple(_below(readout, h, layers.batch, part) for h, part in zip(layers.read, parts, strict=True))
+
+
+def evidence_of_labels(layers: Layers, classes: Tensor) -> Tensor:
+    """(N, labels) where labels are counted: the evidence of each node's own, read with no layer between"""
     network, batch = layers.network, layers.batch
+    above = _above(layers, classes)[-1]
+    labels = one_hot(batch.node_label, network.labels).to(above)
+    return labels * _below(network.readout, labels, batch, turned(above, above.shape[1] // network.labels))
+
+
+def _above(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
+    """(B, ...) for every layer that is read out, the deepest last, and for the labels if they are counted: how much
+    the margin rises with what the readout took there"""
+    network = layers.network
     with torch.enable_grad():
-        pooled = network.read_out(layers.h, batch).detach().requires_grad_()
+        pooled = network.read_out(layers.h, layers.batch).detach().requires_grad_()
         (above,) = torch.autograd.grad(margins(network.head(pooled), classes).sum(), pooled)
-    widths = [h.shape[1] for h in layers.read]
+    widths = [h.shape[1] for h in layers.read] + ([network.labels] if network.labels else [])
     columns = pooled.shape[1] // sum(widths)  # of the readout, for each of a layer
-    parts = torch.split(above, [columns * width for width in widths], dim=1)
-    return tuple(_below(network.readout, h, batch, part) for h, part in zip(layers.read, parts, strict=True))
+    return torch.split(above, [columns * width for width in widths], dim=1)
 
 
 def _below(readout: Pool | SortPool, h: Tensor, batch: Batch, above: Tensor) -> Tensor:

@@ -34,13 +34,13 @@ class Entries:
     """(N, A)"""
     adjacency: Tensor
     """(N, K) for the adjacency embedding; (N, 0) for others"""
-    embeddings: Tensor
-    """(N) a factor of each node's embedding where nothing can be followed further down than that, through a module of
-    the user's own; 0 for others"""
+    whole: Tensor
+    """(N) a factor of what is read of a node at once: of its embedding by a module of the user's own, through which
+    nothing can be followed further down, and of its label where labels are counted; 0 where neither is"""
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return self.bags, self.attributes, self.adjacency, self.embeddings
+        return self.bags, self.attributes, self.adjacency, self.whole
 
     def times(self, other: Entries) -> Entries:
         return Entries(*(a * b for a, b in zip(self.parts, other.parts, strict=True)))
@@ -88,9 +88,8 @@ def values(network: EgoCNN, batch: Batch) -> Entries:
     bags = attributes.new_ones(len(batch.bags.rows)) if batch.bags.weight is None else batch.bags.weight
     bags = bags if isinstance(embed, PatchySan) else bags[:0]
     adjacency = batch.adjacency if isinstance(embed, AdjacencyVector) else batch.adjacency[:, :0]
-    if is_opaque(network):
-        return Entries(bags, attributes[:, :0], adjacency, attributes.new_ones(len(batch.place)))
-    return Entries(bags, attributes, adjacency, attributes.new_zeros(len(batch.place)))
+    whole = attributes.new_full((len(batch.place),), float(is_opaque(network) or network.labels > 0))
+    return Entries(bags, attributes[:, :0] if is_opaque(network) else attributes, adjacency, whole)
 
 
 def is_opaque(network: EgoCNN) -> bool:
@@ -116,7 +115,7 @@ def hand_down(network: EgoCNN, batch: Batch, places: Places, held: Tensor, gamma
     if isinstance(embed, Attributes):
         return replace(nothing, attributes=held)
     if not isinstance(embed, PatchySan):
-        return replace(nothing, embeddings=held.sum(dim=1))
+        return replace(nothing, whole=held.sum(dim=1))
     table, filters, bias = (favour(part, gamma) for part in fold_embedding(embed))
     rows, weight = batch.bags.rows, batch.bags.weight
     z = F.embedding_bag(rows, table, batch.bags.offsets, mode="sum", per_sample_weights=weight) + bias.clamp(min=0)
@@ -138,7 +137,7 @@ def transpose_down(network: EgoCNN, batch: Batch, places: Places, held: Tensor) 
     if isinstance(embed, AdjacencyVector):
         return replace(nothing, adjacency=torch.where(batch.neighbours.table >= 0, held, 0))
     if not isinstance(embed, PatchySan):
-        return replace(nothing, embeddings=held.sum(dim=1))
+        return replace(nothing, whole=held.sum(dim=1))
     table, filters, _ = fold_embedding(embed)
     bags = _dot(table, batch.bags.rows.long(), held, places.owner)
     if not embed.attributes.shape[1]:

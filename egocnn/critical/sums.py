@@ -63,7 +63,7 @@ def to_graph(entries: Entries, batch: Batch, places: Places, edges: EdgeNumbers)
     """Importances of the input's entries -> of nodes (N) and edges (E); see :mod:`egocnn.critical.inputs`"""
     labels = ~places.is_edge[: len(entries.bags)]
     own = entries.attributes.sum(dim=1)
-    own = own + entries.embeddings if len(entries.embeddings) else own
+    own = own + entries.whole if len(entries.whole) else own
     own = own.index_add(0, places.u[: len(labels)][labels], entries.bags[labels])
     joined = own.new_zeros(len(edges.key))
     if len(entries.bags):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from egocnn.batching import Batch
 from egocnn.config import ExplainConfig
 from egocnn.critical.attention import AttentionHead
 from egocnn.critical.backtrack import Rule, backtrack, relevance, transposed
-from egocnn.critical.evidence import SAME, evidence, margin, slopes
+from egocnn.critical.evidence import SAME, evidence, evidence_of_labels, margin, slopes
 from egocnn.critical.inputs import Entries, Places, hand_down, is_opaque, put, transpose_down, values
 from egocnn.critical.layers import Layers
 from egocnn.critical.sums import EdgeNumbers, to_graph
@@ -60,11 +60,20 @@ def by_relevance(question: Question) -> Answer:
     lowered a predicted value counts alike.
     """
     settings, network, batch = question.settings, question.network, question.batch
-    own = evidence(question.layers, question.classes)
-    if network.out.out_features > 1:
-        own = tuple(torch.where(each > 0, each, settings.against * each) for each in own)
+    own = [_weighed(question, each) for each in evidence(question.layers, question.classes)]
     trace, held = _sweep(question, own, relevance(settings.gamma))
-    return _finish(question, hand_down(network, batch, question.places, held, settings.gamma), trace)
+    entries = hand_down(network, batch, question.places, held, settings.gamma)
+    if network.labels:
+        counted = _weighed(question, evidence_of_labels(question.layers, question.classes))
+        entries = replace(entries, whole=entries.whole + counted.sum(dim=1))
+    return _finish(question, entries, trace)
+
+
+def _weighed(question: Question, found: Tensor) -> Tensor:
+    """Evidence for a class as it is, evidence against it as much as it counts"""
+    if question.network.out.out_features == 1:
+        return found
+    return torch.where(found > 0, found, question.settings.against * found)
 
 
 def by_attention(question: Question) -> Answer:
@@ -126,8 +135,9 @@ def _gradient(question: Question, entries: Entries) -> Entries:
     if not parts:  # graphs without nodes
         return entries.scaled(0)
     with torch.enable_grad():
-        factor = asked.embeddings if is_opaque(question.network) else None
-        total = margin(question.network, put(question.batch, asked), question.classes, factor).sum()
+        factor = asked.whole if is_opaque(question.network) else None
+        of_labels = asked.whole if question.network.labels else None
+        total = margin(question.network, put(question.batch, asked), question.classes, factor, of_labels).sum()
         found = iter(torch.autograd.grad(total, parts, allow_unused=True, materialize_grads=True))
     return Entries(*(next(found) if part.requires_grad else torch.zeros_like(part) for part in asked.parts))
 

@@ -46,6 +46,8 @@ def inputs_of(predictor: Predictor) -> tuple[Input, ...]:
         found.append(Input("adjacency", ("nodes", K), "float32", "weight of the edge to each neighbour; 0: no edge"))
     elif A:
         found.append(Input("attributes", ("nodes", A), "float32", "(attribute - attr_mean) / attr_scale"))
+    if predictor.network.labels:
+        found.append(Input("node_label", ("nodes",), "int64", "number of the node's label; -1: unknown"))
     if config.rest != "none":
         found += [
             Input("rest_owner", ("rest",), "int64", "node that has a neighbour ranked beyond all columns, ascending"),

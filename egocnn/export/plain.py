@@ -17,7 +17,7 @@ from egocnn.config import ModelConfig
 from egocnn.export.inputs import inputs_of
 from egocnn.nn.ego_conv import EgoConv, fold
 from egocnn.nn.patchy_san import PatchySan
-from egocnn.nn.readout import log_of
+from egocnn.nn.readout import log_of, one_hot, turned
 from egocnn.predictor import Predictor
 
 Read = Mapping[str, Tensor]
@@ -38,6 +38,7 @@ class PlainNetwork(nn.Module):
         self.answers = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
         self.temperature, self.config = predictor.temperature, predictor.config
         self.mean, self.scale = predictor.preparation.target_mean, predictor.preparation.target_scale
+        self.labels = predictor.network.labels
         network = copy.deepcopy(predictor.network).cpu().float().eval()
         with torch.no_grad():
             self.embed = _PlainPatches(network.embed) if isinstance(network.embed, PatchySan) else None
@@ -54,7 +55,10 @@ class PlainNetwork(nn.Module):
         for layer in self.layers:
             h = layer(h, read)
             reached.append(h)
-        graph = torch.cat([read_out(h, read, self.config) for h in (reached if self.config.jump else [h])], dim=1)
+        pooled = [read_out(h, read, self.config) for h in (reached if self.config.jump else [h])]
+        if self.labels:
+            pooled.append(turned(read_out(one_hot(read["node_label"], self.labels), read, self.config), self.labels))
+        graph = torch.cat(pooled, dim=1)
         answer: Tensor = self.out(F.relu(self.hidden(graph)))
         if self.is_classifier:
             return answer, torch.softmax(answer / self.temperature, dim=1)

@@ -43,6 +43,16 @@ class SortPool(nn.Module):
         return flat.view(len(batch), -1)
 
 
+def one_hot(label: Tensor, labels: int) -> Tensor:
+    """(...) -> (..., labels) floats; all 0 for a label that is not known, -1"""
+    return (label[..., None] == torch.arange(labels, device=label.device)).float()
+
+
+def turned(x: Tensor, columns: int) -> Tensor:
+    """Matrices end to end, row after row -> the same, column after column: (..., r c) -> (..., c r)"""
+    return x.reshape(*x.shape[:-1], -1, columns).transpose(-1, -2).flatten(-2)
+
+
 def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
     """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes"""
     if kind == "log":

@@ -110,13 +110,15 @@ class EgoModule(nn.Module):
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))
         gate = None if edges is None else _gate(edges, reading.ego)
         network = self.network
-        h = network.dropout(self._embed(self._standardise(x), reading, edges, gate))  # (N, D)
+        x = self._standardise(x)
+        h = network.dropout(self._embed(x, reading, edges, gate))  # (N, D)
         reached = [h]
         for conv in network.convs:
             assert isinstance(conv, EgoConv)
             h = network.dropout(_convolve(conv, h, reading, edges, gate))
             reached.append(h)
-        return network.head(network.read_out([*reached[:-1], self.edge_masks(h)], reading.batch))
+        reached[-1] = self.edge_masks(h)
+        return network.head(network.read_out(reached, reading.batch, x[:, : network.labels]))
 
     def _standardise(self, x: Tensor) -> Tensor:
         """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""

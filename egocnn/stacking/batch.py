@@ -68,6 +68,8 @@ class StackedBatch:
     """(R, E) the node that sums up the row; M for padding"""
     weight: Tensor | None
     """(R, E)"""
+    node_label: Tensor
+    """(R, M); -1 for padding, and for labels that are not known"""
     attributes: Tensor
     """(R, M, A), 0 for padding"""
     adjacency: Tensor | None
@@ -115,6 +117,7 @@ def build(data: StackedData, chosen: Tensor, room: Room) -> StackedBatch:
         rows=_at(data.bag_rows, entry),
         owner=owner,
         weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
+        node_label=torch.where(present, data.node_label[node], -1),
         attributes=torch.where(present[..., None], data.attributes[node], 0),
         adjacency=None if data.adjacency is None else torch.where(present[..., None], data.adjacency[node], 0),
         rank=data.rank[node],

@@ -29,6 +29,7 @@ class StackedData:
     bag_ptr: Tensor
     bag_rows: Tensor
     bag_weight: Tensor | None
+    node_label: Tensor
     attributes: Tensor
     adjacency: Tensor | None
     rank: Tensor
@@ -70,6 +71,7 @@ def join(parts: Sequence[Parts]) -> tuple[StackedData, Sizes, list[tuple[Ints, I
         bag_ptr=_pointers([p.bag_ptr for p in several]),
         bag_rows=torch.cat([p.bag_rows for p in several]),
         bag_weight=_optional([p.bag_weight for p in several]),
+        node_label=torch.cat([p.node_label for p in several]),
         attributes=torch.cat([p.attributes for p in several]),
         adjacency=_optional([p.adjacency for p in several]),
         rank=torch.cat([_rank_in_graph(p) for p in several]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -148,6 +149,7 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     config = ModelConfig(
         **(SMALL | more), rest=rest, jump=jump, readout=readout, head_norm=head_norm, pool_norm=seed % 3 > 0
     )
+    config = replace(config, count_labels=seed % 4 < 2)
     network, preparation = build(graphs, config, outputs=3, seed=seed)
     network.double()
     batch = doubled(whole_batch(graphs, preparation, config))
@@ -162,6 +164,10 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
         nodes = slice(int(first), int(last))
         parts = [taken(readout, h[nodes], array(batch.place[nodes]), config.sort_nodes) for h in read]
+        if network.labels:
+            own = np.eye(network.labels + 1)[array(batch.node_label[nodes]).astype(int)][:, :-1]  # -1: none of them
+            counted = taken(readout, own, array(batch.place[nodes]), config.sort_nodes)
+            parts.append(counted.reshape(-1, network.labels).T.ravel())
         hidden = array(network.hidden.weight) @ normed(np.concatenate(parts), network.pool_norm)
         hidden = hidden + array(network.hidden.bias)
         hidden = np.maximum(normed(hidden, network.norm), 0)
@@ -223,6 +229,7 @@ def test_the_settings_add_the_parameters_that_they_need_and_no_others() -> None:
     assert count(jump=True, readout="mean+max") == count(readout="mean+max") + 2 * 2 * D * hidden
     assert count(head_norm=True) == plain + 2 * hidden
     assert count(pool_norm=True) == plain + 2 * D
+    assert count(count_labels=True) == plain + SHAPE.node_labels * hidden
 
 
 def test_without_the_settings_a_network_has_the_weights_it_always_had() -> None:

@@ -65,6 +65,21 @@ def test_without_dropout_every_replica_ends_as_in_the_ordinary_loop(
         torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-5)
 
 
+def test_replicas_that_know_different_numbers_of_labels_count_their_own() -> None:
+    few = alcohols()
+    assert few.node_label is not None
+    marked = np.where(np.arange(few.n_nodes) % 3 == 0, len(few.node_label_names), few.node_label)
+    more = few.replace(node_label=marked.astype(np.int32), node_label_names=(*few.node_label_names, "marked"))
+    model = ModelConfig(**SIZES, dropout=0.0, readout="mean+log+max", count_labels=True, pool_norm=True)
+    own = replicas([few, more, few], model)
+    assert [nefewrk.labels for nefewrk, _, _ in own] == [3, 4, 3]
+    nefewrks, histories = stacked(own, [0, 1, 2], TRAIN)
+    for seed, replica in enumerate(own):
+        nefewrk, history = alone(replica, seed, TRAIN)
+        assert_close(nefewrk, nefewrks[seed], 1e-6)
+        assert_same_course(history, histories[seed], 1e-5)
+
+
 def test_in_single_precision_the_losses_in_training_are_those_of_the_ordinary_loop() -> None:
     graphs = weighted()
     own = replicas([graphs, graphs], ModelConfig(**SIZES, dropout=0.0), torch.float32)

@@ -138,6 +138,8 @@ def test_stacked_logits_and_gradients_are_those_of_every_network_alone(rest: Any
         {"jump": False},
         {"head_norm": False},
         {"pool_norm": True},
+        {"count_labels": True, "pool_norm": True},
+        {"count_labels": True, "readout": "sort"},
         {"pool_norm": True, "head_norm": False, "readout": "sort"},
         {"tie": True},
         {"embedding": "adjacency"},
