@@ -22,12 +22,19 @@ MODEL: dict[str, Any] = {
 }
 TRAIN: dict[str, Any] = {"epochs": 50, "batch_size": 32}
 
+COUNTED: dict[str, Any] = {"pool_norm": True, "count_inputs": True}
+
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "base": ({}, {}),
     "no-jump": ({"jump": False}, {}),
     "no-head-norm": ({"head_norm": False}, {}),
     "pool-norm": ({"pool_norm": True}, {}),
-    "count-labels": ({"pool_norm": True, "count_labels": True}, {}),
+    "count-inputs": (COUNTED, {}),
+    "count-inputs-judgements-80": (COUNTED, {"judgements": 80}),
+    "count-inputs-epochs-100": (COUNTED, {"epochs": 100}),
+    "count-inputs-width-256": (COUNTED | {"width": 256, "hidden": 256}, {}),
+    "count-inputs-rest-mean": (COUNTED | {"rest": "mean"}, {}),
+    "count-inputs-decay-1e-1": (COUNTED, {"weight_decay": 1e-1}),
     "no-degrees": ({"degrees": False}, {}),
     "max": ({"readout": "max"}, {}),
     "mean": ({"readout": "mean"}, {}),

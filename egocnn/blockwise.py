@@ -21,7 +21,7 @@ from egocnn.batching import Bags, Batch
 from egocnn.graphs import Graphs
 from egocnn.nn.ego_conv import EgoConv
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.readout import Pool, SortPool, log_of, one_hot, turned
+from egocnn.nn.readout import Pool, SortPool, counted, log_of, turned
 from egocnn.ops import Neighbours
 from egocnn.patches import NODES_AT_ONCE, patch_portions
 from egocnn.predictor import Predictor
@@ -75,8 +75,8 @@ def outputs_in_blocks(predictor: Predictor, graphs: Graphs, *, device: str = "au
         h = _convolve(conv, h, graphs, table, config.rest)
         if config.jump or number == len(network.convs):
             read.append(_read_out(network, h.__getitem__, order))
-    if network.labels:
-        read.append(turned(_read_out(network, partial(_labels, network, graphs, place), order), network.labels))
+    if network.counted:
+        read.append(turned(_read_out(network, partial(_counted, predictor, graphs, place), order), network.counted))
     return network.head(torch.cat(read, dim=1)).float().cpu().numpy()
 
 
@@ -156,10 +156,13 @@ def _convolve(conv: EgoConv, h: Tensor, graphs: Graphs, table: Ints, rest: str) 
     return found
 
 
-def _labels(network: EgoCNN, graphs: Graphs, place: torch.device, nodes: slice | Ints) -> Tensor:
-    """(n, labels) a 1 for the label of each of these nodes"""
-    assert graphs.node_label is not None
-    return one_hot(torch.from_numpy(graphs.node_label[nodes]).to(place), network.labels)
+def _counted(predictor: Predictor, graphs: Graphs, place: torch.device, nodes: slice | Ints) -> Tensor:
+    """(n, columns) what each of these nodes adds to the counts of the inputs"""
+    known = np.broadcast_to(np.int32(-1), graphs.n_nodes) if graphs.node_label is None else graphs.node_label
+    label = np.array(known[nodes])
+    here = replace(graphs, node_attr=None if graphs.node_attr is None else graphs.node_attr[nodes])
+    attributes = torch.from_numpy(_standardised(predictor, here, len(label))).to(place)
+    return counted(torch.from_numpy(label).to(place), attributes, predictor.network.counted)
 
 
 def _read_out(network: EgoCNN, rows: Callable[[slice | Ints], Tensor], order: Order) -> Tensor:

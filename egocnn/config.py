@@ -86,8 +86,8 @@ class ModelConfig:
     """From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales."""
     jump: bool = False
     """Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge)."""
-    count_labels: bool = False
-    """Read out the nodes' labels as they are, too: how many nodes have each."""
+    count_inputs: bool = False
+    """Read out the nodes' labels and attributes as they are, too: how many have each label, and values in each bin."""
     sort_nodes: int = 64
     """Nodes that the sort readout keeps per graph."""
     hidden: int = 128

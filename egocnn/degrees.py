@@ -12,15 +12,16 @@ import numpy as np
 from egocnn.arrays import Floats, Ints
 from egocnn.graphs import Graphs
 
-EXACT = 16
-"""Degrees below this have a label of their own; larger ones share it with those up to half an octave away."""
+EXACT = 64
+"""Degrees below this have a label of their own: where cliques overlap, as in COLLAB, the exact numbers tell much.
+Larger ones share it with those up to half an octave away."""
 
 PROFILE = 5
 """Attributes that a local degree profile has."""
 
 
 def describe_by_degree(graphs: Graphs) -> Graphs:
-    """Labels named ``degree 3`` or ``degree 23 to 31``, and five attributes more; self-loops do not count."""
+    """Labels named ``degree 3`` or ``degree 64 to 90``, and five attributes more; self-loops do not count."""
     joined = np.flatnonzero(graphs.entry_node != graphs.indices)
     node, neighbour = graphs.entry_node[joined], graphs.indices[joined]
     degree = np.bincount(node, minlength=graphs.n_nodes)
@@ -67,3 +68,7 @@ def name_of(level: int) -> str:
         return f"degree {level}"
     first, after = (int(np.ceil(EXACT * 2 ** (half / 2) - 1e-6)) for half in (level - EXACT, level - EXACT + 1))
     return f"degree {first} to {after - 1}"
+
+
+NAMES = frozenset(name_of(level) for level in range(EXACT + 2 * 40))
+"""Of all degrees that fit on any disk."""

@@ -24,7 +24,7 @@ from torch import nn
 
 from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
-from egocnn.degrees import PROFILE
+from egocnn.degrees import NAMES, PROFILE
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.graphs import Graphs
@@ -241,6 +241,8 @@ def _check_preparation(preparation: Preparation, config: ModelConfig) -> None:
         raise RunError(f"by_degree must be true or false, got {preparation.by_degree!r}")
     if preparation.by_degree and len(preparation.attr_mean) < PROFILE:
         raise RunError("nodes are described by degrees, and there are no scales of what these say")
+    if preparation.by_degree and not NAMES.issuperset(preparation.node_label_names):
+        raise RunError("its labels are other classes of degrees than this version of egocnn has: train it again")
     mean, scale, ranking = preparation.attr_mean, preparation.attr_scale, preparation.ranking
     pairs = [(mean, scale), *zip(ranking.colours, ranking.counts, strict=True)]
     if any(one.ndim != 1 or one.shape != other.shape for one, other in pairs) or not (scale > 0).all():

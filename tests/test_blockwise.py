@@ -19,13 +19,13 @@ from tests.tiny import MODEL
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "the usual": {},
-    "every layer read": {"jump": True, "readout": "mean+log+max", "pool_norm": True, "count_labels": True},
+    "every layer read": {"jump": True, "readout": "mean+log+max", "pool_norm": True, "count_inputs": True},
     "neighbours beyond K, their mean": {"rest": "mean", "k": 2},
     "neighbours beyond K, their sum": {"rest": "sum", "k": 2, "readout": "sum"},
     "layers of different width and reach": {"width": (8, 6), "k": (3, 2), "slots": 6},
     "several hops": {"max_hops": 2},
     "the paper's flatten": {"readout": "sort", "sort_nodes": 7},
-    "the flatten of a small graph": {"readout": "sort", "sort_nodes": 400, "count_labels": True},
+    "the flatten of a small graph": {"readout": "sort", "sort_nodes": 400, "count_inputs": True},
     "adjacency alone": {"embedding": "adjacency"},
     "adjacency over several hops": {"embedding": "adjacency", "max_hops": 2},
     "attributes alone": {"embedding": "attributes"},

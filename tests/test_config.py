@@ -28,7 +28,7 @@ INFINITE = float("inf")
         ({"jump": "yes"}, "jump must be true or false, got 'yes'"),
         ({"head_norm": 1}, "head_norm must be true or false, got 1"),
         ({"pool_norm": "on"}, "pool_norm must be true or false, got 'on'"),
-        ({"count_labels": 2}, "count_labels must be true or false, got 2"),
+        ({"count_inputs": 2}, "count_inputs must be true or false, got 2"),
         ({"degrees": None}, "degrees must be true or false, got None"),
         ({"readout": ["max"]}, "readout must be one of"),
         ({"slots": 0}, "slots must be at least 1, got 0"),

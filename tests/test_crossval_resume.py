@@ -119,7 +119,7 @@ def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> 
     plain = json.loads(out.read_text())
     assert plain["settings"]["train"].pop("judgements") == 1
     assert plain["settings"]["model"].pop("pool_norm") is False
-    assert plain["settings"]["model"].pop("count_labels") is False
+    assert plain["settings"]["model"].pop("count_inputs") is False
     out.write_text(json.dumps(plain))
     assert cross_validate(graphs, MODEL, TRAIN, folds=2, out=out).fingerprint == record.fingerprint
     with pytest.raises(RunError, match="was made with judgements none, now it is 2"):

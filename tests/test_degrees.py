@@ -80,15 +80,15 @@ def test_the_name_of_a_degrees_label_says_the_range_that_it_lies_in(degree: int)
 
 
 def test_small_degrees_have_a_label_each_and_large_ones_share_it_over_half_an_octave() -> None:
-    assert [name_of(level) for level in (0, 1, 15, 16, 17, 18)] == [
+    assert [name_of(level) for level in (0, 1, 63, 64, 65, 66)] == [
         "degree 0",
         "degree 1",
-        "degree 15",
-        "degree 16 to 22",
-        "degree 23 to 31",
-        "degree 32 to 45",
+        "degree 63",
+        "degree 64 to 90",
+        "degree 91 to 127",
+        "degree 128 to 181",
     ]
-    assert levels(np.array([15, 16, 22, 23, 31, 32, 3000])).tolist() == [15, 16, 16, 17, 17, 18, 31]
+    assert levels(np.array([63, 64, 90, 91, 127, 128, 3000])).tolist() == [63, 64, 64, 65, 65, 66, 75]
 
 
 def test_no_more_labels_than_half_octaves_for_the_largest_graphs() -> None:
@@ -108,7 +108,7 @@ def test_every_node_is_named_after_the_number_of_its_neighbours(graphs: Graphs) 
 
 
 def test_a_hub_is_named_after_a_range() -> None:
-    assert names_of(describe_by_degree(star(30))) == ["degree 23 to 31", *["degree 1"] * 30]
+    assert names_of(describe_by_degree(star(100))) == ["degree 91 to 127", *["degree 1"] * 100]
 
 
 def test_graphs_without_nodes_have_no_degrees() -> None:
@@ -190,9 +190,9 @@ def test_a_degree_never_seen_in_training_is_an_unseen_label() -> None:
 
 
 def test_degrees_of_one_range_are_one_label_to_the_model() -> None:
-    preparation = Preparation.fit(star(24), CONFIG)
-    assert preparation.apply(star(31), CONFIG).node_label.tolist()[0] == 1
-    assert preparation.apply(star(32), CONFIG).node_label.tolist()[0] == -1
+    preparation = Preparation.fit(star(92), CONFIG)
+    assert preparation.apply(star(127), CONFIG).node_label.tolist()[0] == 1
+    assert preparation.apply(star(128), CONFIG).node_label.tolist()[0] == -1
 
 
 def test_labels_of_the_graphs_own_come_before_degrees() -> None:

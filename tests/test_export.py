@@ -36,7 +36,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "every layer of labelled nodes": (
         FULL,
         {"readout": "mean+log+max", "jump": True, "head_norm": True, "rest": "mean", "k": (2, 1), "width": (5, 7)}
-        | {"pool_norm": True, "count_labels": True},
+        | {"pool_norm": True, "count_inputs": True},
     ),
     "sorted nodes described by degrees": (BARE, {"readout": "sort", "degrees": True, "max_hops": 2}),
     "tied layers of adjacency vectors": (
@@ -117,7 +117,7 @@ def test_plain_operations_compute_what_the_network_does(
         jump=jump,
         head_norm=head_norm,
         pool_norm=data.draw(st.booleans()),
-        count_labels=data.draw(st.booleans()),
+        count_inputs=data.draw(st.booleans()),
     )
     predictor = predictor_for(graphs, config)
     arrays = inputs_for(predictor, graphs)

@@ -23,6 +23,8 @@ from egocnn.errors import DataError, RunError
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
 from egocnn.predictor import Predictor
+from egocnn.preparation import Preparation
+from tests.samples import one_graph
 from tests.sealing import reseal, without_checksums, write_config
 from tests.strategies import random_trees
 from tests.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens
@@ -389,3 +391,16 @@ def test_nothing_in_a_folder_is_ever_executed(folder: Path, tmp_path: Path) -> N
         with pytest.raises(RunError):
             Predictor.load(folder)
     assert not (tmp_path / "sprung").exists()
+
+
+def test_a_model_of_other_classes_of_degrees_is_refused(tmp_path: Path) -> None:
+    star = one_graph(71, [(0, leaf) for leaf in range(1, 71)])
+    config = replace(MODEL, degrees=True)
+    preparation = replace(Preparation.fit(star, config), class_names=("no", "yes"))
+    Predictor.build(config, preparation).save(tmp_path / "run")
+    assert Predictor.load(tmp_path / "run").preparation.node_label_names == ("degree 1", "degree 64 to 90")
+    change(
+        tmp_path / "run", lambda plain: plain["preparation"].update(node_label_names=["degree 1", "degree 64 to 80"])
+    )
+    with pytest.raises(RunError, match="other classes of degrees than this version of egocnn has: train it again"):
+        Predictor.load(tmp_path / "run")

@@ -27,7 +27,7 @@ TYPED = {
     "jump": (["--no-jump"], False),
     "head_norm": (["--head-norm"], True),
     "pool_norm": (["--pool-norm"], True),
-    "count_labels": (["--count-labels"], True),
+    "count_inputs": (["--count-inputs"], True),
     "epochs": (["--epochs", "7"], 7),
     "schedule": (["--schedule", "cosine"], "cosine"),
     "batch_size": (["--batch-size", "3"], 3),

@@ -115,7 +115,7 @@ CONFIGS = [
     ModelConfig(width=4, depth=2, hidden=4, k=3, embedding="adjacency"),
     ModelConfig(width=4, depth=2, hidden=4, slots=3, k=1, rest="mean", jump=True, head_norm=True, pool_norm=True),
     ModelConfig(width=4, depth=2, hidden=4, k=(1, 2), rest="sum", jump=True, embedding="adjacency", readout="sort"),
-    ModelConfig(width=4, depth=1, hidden=4, k=2, slots=3, readout="mean", count_labels=True),
+    ModelConfig(width=4, depth=1, hidden=4, k=2, slots=3, readout="mean", count_inputs=True),
     ModelConfig(width=4, depth=1, hidden=4, slots=3, k=2, degrees=True, readout="log+max"),
 ]
 

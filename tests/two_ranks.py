@@ -31,7 +31,7 @@ CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
     "fewer graphs than ranks": (ModelConfig(**EXACT, head_norm=True, pool_norm=True), replace(TRAIN, batch_size=1)),
     "values": (ModelConfig(**EXACT, readout="sort", sort_nodes=4), replace(TRAIN, batch_size=7)),
     "all that can be read": (
-        ModelConfig(**EXACT, readout="mean+log+max", jump=True, rest="mean", pool_norm=True, count_labels=True),
+        ModelConfig(**EXACT, readout="mean+log+max", jump=True, rest="mean", pool_norm=True, count_inputs=True),
         replace(TRAIN, batch_size=4),
     ),
     "stopped early": (ModelConfig(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),

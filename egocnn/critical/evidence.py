@@ -23,7 +23,7 @@ from torch import Tensor
 from egocnn.batching import Batch
 from egocnn.critical.layers import Layers
 from egocnn.nn import EgoCNN, Pool, SortPool
-from egocnn.nn.readout import one_hot, pool, turned
+from egocnn.nn.readout import counted, pool, turned
 
 SAME = 1e-5
 """Relative difference up to which two activations count as equal: rounding of float32 over a few layers."""
@@ -38,20 +38,20 @@ def margins(logits: Tensor, classes: Tensor) -> Tensor:
 
 
 def margin(
-    network: EgoCNN, batch: Batch, classes: Tensor, factor: Tensor | None = None, of_labels: Tensor | None = None
+    network: EgoCNN, batch: Batch, classes: Tensor, factor: Tensor | None = None, of_inputs: Tensor | None = None
 ) -> Tensor:
     """The margins (B) as a function of everything in the batch that asks for a gradient.
 
-    ``factor`` (N) scales the nodes' embeddings, ``of_labels`` (N) what their labels count.
+    ``factor`` (N) scales the nodes' embeddings, ``of_inputs`` (N) what their labels and attributes count.
     """
     h = network.embed(batch)
     h = h if factor is None else h * factor[:, None]
-    labels = None if of_labels is None else one_hot(batch.node_label, network.labels) * of_labels[:, None]
+    inputs = None if of_inputs is None else _inputs(network, batch) * of_inputs[:, None]
     reached = [h]
     for conv in network.convs:
         h = conv(h, batch.neighbours, batch.rest)
         reached.append(h)
-    return margins(network.head(network.read_out(reached, batch, labels)), classes)
+    return margins(network.head(network.read_out(reached, batch, inputs)), classes)
 
 
 def evidence(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
@@ -67,22 +67,26 @@ def slopes(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
     return tuple(_below(readout, h, layers.batch, part) for h, part in zip(layers.read, parts, strict=True))
 
 
-def evidence_of_labels(layers: Layers, classes: Tensor) -> Tensor:
-    """(N, labels) where labels are counted: the evidence of each node's own, read with no layer between"""
+def evidence_of_inputs(layers: Layers, classes: Tensor) -> Tensor:
+    """(N, columns) where inputs are counted: the evidence of each node's own, read with no layer between"""
     network, batch = layers.network, layers.batch
     above = _above(layers, classes)[-1]
-    labels = one_hot(batch.node_label, network.labels).to(above)
-    return labels * _below(network.readout, labels, batch, turned(above, above.shape[1] // network.labels))
+    inputs = _inputs(network, batch)
+    return inputs * _below(network.readout, inputs, batch, turned(above, above.shape[1] // network.counted))
+
+
+def _inputs(network: EgoCNN, batch: Batch) -> Tensor:
+    return counted(batch.node_label, batch.attributes, network.counted)
 
 
 def _above(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
-    """(B, ...) for every layer that is read out, the deepest last, and for the labels if they are counted: how much
+    """(B, ...) for every layer that is read out, the deepest last, and for the inputs if they are counted: how much
     the margin rises with what the readout took there"""
     network = layers.network
     with torch.enable_grad():
         pooled = network.read_out(layers.h, layers.batch).detach().requires_grad_()
         (above,) = torch.autograd.grad(margins(network.head(pooled), classes).sum(), pooled)
-    widths = [h.shape[1] for h in layers.read] + ([network.labels] if network.labels else [])
+    widths = [h.shape[1] for h in layers.read] + ([network.counted] if network.counted else [])
     columns = pooled.shape[1] // sum(widths)  # of the readout, for each of a layer
     return torch.split(above, [columns * width for width in widths], dim=1)
 

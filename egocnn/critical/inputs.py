@@ -88,7 +88,7 @@ def values(network: EgoCNN, batch: Batch) -> Entries:
     bags = attributes.new_ones(len(batch.bags.rows)) if batch.bags.weight is None else batch.bags.weight
     bags = bags if isinstance(embed, PatchySan) else bags[:0]
     adjacency = batch.adjacency if isinstance(embed, AdjacencyVector) else batch.adjacency[:, :0]
-    whole = attributes.new_full((len(batch.place),), float(is_opaque(network) or network.labels > 0))
+    whole = attributes.new_full((len(batch.place),), float(is_opaque(network) or network.counted > 0))
     return Entries(bags, attributes[:, :0] if is_opaque(network) else attributes, adjacency, whole)
 
 

@@ -12,7 +12,7 @@ from egocnn.batching import Batch
 from egocnn.config import ExplainConfig
 from egocnn.critical.attention import AttentionHead
 from egocnn.critical.backtrack import Rule, backtrack, relevance, transposed
-from egocnn.critical.evidence import SAME, evidence, evidence_of_labels, margin, slopes
+from egocnn.critical.evidence import SAME, evidence, evidence_of_inputs, margin, slopes
 from egocnn.critical.inputs import Entries, Places, hand_down, is_opaque, put, transpose_down, values
 from egocnn.critical.layers import Layers
 from egocnn.critical.sums import EdgeNumbers, to_graph
@@ -63,8 +63,8 @@ def by_relevance(question: Question) -> Answer:
     own = [_weighed(question, each) for each in evidence(question.layers, question.classes)]
     trace, held = _sweep(question, own, relevance(settings.gamma))
     entries = hand_down(network, batch, question.places, held, settings.gamma)
-    if network.labels:
-        counted = _weighed(question, evidence_of_labels(question.layers, question.classes))
+    if network.counted:
+        counted = _weighed(question, evidence_of_inputs(question.layers, question.classes))
         entries = replace(entries, whole=entries.whole + counted.sum(dim=1))
     return _finish(question, entries, trace)
 
@@ -136,8 +136,8 @@ def _gradient(question: Question, entries: Entries) -> Entries:
         return entries.scaled(0)
     with torch.enable_grad():
         factor = asked.whole if is_opaque(question.network) else None
-        of_labels = asked.whole if question.network.labels else None
-        total = margin(question.network, put(question.batch, asked), question.classes, factor, of_labels).sum()
+        of_inputs = asked.whole if question.network.counted else None
+        total = margin(question.network, put(question.batch, asked), question.classes, factor, of_inputs).sum()
         found = iter(torch.autograd.grad(total, parts, allow_unused=True, materialize_grads=True))
     return Entries(*(next(found) if part.requires_grad else torch.zeros_like(part) for part in asked.parts))
 

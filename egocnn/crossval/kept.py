@@ -23,7 +23,7 @@ from egocnn.graphs import ARRAYS, TEXTS, Graphs
 from egocnn.store import Stored
 
 NAMES = frozenset({"fingerprint", "stated", "seconds", "folds"})
-ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_labels": False}
+ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_inputs": False}
 """Settings that older records do not have, at the values that they were made with."""
 
 GIVE_UP = "--overwrite replaces it, or name another file"

@@ -44,9 +44,9 @@ def inputs_of(predictor: Predictor) -> tuple[Input, ...]:
         ]
     if config.embedding == "adjacency":
         found.append(Input("adjacency", ("nodes", K), "float32", "weight of the edge to each neighbour; 0: no edge"))
-    elif A:
+    if A and (config.embedding != "adjacency" or config.count_inputs):
         found.append(Input("attributes", ("nodes", A), "float32", "(attribute - attr_mean) / attr_scale"))
-    if predictor.network.labels:
+    if predictor.network.counted:
         found.append(Input("node_label", ("nodes",), "int64", "number of the node's label; -1: unknown"))
     if config.rest != "none":
         found += [

@@ -17,7 +17,7 @@ from egocnn.config import ModelConfig
 from egocnn.export.inputs import inputs_of
 from egocnn.nn.ego_conv import EgoConv, fold
 from egocnn.nn.patchy_san import PatchySan
-from egocnn.nn.readout import log_of, one_hot, turned
+from egocnn.nn.readout import counted, log_of, turned
 from egocnn.predictor import Predictor
 
 Read = Mapping[str, Tensor]
@@ -38,7 +38,7 @@ class PlainNetwork(nn.Module):
         self.answers = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
         self.temperature, self.config = predictor.temperature, predictor.config
         self.mean, self.scale = predictor.preparation.target_mean, predictor.preparation.target_scale
-        self.labels = predictor.network.labels
+        self.counted = predictor.network.counted
         network = copy.deepcopy(predictor.network).cpu().float().eval()
         with torch.no_grad():
             self.embed = _PlainPatches(network.embed) if isinstance(network.embed, PatchySan) else None
@@ -49,15 +49,18 @@ class PlainNetwork(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         read = dict(zip(self.names, inputs, strict=True))
-        own = "adjacency" if self.config.embedding == "adjacency" else "attributes"
-        h = read[own] if self.embed is None else self.embed(read)  # (N, D)
+        given = "adjacency" if self.config.embedding == "adjacency" else "attributes"
+        h = read[given] if self.embed is None else self.embed(read)  # (N, D)
         reached = [h]
         for layer in self.layers:
             h = layer(h, read)
             reached.append(h)
         pooled = [read_out(h, read, self.config) for h in (reached if self.config.jump else [h])]
-        if self.labels:
-            pooled.append(turned(read_out(one_hot(read["node_label"], self.labels), read, self.config), self.labels))
+        if self.counted:
+            label = read["node_label"]
+            none = torch.zeros((label.shape[0], 0))
+            own = counted(label, read.get("attributes", none), self.counted)
+            pooled.append(turned(read_out(own, read, self.config), self.counted))
         graph = torch.cat(pooled, dim=1)
         answer: Tensor = self.out(F.relu(self.hidden(graph)))
         if self.is_classifier:

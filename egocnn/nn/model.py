@@ -14,7 +14,7 @@ from egocnn.config import ModelConfig
 from egocnn.errors import ConfigError
 from egocnn.nn.ego_conv import EgoConv
 from egocnn.nn.patchy_san import AdjacencyVector, Attributes, PatchySan
-from egocnn.nn.readout import Pool, SortPool, one_hot, turned
+from egocnn.nn.readout import BINS, Pool, SortPool, counted, turned
 from egocnn.patches import PatchShape
 
 
@@ -70,8 +70,8 @@ class EgoCNN(nn.Module):
         self.readout = SortPool(config.sort_nodes) if config.readout == "sort" else Pool(config.readout)
         self.dropout, self.pool_dropout = nn.Dropout(config.dropout), nn.Dropout(config.pool_dropout)
         factor = config.sort_nodes if config.readout == "sort" else len(config.readout.split("+"))
-        self.labels = shape.node_labels if config.count_labels else 0
-        read = (in_width + sum(widths) if config.jump else widths[-1]) + self.labels
+        self.counted = shape.node_labels + attributes * BINS if config.count_inputs else 0
+        read = (in_width + sum(widths) if config.jump else widths[-1]) + self.counted
         self.pool_norm: nn.Module = nn.BatchNorm1d(read * factor) if config.pool_norm else nn.Identity()
         self.hidden = nn.Linear(read * factor, config.hidden)
         self.norm: nn.Module = nn.BatchNorm1d(config.hidden) if config.head_norm else nn.Identity()
@@ -85,16 +85,16 @@ class EgoCNN(nn.Module):
             reached.append(h)
         return Output(logits=self.head(self.read_out(reached, batch)), last=h)
 
-    def read_out(self, reached: Sequence[Tensor], batch: Batch, labels: Tensor | None = None) -> Tensor:
+    def read_out(self, reached: Sequence[Tensor], batch: Batch, inputs: Tensor | None = None) -> Tensor:
         """What every layer holds, (N, D) each, the embedding first -> what the head reads (B, ...)
 
-        Where labels are counted they come last, label by label: a network that knows fewer has the first of these
-        columns. ``labels`` (N, labels) takes the place of a 1 for the label of each node.
+        Where inputs are counted they come last, column by column: a network that knows fewer labels has the first of
+        these. ``inputs`` (N, columns) takes the place of what :func:`egocnn.nn.readout.counted` makes of them.
         """
         read = [self.readout(h, batch) for h in (reached if self.config.jump else reached[-1:])]
-        if self.labels:
-            labels = one_hot(batch.node_label, self.labels).to(read[0]) if labels is None else labels
-            read.append(turned(self.readout(labels, batch), self.labels))
+        if self.counted:
+            inputs = counted(batch.node_label, batch.attributes, self.counted) if inputs is None else inputs
+            read.append(turned(self.readout(inputs.to(read[0]), batch), self.counted))
         return torch.cat(read, dim=1)
 
     def head(self, graph: Tensor) -> Tensor:

@@ -8,6 +8,12 @@ from torch import Tensor, nn
 from egocnn.batching import Batch
 from egocnn.config import Readout
 
+BINS = 16
+"""Of the histogram of an attribute."""
+
+REACH = 3.0
+"""Standard deviations to either side of the mean that a histogram tells apart."""
+
 
 class Pool(nn.Module):
     """Maximum, mean, sum or log of 1 + the sum over the nodes of every graph, or several of these side by side."""
@@ -43,9 +49,26 @@ class SortPool(nn.Module):
         return flat.view(len(batch), -1)
 
 
-def one_hot(label: Tensor, labels: int) -> Tensor:
-    """(...) -> (..., labels) floats; all 0 for a label that is not known, -1"""
-    return (label[..., None] == torch.arange(labels, device=label.device)).float()
+def counted(label: Tensor, attributes: Tensor, columns: int) -> Tensor:
+    """What nodes add to the counts of the inputs: labels (...), standardised attributes (..., A) -> (..., columns)
+
+    First the bins of every attribute, then a 1 for the label, nowhere for one that is not known, -1. A network that
+    knows fewer labels has the first of these columns.
+    """
+    bins = in_bins(attributes)
+    labels = torch.arange(columns - bins.shape[-1], device=label.device)
+    return torch.cat([bins, (label[..., None] == labels).to(bins)], dim=-1)
+
+
+def in_bins(attributes: Tensor) -> Tensor:
+    """(..., A) -> (..., A BINS)
+
+    Bins stand at even distances; a value between two falls to both, more to the nearer one. So the shares of a value
+    add up to 1, their mean over the nodes is a histogram, and their sum counts nodes.
+    """
+    centres = torch.linspace(-REACH, REACH, BINS, dtype=attributes.dtype, device=attributes.device)
+    away = (attributes.clamp(-REACH, REACH)[..., None] - centres).abs() * ((BINS - 1) / (2 * REACH))
+    return (1 - away).clamp(min=0).flatten(-2)
 
 
 def turned(x: Tensor, columns: int) -> Tensor:

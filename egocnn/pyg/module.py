@@ -15,6 +15,7 @@ from egocnn.critical.inputs import find_places
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graph, Graphs
 from egocnn.nn import EgoCNN, EgoConv, PatchySan
+from egocnn.nn.readout import in_bins
 from egocnn.patches import PatchShape
 from egocnn.predictor import Predictor
 from egocnn.pyg.masks import EdgeMask, empty_layer, mask_in
@@ -118,7 +119,7 @@ class EgoModule(nn.Module):
             h = network.dropout(_convolve(conv, h, reading, edges, gate))
             reached.append(h)
         reached[-1] = self.edge_masks(h)
-        return network.head(network.read_out(reached, reading.batch, x[:, : network.labels]))
+        return network.head(network.read_out(reached, reading.batch, self._counted(x) if network.counted else None))
 
     def _standardise(self, x: Tensor) -> Tensor:
         """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
@@ -126,6 +127,11 @@ class EgoModule(nn.Module):
         labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
         mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
         return torch.cat([labels.to(kind), ((attributes - mean) / scale).to(kind)], dim=1)
+
+    def _counted(self, x: Tensor) -> Tensor:
+        """What each node adds to the counts of the inputs: :func:`egocnn.nn.readout.counted`, of soft labels"""
+        labels, attributes = torch.tensor_split(x, [len(self.predictor.preparation.node_label_names)], dim=1)
+        return torch.cat([in_bins(attributes), labels], dim=1)
 
     def _embed(self, x: Tensor, reading: _Reading, edges: EdgeMask | None, gate: Tensor | None) -> Tensor:
         batch, embed = reading.batch, self.network.embed

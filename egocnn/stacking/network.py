@@ -10,7 +10,7 @@ from torch import Tensor
 
 from egocnn.errors import ConfigError
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.readout import one_hot, turned
+from egocnn.nn.readout import counted, turned
 from egocnn.ops import Neighbours, ego_conv
 from egocnn.stacking.batch import StackedBatch
 from egocnn.stacking.dropout import Dropout
@@ -37,7 +37,7 @@ class StackedNetwork:
         self.config = networks[0].config
         check(networks)
         self._networks = list(networks)
-        self.labels = max(network.labels for network in networks)
+        self.counted = max(network.counted for network in networks)
         by_name = [dict(network.named_parameters()) for network in networks]
         self.parameters = {
             name: _stack(
@@ -117,9 +117,9 @@ class StackedNetwork:
             reached.append(h)
         read = reached if self.config.jump else reached[-1:]
         pooled = [read_out(h, batch, self.config.readout, self.config.sort_nodes) for h in read]
-        if self.labels:
-            labels = one_hot(batch.node_label, self.labels).to(h.dtype)
-            pooled.append(turned(read_out(labels, batch, self.config.readout, self.config.sort_nodes), self.labels))
+        if self.counted:
+            inputs = counted(batch.node_label, batch.attributes, self.counted).to(h.dtype)
+            pooled.append(turned(read_out(inputs, batch, self.config.readout, self.config.sort_nodes), self.counted))
         return self._head(torch.cat(pooled, dim=2), batch, learning)
 
     def _embed(self, batch: StackedBatch, learning: Learning | None) -> Tensor:

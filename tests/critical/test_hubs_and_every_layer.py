@@ -201,7 +201,7 @@ def test_a_model_saved_before_these_settings_existed_still_loads(tmp_path: Path)
     predictor, _ = learn(alcohols(), MODEL, TRAIN)
     predictor.save(tmp_path)
     plain = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    for name in ("rest", "jump", "head_norm", "pool_norm", "count_labels", "degrees"):
+    for name in ("rest", "jump", "head_norm", "pool_norm", "count_inputs", "degrees"):
         del plain["model"][name]
     del plain["preparation"]["by_degree"], plain["digests"]
     (tmp_path / "config.json").write_text(json.dumps(plain), encoding="utf-8")

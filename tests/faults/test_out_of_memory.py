@@ -192,7 +192,7 @@ def test_gradients_and_statistics_of_parts_are_those_of_the_whole(rows: int, num
 
 @pytest.mark.parametrize("graphs", [alcohols(), oxygens()])
 def test_a_weighted_loss_and_its_gradients_are_the_same_in_parts(graphs: Graphs) -> None:
-    network, train, _ = exact(graphs, replace(DRY, head_norm=True, pool_norm=True, jump=True, count_labels=True))
+    network, train, _ = exact(graphs, replace(DRY, head_norm=True, pool_norm=True, jump=True, count_inputs=True))
     weights = None if not graphs.is_classification else torch.tensor([0.3, 2.0]).double()
     assert train.target is not None
     train = train if graphs.is_classification else replace(train, target=train.target.double())

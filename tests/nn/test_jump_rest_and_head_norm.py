@@ -149,7 +149,7 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     config = ModelConfig(
         **(SMALL | more), rest=rest, jump=jump, readout=readout, head_norm=head_norm, pool_norm=seed % 3 > 0
     )
-    config = replace(config, count_labels=seed % 4 < 2)
+    config = replace(config, count_inputs=seed % 4 < 2)
     network, preparation = build(graphs, config, outputs=3, seed=seed)
     network.double()
     batch = doubled(whole_batch(graphs, preparation, config))
@@ -164,10 +164,16 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
         nodes = slice(int(first), int(last))
         parts = [taken(readout, h[nodes], array(batch.place[nodes]), config.sort_nodes) for h in read]
-        if network.labels:
-            own = np.eye(network.labels + 1)[array(batch.node_label[nodes]).astype(int)][:, :-1]  # -1: none of them
+        if network.counted:
+            label, centres = array(batch.node_label[nodes]).astype(int), np.linspace(-3, 3, 16)
+            labels = network.counted - 16 * batch.attributes.shape[1]
+            bins = [
+                np.interp(values, centres, hat) for values in array(batch.attributes[nodes]).T for hat in np.eye(16)
+            ]
+            known = np.eye(labels + 1)[label][:, :-1]  # -1: none of them
+            own = np.column_stack([*bins, known])
             counted = taken(readout, own, array(batch.place[nodes]), config.sort_nodes)
-            parts.append(counted.reshape(-1, network.labels).T.ravel())
+            parts.append(counted.reshape(-1, network.counted).T.ravel())
         hidden = array(network.hidden.weight) @ normed(np.concatenate(parts), network.pool_norm)
         hidden = hidden + array(network.hidden.bias)
         hidden = np.maximum(normed(hidden, network.norm), 0)
@@ -229,7 +235,9 @@ def test_the_settings_add_the_parameters_that_they_need_and_no_others() -> None:
     assert count(jump=True, readout="mean+max") == count(readout="mean+max") + 2 * 2 * D * hidden
     assert count(head_norm=True) == plain + 2 * hidden
     assert count(pool_norm=True) == plain + 2 * D
-    assert count(count_labels=True) == plain + SHAPE.node_labels * hidden
+    assert count(count_inputs=True) == plain + SHAPE.node_labels * hidden
+    network = EgoCNN(ModelConfig(**SMALL, count_inputs=True), shape=SHAPE, attributes=2, outputs=2)
+    assert network.hidden.in_features == D + SHAPE.node_labels + 2 * 16
 
 
 def test_without_the_settings_a_network_has_the_weights_it_always_had() -> None:

@@ -70,13 +70,13 @@ def test_replicas_that_know_different_numbers_of_labels_count_their_own() -> Non
     assert few.node_label is not None
     marked = np.where(np.arange(few.n_nodes) % 3 == 0, len(few.node_label_names), few.node_label)
     more = few.replace(node_label=marked.astype(np.int32), node_label_names=(*few.node_label_names, "marked"))
-    model = ModelConfig(**SIZES, dropout=0.0, readout="mean+log+max", count_labels=True, pool_norm=True)
+    model = ModelConfig(**SIZES, dropout=0.0, readout="mean+log+max", count_inputs=True, pool_norm=True)
     own = replicas([few, more, few], model)
-    assert [nefewrk.labels for nefewrk, _, _ in own] == [3, 4, 3]
-    nefewrks, histories = stacked(own, [0, 1, 2], TRAIN)
+    assert [network.counted for network, _, _ in own] == [3, 4, 3]
+    networks, histories = stacked(own, [0, 1, 2], TRAIN)
     for seed, replica in enumerate(own):
-        nefewrk, history = alone(replica, seed, TRAIN)
-        assert_close(nefewrk, nefewrks[seed], 1e-6)
+        network, history = alone(replica, seed, TRAIN)
+        assert_close(network, networks[seed], 1e-6)
         assert_same_course(history, histories[seed], 1e-5)
 
 
