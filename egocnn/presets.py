@@ -33,8 +33,16 @@ PRESETS: dict[PresetName, Preset] = {
     # docs/reproduce.md has the search that it comes from
     "accurate": Preset(
         ModelConfig(
-            depth=4, readout="mean+log+max", jump=True, degrees=True, head_norm=True, pool_dropout=0.5, dropout=0.0
+            depth=4,
+            readout="mean+log+max",
+            jump=True,
+            degrees=True,
+            count_inputs=True,
+            pool_norm=True,
+            head_norm=True,
+            pool_dropout=0.5,
+            dropout=0.0,
         ),
-        TrainConfig(epochs=50, patience=20),
+        TrainConfig(epochs=50, patience=20, judgements=80),
     ),
 }

@@ -29,7 +29,7 @@ from tests.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts
 
 DRY = ModelConfig(**SIZES, dropout=0.0)
 """without dropout, which in parts drops other activations"""
-BATCHES = replace(TRAIN, epochs=2, batch_size=16)
+BATCHES = replace(TRAIN, epochs=2, batch_size=16, device="cpu")
 
 
 @pytest.fixture(autouse=True)
