@@ -1,0 +1,11 @@
+"""PyTorch Geometric, imported before any test asks for it: it uses what torch has deprecated, and says so."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("torch_geometric.explain", reason="torch-geometric is not installed")
