@@ -87,7 +87,7 @@ class ModelConfig:
     jump: bool = False
     """Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge)."""
     count_inputs: bool = False
-    """Read out the nodes' labels and attributes as they are, too: how many have each label, and values in each bin."""
+    """Read out labels and attributes as they are, too: how many nodes have each label, or a value in each bin."""
     sort_nodes: int = 64
     """Nodes that the sort readout keeps per graph."""
     hidden: int = 128
