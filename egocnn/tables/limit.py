@@ -23,7 +23,7 @@ def time_limit(minutes: float | None, out: Path) -> Iterator[None]:
 
     What was tried is written to ``out`` + .late. Folds that were finished stay, as in any interrupted cross-validation.
     """
-    late = out.with_name(out.name + ".late")
+    late = _late(out)
     if minutes is None:
         yield
         return
@@ -43,6 +43,16 @@ def time_limit(minutes: float | None, out: Path) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def why_not(out: Path) -> str:
+    """Why there is no ``out``, in the words of a table."""
+    tried = _tried(_late(out))
+    return str(_too_long(tried)) if tried else "not run yet"
+
+
+def _late(out: Path) -> Path:
+    return out.with_name(out.name + ".late")
 
 
 def _tried(late: Path) -> float:

@@ -23,7 +23,7 @@ from egocnn.graphs import Graphs
 from egocnn.reading import read
 from egocnn.runs import machine, versions
 from egocnn.statistics import corrected_t_test, summarise
-from egocnn.tables.limit import time_limit
+from egocnn.tables.limit import time_limit, why_not
 from egocnn.tables.presets import shortened
 from egocnn.tables.scores import OURS, TABLES, Contestant, ScoreTable
 from egocnn.tables.words import Cell, markdown, shown, table_csv
@@ -125,7 +125,7 @@ def _cell(
         folds = "quick" if how.quick else f"{protocol.name}-{protocol.runs}"
         out = kept / f"{data}-{_file_name(contestant.kept_as or contestant.name)}-{folds}.json"
         if how.kept_only and not out.exists():
-            return cell | {"mean": None, "reason": "not run yet"}
+            return cell | {"mean": None, "reason": why_not(out)}
         with time_limit(how.minutes, out):
             result = cross_validate(
                 graphs, model, train, protocol=protocol, jobs=how.jobs, ray=how.ray, data=data, out=out, say=say

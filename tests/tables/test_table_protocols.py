@@ -204,6 +204,8 @@ def test_a_cell_out_of_time_says_so_and_the_others_are_there_all_the_same(
     text = (tmp_path / "results" / "small.md").read_text(encoding="utf-8")
     assert "- Together on compounds:alcohols:sizes=2-9: not done after 0.05 minutes" in text
     monkeypatch.setattr(run, "cross_validate", cross_validate)
+    kept = write(tmp_path, replace(QUICK, kept_only=True), monkeypatch, table)
+    assert kept[1]["reason"] == "not done after 0.05 minutes"
     assert write(tmp_path, QUICK, monkeypatch, table)[1]["mean"] is not None
 
 
