@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from safetensors.numpy import load_file, save_file
 
 from egocnn.files import digest_of_file
 from egocnn.predictor import DIGESTS, MODEL, sealed
@@ -25,3 +28,16 @@ def without_checksums(folder: Path) -> None:
     plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     del plain[DIGESTS]
     (folder / "config.json").write_text(json.dumps(plain), encoding="utf-8")
+
+
+def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    plain = json.loads((folder / "config.json").read_text())
+    edit(plain)
+    write_config(folder, plain)
+
+
+def change_arrays(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    arrays = load_file(folder / "model.safetensors")
+    edit(arrays)
+    save_file(arrays, folder / "model.safetensors")
+    reseal(folder)
