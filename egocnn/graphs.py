@@ -28,26 +28,53 @@ from egocnn.splitting import split_in_two
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Graph:
-    """One graph of a collection, node ids counted from 0, each edge once with u <= v."""
+    """One graph of a collection, node ids counted from 0, each edge once with u <= v.
+
+    Example:
+        >>> import egocnn
+        >>> graph = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")[0]
+        >>> graph.name, graph.n_nodes, graph.target, graph.smiles
+        ('C3H8 #1', 11, 'alkane', 'CCC')
+    """
 
     name: str
+    """what to call it"""
     n_nodes: int
+    """N"""
     edges: Ints
-    """(E, 2)"""
+    """(E, 2) pairs of nodes"""
     node_label: tuple[str, ...] | None
+    """(N) element symbols, say; "?" where a label is not known"""
     edge_label: tuple[str, ...] | None
+    """(E) kinds of bonds, say"""
     edge_weight: Floats | None
+    """(E) heavier is nearer"""
     node_attr: Floats | None
+    """(N, A) numbers that the nodes bring along"""
     target: str | float | None
-    """The class by name, or the value to be predicted."""
+    """the class by name, or the value to be predicted"""
     smiles: str | None
+    """where the graph is a molecule"""
     node_truth: Bools | None
+    """(N) whether the node is known to be critical"""
     edge_truth: Bools | None
+    """(E) whether the edge is known to be critical"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Graphs:
-    """G graphs with N nodes and M adjacency entries in all; build one with :meth:`from_edges` or a reader."""
+    """G graphs with N nodes and M adjacency entries in all; build one with :func:`egocnn.read` or :meth:`from_edges`.
+
+    A collection is indexed as an array is: ``graphs[3]`` is one :class:`Graph`, ``graphs[:10]`` and
+    ``graphs[graphs.node_counts > 5]`` are smaller collections.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> len(graphs), graphs.class_names, graphs[:4].n_nodes
+        (10, ('alkane', 'alcohol'), 52)
+        >>> train, test = graphs.split(test=0.2, seed=0)
+    """
 
     node_ptr: Ints
     """(G + 1) first node of every graph"""
@@ -60,16 +87,19 @@ class Graphs:
     node_label: Ints | None = None
     """(N) position in ``node_label_names``; -1: a label that is not among them"""
     node_label_names: tuple[str, ...] = ()
+    """what the numbers in ``node_label`` stand for"""
     edge_label: Ints | None = None
     """(M) position in ``edge_label_names``; -1: a label that is not among them"""
     edge_label_names: tuple[str, ...] = ()
+    """what the numbers in ``edge_label`` stand for"""
     edge_weight: Floats | None = None
     """(M) heavier is nearer"""
     node_attr: Floats | None = None
-    """(N, A)"""
+    """(N, A) numbers that the nodes bring along"""
     target: NDArray[Any] | None = None
     """(G) position in ``class_names`` (-1: unknown), or a real value (NaN: unknown) where there are no classes"""
     class_names: tuple[str, ...] = ()
+    """what the numbers in ``target`` stand for; empty where values are predicted"""
     group: Ints | None = None
     """(G) graphs of one group, copies of a molecule say, always stay on one side of a split"""
     part: Ints | None = None
@@ -98,7 +128,27 @@ class Graphs:
         """Build from a list of edges (E, 2) in collection-wide node ids, either or both directions of each.
 
         An edge given several times counts once; given with different labels or weights it is an error.
-        ``columns`` are the other fields of :class:`Graphs`, one entry per node or per graph.
+
+        Arguments:
+            node_counts: (G) nodes of every graph.
+            edges: (E, 2) pairs of nodes.
+            names: (G) what to call the graphs (default: 0, 1, ...).
+            edge_label: (E) positions in ``edge_label_names``.
+            edge_weight: (E) weights; heavier is nearer.
+            edge_truth: (E) whether each edge is known to be critical.
+            columns: The other fields of :class:`Graphs`, one entry per node or per graph.
+
+        Returns:
+            The collection, checked.
+
+        Raises:
+            DataError: the arrays do not fit together.
+
+        Example:
+            >>> import numpy as np
+            >>> import egocnn
+            >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=np.array([[0, 1], [1, 2], [3, 4]]))
+            Graphs(2 graphs, 5 nodes, 3 edges)
         """
         counts = np.asarray(node_counts, dtype=np.int64)
         edges = np.asarray(edges) if np.size(edges) else np.zeros((0, 2), np.int64)
@@ -233,7 +283,14 @@ class Graphs:
         )
 
     def target_of(self, g: int) -> str | float | None:
-        """The class of graph ``g`` by name, or its value; None where it is not known."""
+        """What is to be predicted for one graph.
+
+        Arguments:
+            g: Number of the graph.
+
+        Returns:
+            Its class by name, or its value; None where it is not known.
+        """
         if self.target is None:
             return None
         if not self.is_classification:
@@ -266,13 +323,33 @@ class Graphs:
         )
 
     def replace(self, **changes: Any) -> Graphs:
-        """A copy with some fields exchanged, checked again."""
+        """A copy with some fields exchanged, checked again.
+
+        Arguments:
+            changes: New values of fields, by name.
+
+        Returns:
+            The changed collection; this one stays as it is.
+
+        Raises:
+            DataError: the new fields do not fit the old ones.
+        """
         changed: Graphs = replace(self, **changes)
         changed.validate()
         return changed
 
     def select(self, part: str) -> Graphs:
-        """The graphs whose own split says ``part``: train, validation or test."""
+        """One part of the split that the data brings along.
+
+        Arguments:
+            part: train, validation or test.
+
+        Returns:
+            The graphs of this part.
+
+        Raises:
+            DataError: the graphs bring no split, or no part has this name.
+        """
         if self.part is None:
             raise DataError("these graphs bring no split of their own")
         if part not in PARTS:
@@ -280,14 +357,32 @@ class Graphs:
         return self[np.flatnonzero(self.part == PARTS.index(part))]
 
     def split(self, *, test: float = 0.2, seed: int = 0) -> tuple[Graphs, Graphs]:
-        """Two disjoint collections, classes in equal shares on both sides, groups never torn apart."""
+        """Two disjoint collections, classes in equal shares on both sides, groups never torn apart.
+
+        Arguments:
+            test: Share of the graphs in the second collection.
+            seed: Which of the possible splits.
+
+        Returns:
+            The larger collection for training, and the other for testing.
+        """
         classes = self.target if self.is_classification else None
         rest, chosen = split_in_two(len(self), test, classes=classes, groups=self.group, seed=seed)
         return self[rest], self[chosen]
 
     @staticmethod
     def concat(collections: Sequence[Graphs]) -> Graphs:
-        """One collection after the other; label and class names are united, groups kept apart."""
+        """Put collections end to end; label and class names are united, groups kept apart.
+
+        Arguments:
+            collections: At least one.
+
+        Returns:
+            All their graphs, in order.
+
+        Raises:
+            DataError: some have a column that others lack.
+        """
         if not collections:
             raise DataError("nothing to put together: no collection is given")
         if len({c.is_classification for c in collections if c.target is not None}) > 1:
@@ -330,7 +425,11 @@ class Graphs:
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 
     def save(self, path: str | Path) -> None:
-        """Write one safetensors file: the arrays as they are, the texts as JSON in one byte array."""
+        """Write one safetensors file: the arrays as they are, the texts as JSON in one byte array.
+
+        Arguments:
+            path: A file that ends in ``.safetensors``, so that :func:`egocnn.read` knows it.
+        """
         arrays = {name: np.ascontiguousarray(v) for name in ARRAYS if (v := getattr(self, name)) is not None}
         texts = json.dumps({name: getattr(self, name) for name in TEXTS})
         arrays["texts"] = np.frombuffer(texts.encode(), np.uint8)
@@ -339,7 +438,17 @@ class Graphs:
 
     @classmethod
     def load(cls, path: str | Path) -> Graphs:
-        """Read what :meth:`save` wrote; anything else is a :class:`DataError`."""
+        """Read what :meth:`save` wrote.
+
+        Arguments:
+            path: The file.
+
+        Returns:
+            The collection, checked.
+
+        Raises:
+            DataError: the file is missing, damaged, or something else.
+        """
         try:
             arrays = load_file(path)
             texts = json.loads(arrays.pop("texts").tobytes())
@@ -364,6 +473,14 @@ class Graphs:
         """The same graphs with labels counted by other name lists, those of a trained model say.
 
         A name that is not in the new list becomes -1: unseen.
+
+        Arguments:
+            nodes: New list of node labels; None leaves them as they are.
+            edges: New list of edge labels.
+            classes: New list of classes.
+
+        Returns:
+            The renamed collection; this one stays as it is.
         """
         changes: dict[str, Any] = {}
         for column, names, old in (

@@ -40,11 +40,33 @@ PAIRS_AT_ONCE = 1 << 22
 def rank_neighbours(
     graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: Ranking | None = None, device: str | None = None
 ) -> Ints:
-    """The ``k`` ranked neighbours of every node: (N, k) integers, -1 where absent, the node itself not in it.
+    """Rank the neighbours of every node, and keep the first ``k``.
 
-    Rarity is counted over ``graphs`` themselves unless a fitted ``ranking`` is given. A ``device``, "cuda" say, ranks
-    large graphs faster and gives the same table; nodes several hops away are looked for on the CPU all the same. For
-    graphs that are on the device already, see :mod:`egocnn.resident`.
+    For graphs that are on a GPU already, see :mod:`egocnn.resident`.
+
+    Arguments:
+        graphs: The graphs, nodes counted through all of them.
+        k: How many neighbours to keep per node, the node itself not counted.
+        max_hops: How far neighbours may be; nodes beyond the first hop fill the ranks up to k.
+        ranking: Colour counts of training graphs; without it, rarity is counted over ``graphs`` themselves.
+        device: Where to compute, "cuda" say, which is faster on large graphs and gives the same table. Nodes several
+            hops away are looked for on the CPU all the same.
+
+    Returns:
+        (N, k) node ids, -1 where absent; the node itself is never in its row.
+
+    Raises:
+        ConfigError: ``k`` or ``max_hops`` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> import egocnn
+        >>> star = egocnn.Graphs.from_edges(node_counts=[4], edges=np.array([[0, 1], [0, 2], [0, 3]]))
+        >>> egocnn.rank_neighbours(star, k=2)
+        array([[ 1,  2],
+               [ 0, -1],
+               [ 0, -1],
+               [ 0, -1]], dtype=int32)
     """
     _check_sizes(k, max_hops)
     if device is not None and max_hops == 1:

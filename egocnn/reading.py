@@ -35,7 +35,42 @@ ACCEPTED = (
 def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graphs:
     """Read graphs from a file, a folder, a name or Python objects.
 
-    ``options`` are fields of :class:`~egocnn.config.ReadConfig`: ``read("molecules.csv", target="toxic")``.
+    ==================================================  ==========================================================
+    source                                              what it is
+    ==================================================  ==========================================================
+    ``"MUTAG"``                                         the name of a TU set: looked for under ``EGOCNN_DATA`` and in
+                                                        the cache, else downloaded
+    ``"folder/MUTAG"``, ``"MUTAG.zip"``                 a TU set as a folder or a zip
+    ``"molecules.csv"``, ``.tsv``, ``.tab``             a table with a column of SMILES (needs RDKit)
+    ``"graphs.jsonl"``, ``.ndjson``, ``.json``          JSON lines, one graph an object
+    ``"network.graphml"``, ``.gexf``, a folder of them  files of other tools (needs networkx)
+    ``"graphs.safetensors"``                            what ``graphs.save`` wrote
+    ``"molecules.store"``                               a store that ``egocnn prepare`` wrote
+    ``"compounds:alcohols:sizes=3-8"``                  generated molecules whose critical structure is known
+    networkx graphs                                     one, or any iterable of them
+    PyTorch Geometric data                              one, a batch, a data set, or any objects with an ``edge_index``
+    ``Graphs``                                          given back as they are
+    ==================================================  ==========================================================
+
+    Arguments:
+        source: One of the above.
+        config: How to read it; every field has a default.
+        options: Fields of :class:`~egocnn.config.ReadConfig`, which go before those of ``config``.
+
+    Returns:
+        All graphs of the source as one collection.
+
+    Raises:
+        DataError: the source is missing, damaged, or of no kind that is known. The message is one line that names
+            file, line, value and rule.
+
+    Example:
+        >>> import egocnn
+        >>> egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        Graphs(10 graphs, 151 nodes, 141 edges, classes alkane, alcohol)
+        >>> egocnn.read([{"source": 0}])
+        Traceback (most recent call last):
+        egocnn.errors.DataError: a sequence of dict is not a source of graphs; graphs are read from ...
     """
     settings = replace(config or ReadConfig(), **options)
     if isinstance(source, Graphs):

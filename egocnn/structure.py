@@ -46,9 +46,23 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CriticalStructure:
-    """The answer to "which part of this graph made you say so?"."""
+    """The answer to "which part of this graph made you say so?".
+
+    ``print(structure)`` shows it as text, a notebook shows the picture.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=5, seed=0).fit(graphs)
+        >>> [structure] = model.explain(graphs[:1])
+        >>> structure.name, structure.node_importance.shape
+        ('C3H8 #1', (11,))
+        >>> structure.draw("propane.svg")[:4]
+        '<svg'
+    """
 
     graph: Graph
+    """the graph that was predicted"""
     predicted: str | float
     """the likeliest class by name, or the predicted value"""
     probability: float | None
@@ -56,6 +70,7 @@ class CriticalStructure:
     explained: str | None
     """the class whose evidence was traced; None: what raised and what lowered the predicted value"""
     technique: str
+    """how importance was found"""
     node_importance: Floats
     """(N) positive: speaks for the explained class, or raised the value; negative: speaks against it, lowered it"""
     edge_importance: Floats
@@ -65,7 +80,9 @@ class CriticalStructure:
     critical_edges: Ints
     """positions in ``graph.edges``, ascending"""
     fidelity: Fidelity | None = None
+    """what is predicted without the structure, and with nothing else; None where that was not asked for"""
     trace: Trace | None = None
+    """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
 
     @property
     def name(self) -> str:
@@ -95,7 +112,15 @@ class CriticalStructure:
         return f"{label}{node}" if not label[-1:].isdigit() else f"{label}:{node}"
 
     def draw(self, path: str | Path | None = None, **settings: Any) -> str:
-        """An SVG picture as text; with ``path``, also written there as .svg, .png or .gexf (for Gephi)."""
+        """Draw the graph with its critical structure.
+
+        Arguments:
+            path: Also write the picture there, as .svg, .png or .gexf (for Gephi).
+            settings: Those of :func:`egocnn.drawing.draw`, ``size=(640, 480)`` say.
+
+        Returns:
+            The picture as SVG text.
+        """
         from egocnn.drawing import draw
 
         settings.setdefault("caption", "" if path is None else self.caption)
@@ -122,7 +147,14 @@ class CriticalStructure:
     # ── as plain data and for other libraries ─────────────────────────────────────────────────────
 
     def to_plain(self, *, trace: bool = False) -> dict[str, Any]:
-        """What stands in one line of ``structures.jsonl``; :meth:`from_plain` reads it back."""
+        """What stands in one line of ``structures.jsonl``; :meth:`from_plain` reads it back.
+
+        Arguments:
+            trace: Also how the evidence travelled down the layers.
+
+        Returns:
+            Texts, numbers, lists and dictionaries, ready for JSON.
+        """
         graph = self.graph
         plain: dict[str, Any] = {
             "name": graph.name,
@@ -150,7 +182,17 @@ class CriticalStructure:
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
-        """The record of :meth:`to_plain` again; attributes, weights and truths of the graph are not in it."""
+        """The record of :meth:`to_plain` again; attributes, weights and truths of the graph are not in it.
+
+        Arguments:
+            plain: What :meth:`to_plain` gave.
+
+        Returns:
+            The structure.
+
+        Raises:
+            DataError: something is missing or does not fit.
+        """
         try:
             return _from_plain(plain)
         except KeyError as error:
@@ -159,7 +201,11 @@ class CriticalStructure:
             raise DataError(f"not a critical structure: {' '.join(str(error).split())[:200]}") from None
 
     def to_networkx(self) -> networkx.Graph:
-        """Nodes and edges with their importance, label, and whether they are critical."""
+        """The graph for networkx.
+
+        Returns:
+            Nodes and edges with their ``importance``, ``label``, and whether they are ``critical``.
+        """
         try:
             import networkx as nx
         except ImportError:
@@ -177,7 +223,11 @@ class CriticalStructure:
         return graph
 
     def to_pyg(self) -> Explanation:
-        """PyG's record: ``edge_index`` in both directions, ``node_mask`` (N, 1) and ``edge_mask`` as importances."""
+        """The record that PyTorch Geometric has for explanations.
+
+        Returns:
+            ``edge_index`` in both directions, ``node_mask`` (N, 1) and ``edge_mask`` as importances.
+        """
         try:
             import torch
             from torch_geometric.explain import Explanation

@@ -23,14 +23,35 @@ class Input:
     """One array: its name, what its axes count, the type of its numbers, and what they say."""
 
     name: str
+    """as in the file"""
     axes: tuple[str | int, ...]
     """a word for what may be of any length, a number for what the model fixes"""
     kind: Kind
+    """the type of its numbers"""
     meaning: str
+    """what they say"""
 
 
 def inputs_of(predictor: Predictor) -> tuple[Input, ...]:
-    """The arrays that this model reads, in order; a setting that reads no array asks for none."""
+    """The arrays that an exported model reads; a setting that reads no array asks for none.
+
+    Arguments:
+        predictor: What a fitted estimator holds as ``predictor_``.
+
+    Returns:
+        One record per array, in order.
+
+    Raises:
+        ConfigError: the model has an embedding module of its author's own.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.export import inputs_of
+        >>> [each.name for each in inputs_of(model.predictor_)][:2]
+        ['neighbours', 'entry_row']
+    """
     if predictor.network.custom_embedding:
         raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
     config = predictor.config
@@ -68,6 +89,21 @@ def inputs_for(predictor: Predictor, graphs: Graphs) -> dict[str, NDArray[Any]]:
 
     Everything before the network happens here: labels are counted by the names of the training graphs, neighbours
     ranked by their colours, attributes standardised. Nodes are numbered through all graphs.
+
+    Arguments:
+        predictor: The model that was exported.
+        graphs: Graphs to predict.
+
+    Returns:
+        Arrays by name.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.export import inputs_for
+        >>> inputs_for(model.predictor_, graphs[:2])["neighbours"].shape
+        (23, 16)
     """
     wanted = inputs_of(predictor)
     batch = predictor.prepare(graphs).batch(torch.arange(len(graphs)))

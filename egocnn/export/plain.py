@@ -25,10 +25,21 @@ Read = Mapping[str, Tensor]
 
 
 class PlainNetwork(nn.Module):
-    """The inputs of :func:`egocnn.export.inputs_of`, in that order -> two answers for every graph.
+    """A trained network as a function of plain tensors, which is what becomes an ONNX file.
 
     A classifier answers with logits (B, C) and calibrated probabilities (B, C), a regressor with the standardised
     value (B, 1) and the value in the unit of its target (B).
+
+    Arguments:
+        predictor: What a fitted estimator holds as ``predictor_``.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.export import PlainNetwork
+        >>> PlainNetwork(model.predictor_).answers
+        ('logits', 'probabilities')
     """
 
     def __init__(self, predictor: Predictor) -> None:
@@ -48,6 +59,14 @@ class PlainNetwork(nn.Module):
             self.out = _Dense(network.out.weight.T, network.out.bias)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Predict.
+
+        Arguments:
+            inputs: What :func:`egocnn.export.inputs_of` lists, in that order.
+
+        Returns:
+            The two answers named in ``answers``.
+        """
         read = dict(zip(self.names, inputs, strict=True))
         given = "adjacency" if self.config.embedding == "adjacency" else "attributes"
         h = read[given] if self.embed is None else self.embed(read)  # (N, D)

@@ -39,10 +39,15 @@ class Exported:
     """What was written, and how it was checked."""
 
     file: str
+    """where to"""
     bytes: int
+    """its size"""
     opset: int
+    """the version of ONNX's operators that it needs"""
     inputs: tuple[str, ...]
+    """arrays that it reads, by name"""
     outputs: tuple[str, ...]
+    """arrays that it answers, by name"""
     graphs: int
     """random graphs on which file and model were compared; 0 where onnxruntime is not installed"""
     largest_difference: float | None
@@ -59,9 +64,27 @@ class Exported:
 
 
 def export_onnx(predictor: Predictor, path: str | Path, *, seed: int = 0) -> Exported:
-    """Write the model to ``path``, once onnx accepts it and onnxruntime, where installed, computes the same with it.
+    """Write a model as an ONNX file, once onnx accepts it and onnxruntime, where installed, computes the same.
 
-    ``seed``: which random graphs are compared.
+    Arguments:
+        predictor: What a fitted estimator holds as ``predictor_``.
+        path: A file that ends in ``.onnx``.
+        seed: Which random graphs the file and the model are compared on.
+
+    Returns:
+        What was written, and by how much the two differ.
+
+    Raises:
+        ConfigError: the model cannot be exported, or not to this place.
+        EgoCNNError: the file does not compute what the model does; nothing is written.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.export import export_onnx
+        >>> export_onnx(model.predictor_, "alcohols.onnx").outputs
+        ('logits', 'probabilities')
     """
     path = Path(path)
     if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):

@@ -26,6 +26,21 @@ class EgoConv(nn.Module):
     hubs have thousands, and the paper's model knows nothing of those beyond K. They are blurred, as in message passing.
 
     Shapes: x (N, D), neighbours (N, at least K; -1 where absent) -> (N, D')
+
+    Arguments:
+        in_width: Columns of x (D).
+        out_width: Filters, the columns of what comes out (D').
+        k: Ranked neighbours read per node, the node itself not counted (K).
+        norm: Batch normalisation after the filters.
+        activation: A rectifier at the end.
+        rest: One more filter for the neighbours ranked beyond K.
+
+    Example:
+        >>> import torch
+        >>> from egocnn.nn import EgoConv
+        >>> path = torch.tensor([[1, -1], [0, 2], [1, -1]])  # the ranked neighbours of three nodes in a row
+        >>> EgoConv(4, 8, k=2)(torch.randn(3, 4), path).shape
+        torch.Size([3, 8])
     """
 
     def __init__(
@@ -50,6 +65,7 @@ class EgoConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draw the filters anew, all neighbours alike."""
         # most graphs fill few ranks: scaled for K + 1 of them, the signal would die out from layer to layer
         bound = math.sqrt(6 / (self.weight.shape[1] * min(self.k + 1, 4)))
         nn.init.uniform_(self.weight, -bound, bound)
@@ -64,12 +80,25 @@ class EgoConv(nn.Module):
         """Use the other layer's filters, bias, scale and shift as one's own; only the norm's statistics stay apart.
 
         Layers see differently distributed embeddings, so one running mean for all of them would fit none.
+
+        Arguments:
+            other: A layer of the same widths and k.
         """
         self.weight, self.bias, self.rest = other.weight, other.bias, other.rest
         if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
             self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
 
     def forward(self, x: Tensor, neighbours: Tensor | Neighbours, rest: Rest | None = None) -> Tensor:
+        """Embeddings one hop wider.
+
+        Arguments:
+            x: (N, D) node embeddings.
+            neighbours: (N, at least K) node numbers in the order of their ranks, -1 where absent.
+            rest: The neighbours beyond K, where the layer has a filter for them.
+
+        Returns:
+            (N, D') node embeddings.
+        """
         neighbours = first_ranks(neighbours, self.k)
         is_whole = self.rest is None or rest is None
         if is_whole and not self.training and isinstance(neighbours, Neighbours) and neighbours.tiles is not None:
@@ -80,6 +109,11 @@ class EgoConv(nn.Module):
         return F.relu(y) if self.activation else y
 
     def extra_repr(self) -> str:
+        """What ``print`` shows of the layer between the brackets.
+
+        Returns:
+            Both widths and k.
+        """
         return f"{self.weight.shape[1]}, {self.weight.shape[2]}, k={self.k}"
 
 

@@ -20,6 +20,8 @@ from egocnn.patches import PatchShape
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
+    """What the network answers for a batch of B graphs with N nodes."""
+
     logits: Tensor
     """(B, C)"""
     last: Tensor
@@ -29,11 +31,31 @@ class Output:
 class EgoCNN(nn.Module):
     """Node embedding, L ego-convolutions, readout and a dense head of two layers (section 3.1 of the paper).
 
-    ``embed`` takes the place of the configured node embedding: any module that turns a :class:`Batch` of N nodes
-    into (N, ``embed_width``).
-
     Departures from the paper's settings: the readout is a choice (its flatten sees the order of the nodes), and the
     defaults of dropout and learning rate are those of :mod:`egocnn.config`.
+
+    Arguments:
+        config: The settings of the network.
+        shape: How many slots and labels Patchy-San reads, as the training graphs have them.
+        attributes: Numbers that every node brings along.
+        outputs: Classes, or 1 for a value (C).
+        embed: In place of the configured node embedding: any module that turns a :class:`Batch` of N nodes into
+            (N, ``embed_width``).
+        embed_width: The width that this module returns.
+
+    Example:
+        >>> import torch
+        >>> import egocnn
+        >>> from egocnn.config import ModelConfig
+        >>> from egocnn.nn import EgoCNN
+        >>> from egocnn.preparation import Preparation
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> config = ModelConfig(width=8, depth=2)
+        >>> fitted = Preparation.fit(graphs, config)
+        >>> network = EgoCNN(config, shape=fitted.shape(config), attributes=0, outputs=2)
+        >>> batch = fitted.apply(graphs, config).batch(torch.arange(4))  # the first four graphs
+        >>> network(batch).logits.shape
+        torch.Size([4, 2])
     """
 
     def __init__(
@@ -78,6 +100,14 @@ class EgoCNN(nn.Module):
         self.out = nn.Linear(config.hidden, outputs)
 
     def forward(self, batch: Batch) -> Output:
+        """Logits of every graph, and the embeddings that they were read from.
+
+        Arguments:
+            batch: B graphs with N nodes in all.
+
+        Returns:
+            Logits (B, C), and the deepest layer's embeddings (N, D).
+        """
         h = self.dropout(self.embed(batch))  # (N, D)
         reached = [h]
         for conv in self.convs:
@@ -86,10 +116,18 @@ class EgoCNN(nn.Module):
         return Output(logits=self.head(self.read_out(reached, batch)), last=h)
 
     def read_out(self, reached: Sequence[Tensor], batch: Batch, inputs: Tensor | None = None) -> Tensor:
-        """What every layer holds, (N, D) each, the embedding first -> what the head reads (B, ...)
+        """From nodes to graphs: what the layers hold -> what the head reads.
 
         Where inputs are counted they come last, column by column: a network that knows fewer labels has the first of
-        these. ``inputs`` (N, columns) takes the place of what :func:`egocnn.nn.readout.counted` makes of them.
+        these.
+
+        Arguments:
+            reached: What every layer holds, (N, D) each, the embedding first.
+            batch: The graphs that it comes from.
+            inputs: (N, columns) in place of what :func:`egocnn.nn.readout.counted` makes of labels and attributes.
+
+        Returns:
+            One row per graph (B, ...).
         """
         read = [self.readout(h, batch) for h in (reached if self.config.jump else reached[-1:])]
         if self.counted:
@@ -98,7 +136,14 @@ class EgoCNN(nn.Module):
         return torch.cat(read, dim=1)
 
     def head(self, graph: Tensor) -> Tensor:
-        """(B, D) -> logits (B, C)"""
+        """The dense layers.
+
+        Arguments:
+            graph: (B, D) one row per graph, as :meth:`read_out` gives them.
+
+        Returns:
+            Logits (B, C).
+        """
         graph = self.pool_dropout(self.pool_norm(graph))
         logits: Tensor = self.out(self.dropout(F.relu(self.norm(self.hidden(graph)))))
         return logits

@@ -21,6 +21,19 @@ class PatchySan(nn.Module):
     (i, j) and (j, i) only one has a filter; the functions it can express are the same.
 
     Shapes: batch with N nodes -> (N, D)
+
+    Arguments:
+        shape: Slots (P) and labels of nodes and edges, as the training graphs have them.
+        attributes: Numbers that every node brings along (A).
+        width: Filters (D).
+        k: Ranked neighbours that a batch brings; attributes are read as far as those.
+
+    Example:
+        >>> from egocnn.nn import PatchySan
+        >>> from egocnn.patches import PatchShape
+        >>> layer = PatchySan(PatchShape(slots=10, node_labels=3, edge_labels=1), attributes=0, width=16, k=9)
+        >>> layer.table.shape[1]  # a row of 16 numbers for everything that can stand in a slot
+        16
     """
 
     def __init__(self, shape: PatchShape, *, attributes: int, width: int, k: int) -> None:
@@ -33,11 +46,20 @@ class PatchySan(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draw the filters anew."""
         nn.init.normal_(self.table, std=0.5)  # a node sums up a handful of rows
         nn.init.normal_(self.attributes, std=max(self.attributes.shape[1], 1) ** -0.5)
         nn.init.zeros_(self.bias)
 
     def forward(self, batch: Batch) -> Tensor:
+        """The first embeddings.
+
+        Arguments:
+            batch: B graphs with N nodes in all.
+
+        Returns:
+            (N, D) node embeddings.
+        """
         bags = batch.bags
         h = F.embedding_bag(bags.rows, self.table, bags.offsets, mode="sum", per_sample_weights=bags.weight)
         if self.attributes.shape[1]:
@@ -45,7 +67,15 @@ class PatchySan(nn.Module):
         return F.relu(self.norm(h + self.bias))
 
     def read_attributes(self, batch: Batch, filters: Tensor) -> Tensor:
-        """Slot by slot: attributes (N, A) -> (N, D), absent slots contributing nothing"""
+        """Read the attributes slot by slot, absent slots contributing nothing.
+
+        Arguments:
+            batch: Graphs whose nodes have attributes (N, A).
+            filters: (P, A, D) one matrix per slot.
+
+        Returns:
+            (N, D) numbers.
+        """
         padded = torch.cat([batch.attributes, batch.attributes.new_zeros(1, batch.attributes.shape[1])])
         table = batch.neighbours.table[:, : self.slots - 1]
         nodes = torch.cat([torch.arange(len(table), device=table.device)[:, None], table.long()], dim=1)
@@ -59,6 +89,14 @@ class AdjacencyVector(nn.Module):
     """
 
     def forward(self, batch: Batch) -> Tensor:
+        """The weights of the edges to the ranked neighbours.
+
+        Arguments:
+            batch: B graphs with N nodes in all.
+
+        Returns:
+            (N, K) weights, 1 where edges have none, 0 where there is no edge.
+        """
         return batch.adjacency
 
 
@@ -66,4 +104,12 @@ class Attributes(nn.Module):
     """The nodes' own attributes, standardised, as embedding: H0 (N, A)."""
 
     def forward(self, batch: Batch) -> Tensor:
+        """The attributes of the batch.
+
+        Arguments:
+            batch: B graphs with N nodes in all.
+
+        Returns:
+            (N, A) standardised attributes.
+        """
         return batch.attributes

@@ -16,13 +16,35 @@ REACH = 3.0
 
 
 class Pool(nn.Module):
-    """Maximum, mean, sum or log of 1 + the sum over the nodes of every graph, or several of these side by side."""
+    """Maximum, mean, sum or log of 1 + the sum over the nodes of every graph, or several of these side by side.
+
+    Arguments:
+        kind: ``max``, ``mean``, ``sum``, ``log``, or several joined by a plus sign.
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> from egocnn.nn import Pool
+        >>> two_graphs = SimpleNamespace(node_counts=torch.tensor([1, 2]))  # of a batch it reads no more
+        >>> Pool("mean+max")(torch.tensor([[1.0], [2.0], [4.0]]), two_graphs)
+        tensor([[1., 1.],
+                [3., 4.]])
+    """
 
     def __init__(self, kind: Readout) -> None:
         super().__init__()
         self.kind = kind
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        """One row per graph.
+
+        Arguments:
+            h: (N, D) node embeddings.
+            batch: The graphs of these nodes.
+
+        Returns:
+            (B, D), or (B, n D) where n kinds stand side by side.
+        """
         return torch.cat([pool(h, batch.node_counts, kind) for kind in self.kind.split("+")], dim=1)
 
 
@@ -32,6 +54,15 @@ class SortPool(nn.Module):
     Smaller graphs are filled up with zeros; of larger ones the nodes ranked last are left out.
 
     Shapes: (N, D) -> (B, S D)
+
+    Arguments:
+        nodes: How many nodes are kept per graph (S).
+
+    Example:
+        >>> import torch
+        >>> from egocnn.nn import SortPool
+        >>> SortPool(64).nodes
+        64
     """
 
     def __init__(self, nodes: int) -> None:
@@ -39,6 +70,15 @@ class SortPool(nn.Module):
         self.nodes = nodes
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        """One row per graph.
+
+        Arguments:
+            h: (N, D) node embeddings.
+            batch: The graphs of these nodes, which knows their ranks.
+
+        Returns:
+            (B, S D) numbers.
+        """
         order = torch.argsort(batch.place, stable=True)
         order = order[torch.argsort(batch.graph_of[order], stable=True)]  # by graph, then by place
         first = batch.node_counts.cumsum(0) - batch.node_counts

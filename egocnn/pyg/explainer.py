@@ -29,8 +29,29 @@ class _EgoExplainer(nn.Module):
     largest of every graph is 1. For a regressor it is the size that counts, raised or lowered. The importances
     themselves, signed, stand beside them as ``node_importance`` (N) and ``edge_importance`` (M).
 
-    ``target`` names the class of every graph. With ``index``, only those graphs are explained; all others get zeros.
-    ``settings`` are the fields of :class:`~egocnn.config.ExplainConfig`; ``attention`` is for the paper's technique.
+    Arguments:
+        technique: How importance is found.
+        attention: The trained attention layer, for the paper's technique.
+        settings: Further fields of :class:`~egocnn.config.ExplainConfig`.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from torch_geometric.explain import Explainer
+        >>> from egocnn.pyg import EgoExplainer, as_module
+        >>> module = as_module(model)
+        >>> explainer = Explainer(
+        ...     module,
+        ...     algorithm=EgoExplainer(),
+        ...     explanation_type="model",
+        ...     node_mask_type="object",
+        ...     edge_mask_type="object",
+        ...     model_config={"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"},
+        ... )
+        >>> data = module.to_data(graphs[:1])
+        >>> explainer(data.x, data.edge_index, batch=data.batch).node_mask.shape
+        torch.Size([11, 1])
     """
 
     explainer_config: Any
@@ -44,7 +65,11 @@ class _EgoExplainer(nn.Module):
         self.attention = attention
 
     def supports(self) -> bool:
-        """Graphs as wholes, outputs as the module gives them, a class among several or a value, nodes and edges."""
+        """Graphs as wholes, outputs as the module gives them, a class among several or a value, nodes and edges.
+
+        Returns:
+            Whether this is what was asked for; if not, the log says what is.
+        """
         nodes = self.explainer_config.node_mask_type
         for name, found, known in (
             ("task_level", self.model_config.task_level.value, ("graph",)),
@@ -67,6 +92,19 @@ class _EgoExplainer(nn.Module):
         index: int | Tensor | None = None,
         **tensors: Any,
     ) -> Any:
+        """Explain, as ``torch_geometric.explain.Explainer`` asks for it.
+
+        Arguments:
+            model: What :func:`~egocnn.pyg.as_module` made.
+            x: (N, labels + attributes) as the module reads them.
+            edge_index: (2, M) every edge in both directions.
+            target: (B) the number of the class to explain, per graph.
+            index: Explain these graphs only; all others get zeros.
+            tensors: What else the module takes, ``batch`` say.
+
+        Returns:
+            An ``Explanation`` with masks and importances.
+        """
         from torch_geometric.explain import Explanation
 
         if not isinstance(model, EgoModule):

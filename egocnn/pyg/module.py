@@ -23,7 +23,27 @@ from egocnn.pyg.tensors import to_data, to_graphs
 
 
 def as_module(model: Any) -> EgoModule:
-    """A fitted estimator or a :class:`~egocnn.predictor.Predictor`, as PyTorch Geometric sees models."""
+    """A trained model as PyTorch Geometric sees models.
+
+    Arguments:
+        model: A fitted estimator, or the predictor inside it.
+
+    Returns:
+        A module over ``x``, ``edge_index`` and ``batch``, with a frozen copy of the weights.
+
+    Raises:
+        ConfigError: ``model`` is neither.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.pyg import as_module
+        >>> module = as_module(model)
+        >>> data = module.to_data(graphs[:3])
+        >>> module(data.x, data.edge_index, data.batch).shape
+        torch.Size([3, 2])
+    """
     predictor = getattr(model, "predictor_", model)
     if not isinstance(predictor, Predictor):
         raise ConfigError(f"a fitted estimator or a predictor is needed, not {type(model).__name__}")
@@ -49,7 +69,7 @@ class _Reading:
 
 
 class EgoModule(nn.Module):
-    """forward(x, edge_index, batch, edge_attr, edge_weight, node_attr) -> logits (B, C), or (B, 1) standardised values.
+    """A trained model as a plain module over tensors, open to the masks of PyTorch Geometric's explainers.
 
     :mod:`egocnn.pyg.tensors` says what the tensors hold; :meth:`to_data` makes them. On tensors of real graphs the
     outputs are those of ``Predictor.outputs``. The weights are a copy and frozen: no explainer changes the model.
@@ -71,6 +91,17 @@ class EgoModule(nn.Module):
     nodes stand alone. What is read of neighbours several hops away (``max_hops``) crosses no edge of its own and is
     not masked; edge_attr and edge_weight pass no gradients. A module of the user's own in place of the embedding
     meets masks in attributes and adjacency alone.
+
+    Arguments:
+        predictor: What a fitted estimator holds; :func:`as_module` takes either.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.pyg import EgoModule
+        >>> EgoModule(model.predictor_).to_data(graphs[:2]).num_nodes
+        23
     """
 
     def __init__(self, predictor: Predictor) -> None:
@@ -82,7 +113,14 @@ class EgoModule(nn.Module):
         self.eval()
 
     def to_data(self, graphs: Graphs | Graph) -> Any:
-        """The graphs as one ``torch_geometric.data.Data``; see :func:`egocnn.pyg.tensors.to_data`."""
+        """The graphs as one ``torch_geometric.data.Data``; see :func:`egocnn.pyg.tensors.to_data`.
+
+        Arguments:
+            graphs: A collection, or one graph of it.
+
+        Returns:
+            The tensors that :meth:`forward` takes, and ``y`` where it is known.
+        """
         return to_data(self.predictor, graphs)
 
     def to_graphs(
@@ -94,7 +132,22 @@ class EgoModule(nn.Module):
         edge_weight: Tensor | None = None,
         node_attr: Tensor | None = None,
     ) -> Graphs:
-        """The graphs that the tensors are read as."""
+        """The graphs that the tensors are read as.
+
+        Arguments:
+            x: (N, labels + attributes) labels one-hot, then the attributes.
+            edge_index: (2, M) every edge in both directions.
+            batch: (N) the graph of every node, ascending (default: all are one graph).
+            edge_attr: (M, edge labels) one-hot, where the model reads edge labels.
+            edge_weight: (M) where edges have weights.
+            node_attr: (N, attributes) what nodes are ranked by, whatever a mask has made of x.
+
+        Returns:
+            One graph for every number in ``batch``.
+
+        Raises:
+            DataError: a tensor is not of the shape that the model reads.
+        """
         return to_graphs(self.predictor.preparation, x, edge_index, batch, edge_attr, edge_weight, node_attr)
 
     def forward(
@@ -106,6 +159,19 @@ class EgoModule(nn.Module):
         edge_weight: Tensor | None = None,
         node_attr: Tensor | None = None,
     ) -> Tensor:
+        """Predict, with every mask that PyTorch Geometric has set.
+
+        Arguments:
+            x: (N, labels + attributes) labels one-hot, then the attributes.
+            edge_index: (2, M) every edge in both directions.
+            batch: (N) the graph of every node, ascending (default: all are one graph).
+            edge_attr: (M, edge labels) one-hot, where the model reads edge labels.
+            edge_weight: (M) where edges have weights.
+            node_attr: (N, attributes) what nodes are ranked by, whatever a mask has made of x.
+
+        Returns:
+            Logits (B, C), or (B, 1) standardised values.
+        """
         reading = self._read(self.to_graphs(x, edge_index, batch, edge_attr, edge_weight, node_attr), x.device)
         mask = mask_in(self.edge_masks)
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))

@@ -34,6 +34,20 @@ class _RankNeighbours:
 
     :meth:`fit` counts how rare every neighbourhood is in training graphs, which is what neighbours are ranked by
     first; without it, they are counted in every graph by itself.
+
+    Arguments:
+        k: Neighbours to rank per node, the node itself not counted.
+        max_hops: How far neighbours may be.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from egocnn.pyg import RankNeighbours, neighbours_of
+        >>> path = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        >>> neighbours_of(RankNeighbours(k=2)(path))
+        tensor([[ 1, -1],
+                [ 0,  2],
+                [ 1, -1]])
     """
 
     def __init__(self, k: int = 16, *, max_hops: int = 1) -> None:
@@ -44,13 +58,28 @@ class _RankNeighbours:
         self.names: dict[str, tuple[str, ...]] = {}
 
     def fit(self, data: Iterable[Any]) -> Self:
-        """Count the colours of training graphs, and learn the names of their labels."""
+        """Count the colours of training graphs, and learn the names of their labels.
+
+        Arguments:
+            data: Training graphs.
+
+        Returns:
+            The transform itself.
+        """
         graphs = _read(data)
         self.names = {"nodes": graphs.node_label_names, "edges": graphs.edge_label_names}
         self.ranking = Ranking.fit(graphs)
         return self
 
     def forward(self, data: Any) -> Any:
+        """Rank the neighbours of every node; call the transform itself, as PyTorch Geometric does.
+
+        Arguments:
+            data: One graph, or a batch of them.
+
+        Returns:
+            The same with ``neighbour_steps``.
+        """
         graphs = self._named(_read(data.to_data_list() if hasattr(data, "to_data_list") else [data]))
         table = rank_neighbours(graphs, self.k, max_hops=self.max_hops, ranking=self.ranking)
         data.neighbour_steps = torch.from_numpy(_steps(table)).to(data.edge_index.device)
@@ -76,7 +105,26 @@ def transform_class() -> Any:
 
 
 def neighbours_of(data: Any) -> Tensor:
-    """Data or a batch of them, transformed by ``RankNeighbours`` -> (N, k) node numbers, -1 where absent"""
+    """The table that :class:`~egocnn.nn.EgoConv` reads.
+
+    Arguments:
+        data: A graph or a batch of graphs, transformed by ``RankNeighbours``.
+
+    Returns:
+        (N, k) node numbers in the order of their ranks, -1 where absent.
+
+    Raises:
+        ConfigError: the data was not transformed.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Batch, Data
+        >>> from egocnn.pyg import RankNeighbours, neighbours_of
+        >>> edge = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> ranked = RankNeighbours(k=1)(edge)
+        >>> neighbours_of(Batch.from_data_list([ranked, ranked])).flatten()
+        tensor([1, 0, 3, 2])
+    """
     steps = getattr(data, "neighbour_steps", None)
     if steps is None:
         raise ConfigError("this data has no neighbour_steps; transform it with egocnn.pyg.RankNeighbours first")
