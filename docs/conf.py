@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
 import egocnn  # noqa: E402  found by the line above, installed or not
 
 project = "egocnn"
-author = "the authors of egocnn"
+author = "egocnn developers"
 project_copyright = "MIT licence"
 version = release = egocnn.__version__
 
@@ -45,6 +45,7 @@ html_theme = "furo"
 html_title = f"egocnn {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("copy.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
@@ -56,6 +57,7 @@ highlight_language = "text"
 
 viewcode_line_numbers = True  # the anchors of source_lines
 autodoc_inherit_docstrings = False  # what a library says of its own classes
+maximum_signature_line_length = 88
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {name: name for name in ("Ints", "Floats", "Bools", "Words", "Colours", "NDArray")}

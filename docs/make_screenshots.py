@@ -2,6 +2,8 @@
 
 python docs/make_screenshots.py        needs playwright, a chromium on the path, and the extras serve and molecules
 
+python docs/make_screenshots.py found  only the picture of the README, from the figures in results/
+
 With EGOCNN_DATA set, the picture of the tutorial on social networks is made anew too.
 """
 
@@ -25,12 +27,18 @@ sys.path.insert(0, str(HERE.parent))
 from tests.pages import run  # noqa: E402  found by the line above
 
 PICTURES = HERE / "pictures"
+FOUND = ("figure5/alcohol-C82H165OH-1.svg", "figure6/1-REDDIT-BINARY-494.svg")
+"""Of results/: what the README shows, as PNG, since not every package index shows SVG."""
 COLOURS = 256
 """Of a screenshot's palette: a page has few, and the file becomes half as large."""
 TYPED = "c1ccc(OC)cc1[N+](=O)[O-] nitroanisole\nC1CCC(CC)CC1[N+](=O)[O-] an aliphatic one"
 
 
 def main() -> None:
+    with opened_browser() as browser:
+        show_found(browser)
+    if sys.argv[1:] == ["found"]:
+        return
     with tempfile.TemporaryDirectory() as folder:
         for _ in run((HERE / "tutorials" / "molecules.md").read_text(encoding="utf-8"), Path(folder)):
             pass
@@ -66,6 +74,15 @@ def served(run_folder: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+def show_found(browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 500}, color_scheme="light")
+    drawn = "".join(f"<div>{(HERE.parent / 'results' / name).read_text(encoding='utf-8')}</div>" for name in FOUND)
+    style = "body{margin:0;display:flex;align-items:center;height:500px}div{width:50%}svg{width:100%;height:auto}"
+    page.set_content(f"<style>{style}</style>{drawn}")
+    keep(page, "found.png")
+    page.close()
 
 
 def show_report(browser: Any, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -70,6 +71,18 @@ def test_a_page_runs_on_generated_graphs_of_the_same_form(
     found = re.search(r"accuracy on \d+ \w+: (\d\.\d+)", printed)
     assert found is not None
     assert float(found[1]) > 0.7  # the classes are easily told apart: the page has learned from these very graphs
+
+
+def test_the_page_on_pytorch_geometric_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch_geometric", reason="torch-geometric is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch Geometric uses what torch has deprecated
+        check(list(run((ROOT / "docs" / "pytorch-geometric.md").read_text(encoding="utf-8"), tmp_path)))
+
+
+def test_the_page_on_training_loops_runs_and_what_it_saves_can_be_loaded(tmp_path: Path) -> None:
+    check(list(run((ROOT / "docs" / "training-loop.md").read_text(encoding="utf-8"), tmp_path)))
+    assert (tmp_path / "runs" / "own" / "model.safetensors").exists()
 
 
 def test_every_stand_in_is_used() -> None:

@@ -8,15 +8,24 @@ from typing import Any
 
 from pygments.lexers import BashLexer
 from sphinx.application import Sphinx
+from sphinx.ext.napoleon import Config
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 from sphinx.util.inspect import TypeAliasForwardRef
 
 SHAPE = re.compile(r"^(\s*)\((\w)\) ")
 """A shape of one letter at the start of a line, which would be taken for the first point of a list."""
 
 
-def keep_shapes(*event: Any) -> None:
-    """What comes last are the lines of a docstring."""
-    lines: list[str] = event[-1]
+SECTIONED = ("function", "method", "class", "exception")
+"""What has arguments and returns something; the line of a field is a sentence, in which a colon is a colon."""
+
+
+def read_sections(*event: Any) -> None:
+    """``Arguments:``, ``Returns:``, ``Raises:`` and ``Example:`` -> Sphinx's own fields; shapes stay as they are."""
+    app, what, name, found, options, lines = event
+    if what in SECTIONED:
+        settings: Any = Config(napoleon_use_rtype=False)
+        lines[:] = GoogleDocstring(list(lines), settings, app, what, name, found, options).lines()
     lines[:] = [SHAPE.sub(r"\1\\(\2) ", line) for line in lines]
 
 
@@ -27,7 +36,7 @@ def shorten(*event: Any) -> tuple[str, None] | None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("autodoc-process-docstring", keep_shapes)
+    app.connect("autodoc-process-docstring", read_sections)
     app.connect("autodoc-process-signature", shorten)
     setattr(TypeAliasForwardRef, "__repr__", lambda alias: alias.name)  # noqa: B010  an array type's name says enough
     app.add_lexer("console", BashLexer)  # commands stand without a prompt, to be copied as they are
