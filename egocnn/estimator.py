@@ -285,7 +285,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
     Example:
         >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=20, learning_rate=0.01, seed=0).fit(graphs)
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=20).fit(graphs)
         >>> model.classes_
         array(['alkane', 'alcohol'], dtype='<U7')
         >>> model.predict_proba(graphs[:3]).shape
@@ -391,7 +391,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
     Example:
         >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
-        >>> model = egocnn.EgoCNNRegressor(width=8, depth=2, epochs=5, readout="sum", seed=0)
+        >>> model = egocnn.EgoCNNRegressor(width=8, depth=2, epochs=5, readout="sum")
         >>> model.fit(graphs, y=graphs.node_counts).predict(graphs[:3]).shape
         (3,)
     """
@@ -474,7 +474,8 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
     Example:
         >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
-        >>> egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs).save("runs/alcohols")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
+        >>> model.save("runs/alcohols")
         >>> egocnn.load("runs/alcohols").predict(graphs).shape
         (10,)
     """

@@ -147,7 +147,8 @@ class Graphs:
         Example:
             >>> import numpy as np
             >>> import egocnn
-            >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=np.array([[0, 1], [1, 2], [3, 4]]))
+            >>> edges = np.array([[0, 1], [1, 2], [3, 4]])
+            >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=edges)
             Graphs(2 graphs, 5 nodes, 3 edges)
         """
         counts = np.asarray(node_counts, dtype=np.int64)

@@ -61,7 +61,8 @@ def rank_neighbours(
     Example:
         >>> import numpy as np
         >>> import egocnn
-        >>> star = egocnn.Graphs.from_edges(node_counts=[4], edges=np.array([[0, 1], [0, 2], [0, 3]]))
+        >>> edges = np.array([[0, 1], [0, 2], [0, 3]])
+        >>> star = egocnn.Graphs.from_edges(node_counts=[4], edges=edges)
         >>> egocnn.rank_neighbours(star, k=2)
         array([[ 1,  2],
                [ 0, -1],

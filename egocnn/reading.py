@@ -70,7 +70,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
         Graphs(10 graphs, 151 nodes, 141 edges, classes alkane, alcohol)
         >>> egocnn.read([{"source": 0}])
         Traceback (most recent call last):
-        egocnn.errors.DataError: a sequence of dict is not a source of graphs; graphs are read from ...
+        egocnn.errors.DataError: a sequence of dict is not a source of graphs; ...
     """
     settings = replace(config or ReadConfig(), **options)
     if isinstance(source, Graphs):

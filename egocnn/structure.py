@@ -53,7 +53,7 @@ class CriticalStructure:
     Example:
         >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=5, seed=0).fit(graphs)
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=5).fit(graphs)
         >>> [structure] = model.explain(graphs[:1])
         >>> structure.name, structure.node_importance.shape
         ('C3H8 #1', (11,))

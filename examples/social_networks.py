@@ -1,6 +1,7 @@
-"""Social networks without any labels: which people make the model say that there is a closed circle?
+"""Social networks without any labels: which people make it say "closed circle"?
 
-Half of the networks grow by preferential attachment alone; in the other half, six people all know each other.
+Half of the networks grow by preferential attachment alone; in the other half, six
+people all know each other.
 """
 
 from __future__ import annotations
@@ -15,20 +16,24 @@ import egocnn
 
 def network(seed: int, *, circle: bool) -> nx.Graph:
     graph = nx.barabasi_albert_graph(30 + seed % 20, 2, seed=seed)
-    friends = random.Random(seed).sample(range(10, 30), 6)  # of those who came late and know few
+    friends = random.Random(seed).sample(range(10, 30), 6)  # who came late, know few
     if circle:
         graph.add_edges_from(combinations(friends, 2))
-    graph.graph.update(name=f"network-{seed}", target="circle" if circle else "none", friends=friends)
+    graph.graph |= {"name": f"network-{seed}", "friends": friends}
+    graph.graph["target"] = "circle" if circle else "none"
     return graph
 
 
 networks = [network(seed, circle=seed % 2 == 1) for seed in range(120)]
 train, test = egocnn.read(networks[:90]), egocnn.read(networks[90:])
-model = egocnn.EgoCNNClassifier(width=16, depth=2, epochs=20, degrees=True, learning_rate=1e-2, seed=0).fit(train)
+model = egocnn.EgoCNNClassifier(
+    width=16, depth=2, epochs=20, degrees=True, learning_rate=1e-2
+).fit(train)
 print(f"accuracy on {len(test)} new networks: {model.score(test):.3f}")
 
 found = []
-for structure, graph in zip(model.explain(test, classes="circle"), networks[90:], strict=True):
+structures = model.explain(test, classes="circle")
+for structure, graph in zip(structures, networks[90:], strict=True):
     if graph.graph["target"] == "circle":
         first = (-structure.node_importance).argsort()[:6]
         found.append(len(set(first.tolist()) & set(graph.graph["friends"])) / 6)
@@ -36,4 +41,5 @@ for structure, graph in zip(model.explain(test, classes="circle"), networks[90:]
             print(structure)
             structure.draw(f"{structure.name}.svg")
             structure.draw(f"{structure.name}.gexf")  # for Gephi
-print(f"of the six most important people, the share that is in the circle: {sum(found) / len(found):.2f}")
+share = sum(found) / len(found)
+print(f"of the six most important people, the share that is in the circle: {share:.2f}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
@@ -16,11 +17,16 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import egocnn
-from egocnn import pyg
+from egocnn import export, nn, pyg
+from egocnn.config import ModelConfig, TrainConfig, field_help
+from egocnn.readers.graphml import GRAPH_SUFFIXES
+from egocnn.reading import JSON_SUFFIXES, TABLE_SUFFIXES
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 LARGEST_PICTURE = 150_000
+WIDE_CODE = """[...document.querySelectorAll("article div.highlight pre")]
+  .filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.innerText.slice(0, 80))"""
 MISSING_PICTURES = "[...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src)"
 
 for library in ("sphinx", "myst_parser", "furo", "latex2mathml", "torch_geometric"):
@@ -129,10 +135,35 @@ def test_equations_are_written_for_the_browser_itself(site: Path) -> None:
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
-    places = parsed(site / "reference" / "python.html").places
-    for module in (egocnn, pyg):
+    places = parsed(site / "reference" / "python.html").places | parsed(site / "reference" / "modules.html").places
+    for module in (egocnn, nn, pyg, export):
         for name in module.__all__:
             assert f"{module.__name__}.{name}" in places, name
+
+
+def test_the_settings_of_the_estimators_stand_on_their_page(site: Path) -> None:
+    page = html.unescape(re.sub(r"<[^>]+>", "", (site / "reference" / "python.html").read_text(encoding="utf-8")))
+    text = " ".join(page.replace("’", "'").split())
+    for estimator in (egocnn.EgoCNNClassifier, egocnn.EgoCNNRegressor):
+        described = text.split(f"class egocnn.{estimator.__name__}(")[1].split("class egocnn.")[0]
+        for config in (ModelConfig, TrainConfig):
+            for name, meaning in field_help(config).items():
+                assert f" {name} – {meaning}" in described, estimator
+
+
+def test_the_page_of_read_lists_everything_that_it_reads(site: Path) -> None:
+    text = (site / "reference" / "python.html").read_text(encoding="utf-8")
+    begin = text.index('id="egocnn.read"')
+    described = text[begin : text.index('id="egocnn.Graphs"')]
+    for suffix in (*TABLE_SUFFIXES, *JSON_SUFFIXES, *GRAPH_SUFFIXES, ".zip", ".safetensors", ".store"):
+        assert suffix in described, suffix
+    for word in ("TU set", "networkx graphs", "PyTorch Geometric", "compounds:", "Graphs"):
+        assert word in described, word
+
+
+def test_engineering_has_a_part_of_its_own(site: Path) -> None:
+    captions = re.findall(r'class="caption-text">([^<]+)<', (site / "index.html").read_text(encoding="utf-8"))
+    assert {"Begin", "Understand", "Reference", "Results", "Engineering"} <= set(captions)
 
 
 def test_every_command_and_every_option_of_it_is_in_the_reference(site: Path) -> None:
@@ -167,6 +198,43 @@ def test_no_page_is_wider_than_the_window_complains_or_asks_anyone(site: Path, b
         said += [f"{source.name} lacks {name}" for name in view.evaluate(MISSING_PICTURES)]
     view.close()
     assert said == []
+
+
+def test_no_code_has_to_be_scrolled_in_an_ordinary_window(site: Path, browser: Any) -> None:
+    view = browser.new_page(viewport={"width": 1280, "height": 900})
+    wide = {}
+    for source in sorted(DOCS.rglob("*.md")):
+        view.goto((site / source.relative_to(DOCS).with_suffix(".html")).as_uri())
+        if found := view.evaluate(WIDE_CODE):
+            wide[source.name] = found
+    view.close()
+    assert wide == {}
+
+
+def test_code_is_copied_by_mouse_and_by_keyboard_without_prompts_and_output(site: Path, browser: Any) -> None:
+    view = browser.new_page()
+    view.evaluate("1")  # the page is there before its clipboard is replaced
+    view.add_init_script(
+        "window.copied = []; Object.defineProperty(navigator, 'clipboard',"
+        " {value: {writeText: async text => { window.copied.push(text) }}})"
+    )
+    view.goto((site / "reference" / "python.html").as_uri())
+    button = view.locator("div.highlight:has-text('compounds:alcohols') > button.copy").first
+    button.click()
+    button.focus()
+    view.keyboard.press("Enter")
+    first, second = view.evaluate("window.copied")
+    assert first == second
+    assert first.startswith("import egocnn\negocnn.read(")
+    assert ">>>" not in first
+    assert "Graphs(" not in first
+    assert button.evaluate("each => getComputedStyle(each).opacity") == "1"
+    view.goto((site / "training-loop.html").as_uri())
+    view.locator("button.copy").first.click()
+    (copied,) = view.evaluate("window.copied")
+    page = (DOCS / "training-loop.md").read_text(encoding="utf-8")
+    assert copied == re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    view.close()
 
 
 def test_the_search_finds_a_page_in_the_browser(site: Path, browser: Any) -> None:

@@ -103,7 +103,8 @@ def test_a_public_name_says_what_it_takes_and_gives_back_and_has_an_example(modu
         assert lacking == [], "fields without a line of meaning"
         assert sections(text)[""].strip(), "no summary"
     elif isinstance(public, type):
-        text += "\n\n" + inspect.cleandoc(public.__init__.__doc__ or "")
+        made: Any = inspect.getattr_static(public, "__init__")
+        text += "\n\n" + inspect.cleandoc(made.__doc__ or "")
         assert list(faults_of(public, text, returns=False)) == []
     else:
         assert list(faults_of(public, text, returns=gives_back(public))) == []

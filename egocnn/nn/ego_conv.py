@@ -38,7 +38,7 @@ class EgoConv(nn.Module):
     Example:
         >>> import torch
         >>> from egocnn.nn import EgoConv
-        >>> path = torch.tensor([[1, -1], [0, 2], [1, -1]])  # the ranked neighbours of three nodes in a row
+        >>> path = torch.tensor([[1, -1], [0, 2], [1, -1]])  # three nodes in a row
         >>> EgoConv(4, 8, k=2)(torch.randn(3, 4), path).shape
         torch.Size([3, 8])
     """

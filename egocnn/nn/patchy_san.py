@@ -31,8 +31,9 @@ class PatchySan(nn.Module):
     Example:
         >>> from egocnn.nn import PatchySan
         >>> from egocnn.patches import PatchShape
-        >>> layer = PatchySan(PatchShape(slots=10, node_labels=3, edge_labels=1), attributes=0, width=16, k=9)
-        >>> layer.table.shape[1]  # a row of 16 numbers for everything that can stand in a slot
+        >>> shape = PatchShape(slots=10, node_labels=3, edge_labels=1)
+        >>> layer = PatchySan(shape, attributes=0, width=16, k=9)
+        >>> layer.table.shape[1]  # 16 numbers for all that can stand in a slot
         16
     """
 

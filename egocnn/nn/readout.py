@@ -25,8 +25,8 @@ class Pool(nn.Module):
         >>> import torch
         >>> from types import SimpleNamespace
         >>> from egocnn.nn import Pool
-        >>> two_graphs = SimpleNamespace(node_counts=torch.tensor([1, 2]))  # of a batch it reads no more
-        >>> Pool("mean+max")(torch.tensor([[1.0], [2.0], [4.0]]), two_graphs)
+        >>> batch = SimpleNamespace(node_counts=torch.tensor([1, 2]))  # no more is read
+        >>> Pool("mean+max")(torch.tensor([[1.0], [2.0], [4.0]]), batch)
         tensor([[1., 1.],
                 [3., 4.]])
     """

@@ -47,7 +47,11 @@ class _EgoExplainer(nn.Module):
         ...     explanation_type="model",
         ...     node_mask_type="object",
         ...     edge_mask_type="object",
-        ...     model_config={"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"},
+        ...     model_config={
+        ...         "mode": "multiclass_classification",
+        ...         "task_level": "graph",
+        ...         "return_type": "raw",
+        ...     },
         ... )
         >>> data = module.to_data(graphs[:1])
         >>> explainer(data.x, data.edge_index, batch=data.batch).node_mask.shape
