@@ -63,17 +63,22 @@ def train_run(
         return finished
     _check_free(folder, resume=resume, overwrite=overwrite)
 
+    def keep_settings() -> None:
+        usual = {"model": asdict(model), "train": {**asdict(train), "test": test}}
+        if not (folder / "settings.toml").exists():  # a run that is resumed has the same
+            write_toml(folder / "settings.toml", settings or usual)
+
     def keep_reporting(history: History, config: TrainConfig) -> None:
+        keep_settings()
         write_text(folder / "history.csv", history_csv(history))
         if report is not None:
             report(history, config)
 
-    def begin() -> None:
-        _claim(folder, resume=resume, overwrite=overwrite)
-        usual = {"model": asdict(model), "train": {**asdict(train), "test": test}}
-        write_toml(folder / "settings.toml", settings or usual)
-
-    how: dict[str, Any] = {"checkpoint": checkpoint, "report": keep_reporting, "ready": begin}
+    how: dict[str, Any] = {
+        "checkpoint": checkpoint,
+        "report": keep_reporting,
+        "ready": lambda: _claim(folder, resume=resume, overwrite=overwrite),
+    }
     if isinstance(graphs, Stored):
         predictor, history, tested = learn_stored(graphs, model, train, folder, **how)
         scores = {} if tested is None else _stored_scores(predictor, graphs.outline.select("test"), tested)
@@ -89,6 +94,7 @@ def train_run(
     }
     predictor = replace(predictor, about=about)
     metrics = {**_facts(predictor, history, len(graphs)), **scores, "seed": train.seed}
+    keep_settings()
     predictor.save(folder)
     write_text(folder / "history.csv", history_csv(history))
     write_json(folder / "metrics.json", metrics)

@@ -88,11 +88,15 @@ def add_explanation_options(command: Parser) -> None:
 def add_settings_files(command: Parser, *sections: str) -> None:
     """``--config``, and ``--like`` for a command that trains; ``sections``: those of the file that it heeds."""
     command.add_option(
-        "folds", "--config", type=Path, metavar="FILE.toml", help="settings from a file; what is typed goes before them"
+        "settings",
+        "--config",
+        type=Path,
+        metavar="FILE.toml",
+        help="settings from a file; what is typed goes before them",
     )
     if "train" in sections:
         command.add_option(
-            "folds",
+            "settings",
             "--like",
             type=Path,
             metavar="RUN",
