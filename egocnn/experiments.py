@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from egocnn.cluster import connected
+from egocnn.config import Device
 from egocnn.errors import ConfigError
 from egocnn.figures import FIGURES, write_figure
 from egocnn.proving import TASKS, TITLE, prove, table
@@ -23,6 +24,38 @@ KEPT = Path("runs/tables")
 """Finished cells of tables: a table that was interrupted goes on from them."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproduceOptions:
+    """Which experiment to run, and how."""
+
+    name: str
+    """One of those that :func:`names` lists."""
+    out: Path = Path("results")
+    """Folder for the tables."""
+    seed: int = 0
+    seeds: int | None = None
+    """Seeds 0 to N-1; None for the experiment's own number."""
+    device: Device = "auto"
+    jobs: int = 1
+    """Processes at a time."""
+    ray: str | None = None
+    """Address of a Ray cluster for the folds of tables."""
+    tasks: tuple[str, ...] = ()
+    """explain: only these tasks; empty for all."""
+    protocol: Literal["paper", "fair"] = "fair"
+    """Folds of tables."""
+    minutes: float | None = None
+    """Time for a cell of a table; None for no limit."""
+    kept_only: bool = False
+    """Tables from finished cells alone."""
+    quick: bool = False
+    """A rough answer in a short time."""
+    data: tuple[str, ...] = ()
+    """Tables: only these data sets; empty for all."""
+    models: tuple[str, ...] = ()
+    """Tables: only these rows; empty for all."""
+
+
 def names() -> Iterator[str]:
     """A line for each."""
     for name, experiment in EXPERIMENTS.items():
@@ -36,7 +69,7 @@ def names() -> Iterator[str]:
         yield f"{name:16}{scores.title} (--quick for a rough answer)"
 
 
-def run(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
+def run_experiment(options: ReproduceOptions, say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
     """The result as plain data, and as text."""
     name, folder = options.name, options.out
     if options.ray is not None and (name not in TABLES or options.device == "cuda"):
@@ -48,8 +81,9 @@ def run(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[dict[s
         result = write_recurring(folder=folder, seed=options.seed, say=say)
         return result, "\n".join(f"{row['data']}, {row['class']}: {row['sentence']}" for row in result["rows"])
     if name == "explain":
-        tasks = options.tasks.split(",") if options.tasks else None
-        result = prove(folder=folder, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=say)
+        result = prove(
+            folder=folder, seeds=options.seeds or 5, jobs=options.jobs, tasks=list(options.tasks) or None, say=say
+        )
         return result, table.markdown(result)
     if name == growth_table.NAME or name in TABLES:
         how = How(
@@ -61,8 +95,8 @@ def run(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[dict[s
             device=options.device,
             jobs=options.jobs if options.jobs > 1 else None,
             ray=options.ray,
-            data=options.data.split(",") if options.data else None,
-            models=options.models.split(";") if options.models else None,
+            data=list(options.data) or None,
+            models=list(options.models) or None,
         )
         if name == growth_table.NAME:
             result = growth_table.write_growth(how, folder=folder, say=say)

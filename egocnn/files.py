@@ -168,6 +168,32 @@ def to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def write_toml(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    write_text(path, to_toml(tables))
+
+
+def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tables of plain values as TOML; what is None is left out, because TOML has no word for it."""
+    texts = []
+    for name, table in tables.items():
+        lines = [f"{key} = {_toml_value(value)}\n" for key, value in table.items() if value is not None]
+        if lines:
+            texts.append(f"[{name}]\n{''.join(lines)}")
+    return "\n".join(texts)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, str):  # JSON escapes what TOML wants escaped, but for the delete character
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    raise TypeError(f"no way to write {value!r} as TOML")
+
+
 def digest_of_file(path: Path) -> str:
     """SHA-256 of the bytes of a file."""
     with path.open("rb") as file:

@@ -21,7 +21,7 @@ from torch import Tensor
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import RunError
-from egocnn.files import check_writable, write_json, write_text
+from egocnn.files import check_writable, write_json, write_text, write_toml
 from egocnn.graphs import ARRAYS, TEXTS, Graphs
 from egocnn.learning import learn
 from egocnn.learning_stored import learn_stored
@@ -32,7 +32,7 @@ from egocnn.splitting import split_in_two
 from egocnn.store import Stored
 from egocnn.training import Epoch, History, Report
 
-FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors")
+FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml")
 """What a run folder may hold, the one that makes it complete first."""
 
 
@@ -44,6 +44,7 @@ def train_run(
     *,
     test: float = 0.2,
     about: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     report: Report | None = None,
@@ -52,6 +53,9 @@ def train_run(
 
     ``metrics.json`` is written last: a folder that has it is complete. Graphs that stay in their store train to the
     same bits as those in memory, in memory that does not grow with the store.
+
+    ``settings``: what ``settings.toml`` is to say, in the form that ``egocnn train --config`` reads; by default the
+    settings of network and training.
     """
     graphs = checked(graphs, test, train.seed)
     checkpoint = Checkpoint(folder / "checkpoint.safetensors", fingerprint(graphs, model, train))
@@ -59,21 +63,27 @@ def train_run(
         return finished
     _check_free(folder, resume=resume, overwrite=overwrite)
 
+    def keep_settings() -> None:
+        usual = {"model": asdict(model), "train": {**asdict(train), "test": test}}
+        if not (folder / "settings.toml").exists():  # a run that is resumed has the same
+            write_toml(folder / "settings.toml", settings or usual)
+
     def keep_reporting(history: History, config: TrainConfig) -> None:
+        keep_settings()
         write_text(folder / "history.csv", history_csv(history))
         if report is not None:
             report(history, config)
 
-    settings: dict[str, Any] = {
+    how: dict[str, Any] = {
         "checkpoint": checkpoint,
         "report": keep_reporting,
         "ready": lambda: _claim(folder, resume=resume, overwrite=overwrite),
     }
     if isinstance(graphs, Stored):
-        predictor, history, tested = learn_stored(graphs, model, train, folder, **settings)
+        predictor, history, tested = learn_stored(graphs, model, train, folder, **how)
         scores = {} if tested is None else _stored_scores(predictor, graphs.outline.select("test"), tested)
     else:
-        predictor, history = learn(graphs, model, train, **settings)
+        predictor, history = learn(graphs, model, train, **how)
         scores = _test_part(predictor, graphs, device=train.device)
     about = {
         **predictor.about,
@@ -84,6 +94,7 @@ def train_run(
     }
     predictor = replace(predictor, about=about)
     metrics = {**_facts(predictor, history, len(graphs)), **scores, "seed": train.seed}
+    keep_settings()
     predictor.save(folder)
     write_text(folder / "history.csv", history_csv(history))
     write_json(folder / "metrics.json", metrics)

@@ -29,6 +29,7 @@ def train_by_rank(
     *,
     test: float,
     about: Mapping[str, Any],
+    settings: Mapping[str, Mapping[str, Any]],
     resume: bool,
     overwrite: bool,
     report: Report | None,
@@ -51,7 +52,16 @@ def train_by_rank(
                     _, history = learn(marked, model, train)
                 raise SystemExit(130 if history.interrupted else 0)
     return train_run(
-        graphs, folder, model, train, test=test, about=about, resume=resume, overwrite=overwrite, report=report
+        graphs,
+        folder,
+        model,
+        train,
+        test=test,
+        about=about,
+        settings=settings,
+        resume=resume,
+        overwrite=overwrite,
+        report=report,
     )
 
 

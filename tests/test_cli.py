@@ -18,7 +18,7 @@ from tests.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, alcohols, names_in, write_
 ROOT = Path(egocnn.__file__).parent.parent
 COMMANDS = [
     *("demo", "info", "train", "predict", "explain", "patterns", "crossval", "scale-free", "reproduce", "bench"),
-    *("serve", "export", "prepare"),
+    *("serve", "export", "prepare", "sweep", "completion"),
 ]
 
 
@@ -55,7 +55,7 @@ def test_help_of_every_command_is_there_at_once_without_torch_or_numpy() -> None
     code = f"""
 import sys
 from egocnn.cli import main
-for words in ["--help"], ["--version"], *([name, "--help"] for name in {COMMANDS}):
+for words in ["--help"], ["--version"], *([name, help] for name in {COMMANDS} for help in ("--help", "--help-all")):
     try:
         main(words)
     except SystemExit as end:
@@ -121,7 +121,13 @@ def test_train_with_json_prints_the_metrics_alone_and_progress_elsewhere(run: Ru
     assert out.count("\n") == 1
     assert json.loads(out) == json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert err.count("\n") == 2
-    assert names_in(tmp_path / "run") == ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+    assert names_in(tmp_path / "run") == [
+        "config.json",
+        "history.csv",
+        "metrics.json",
+        "model.safetensors",
+        "settings.toml",
+    ]
 
 
 def test_train_tells_people_the_scores_and_where_the_run_is(run: Run, tmp_path: Path) -> None:

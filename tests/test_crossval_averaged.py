@@ -12,9 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from egocnn.baselines.names import find_rival
 from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.crossval import Protocol, choose_protocol, cross_validate, ego, find_rival, read_record
+from egocnn.crossval import Protocol, choose_protocol, cross_validate, ego, read_record
 from egocnn.crossval.folds import make_tasks
 from egocnn.crossval.record import Run
 from egocnn.errors import ConfigError, DataError, RunError

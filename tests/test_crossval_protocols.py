@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from egocnn.arrays import Ints
+from egocnn.baselines.names import find_rival, rivals
 from egocnn.baselines.system import Rival, System
 from egocnn.batching import Prepared
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.crossval import Protocol, choose_protocol, compare, cross_validate, ego, find_rival, read_record, rivals
+from egocnn.crossval import Protocol, choose_protocol, compare, cross_validate, ego, read_record
 from egocnn.crossval.folds import Task, make_tasks
 from egocnn.crossval.protocol import published_splits, read_splits
 from egocnn.crossval.systems import system_fold

@@ -21,7 +21,7 @@ from tests.tiny import ALCOHOLS, FLAGS, alcohols, names_in
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
 PATIENCE = 60.0
 """seconds to wait for processes that should long have done what they are to do"""
 
@@ -111,7 +111,7 @@ def test_without_restarts_one_line_says_what_happened_and_resume_goes_on(tmp_pat
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
     assert said(err) == [f"egocnn: {LOST}"]
-    assert names_in(folder, hidden=False) == ["checkpoint.safetensors", "history.csv"]
+    assert names_in(folder, hidden=False) == ["checkpoint.safetensors", "history.csv", "settings.toml"]
     code, _, err = run(folder, "--resume")
     assert code == 0, err
     check_same(folder, unbroken)

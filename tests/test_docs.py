@@ -167,14 +167,14 @@ def test_engineering_has_a_part_of_its_own(site: Path) -> None:
 
 
 def test_every_command_and_every_option_of_it_is_in_the_reference(site: Path) -> None:
-    from docs._ext.command_line import commands_of, invocation, options_of
-    from egocnn import cli
+    from docs._ext.command_line import invocation
+    from egocnn.cli.parser import command_parsers
 
     page = site / "reference" / "command-line.html"
     shown = re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")).replace("&#x27;", "'").replace("&gt;", ">")
-    for name, parser in commands_of(cli._parser()).items():
+    for name, parser in command_parsers().items():
         assert f"egocnn-{name}" in parsed(page).places
-        for action in options_of(parser):
+        for action in parser.options():
             assert invocation(action) in shown, (name, invocation(action))
 
 

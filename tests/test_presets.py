@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.cli import _parse
+from egocnn.cli.main import parse
+from egocnn.cli.options import from_options
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.options import from_options
 from egocnn.presets import PRESET_NAMES, PRESETS, PresetName
 from egocnn.tables import presets as of_tables
 from tests.commands import SHORT, check_refused, runner
@@ -36,7 +36,7 @@ TYPED = {
 
 
 def parsed(*words: str, command: Sequence[str] = ("crossval", ALCOHOLS)) -> tuple[ModelConfig, TrainConfig]:
-    options = _parse([*command, *words])
+    options = parse([*command, *words])
     return from_options(options, ModelConfig), from_options(options, TrainConfig)
 
 

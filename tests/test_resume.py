@@ -16,7 +16,7 @@ from egocnn.cli import main
 from egocnn.predictor import Predictor
 from tests.tiny import ALCOHOLS, FLAGS, alcohols, names_in
 
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
 PATIENCE = 60.0
 """seconds to wait for a process that should long have done what it is to do"""
 

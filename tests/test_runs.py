@@ -22,7 +22,7 @@ from egocnn.training import History
 from tests.strategies import random_trees
 from tests.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, with_opposite_classes
 
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from egocnn.arrays import Floats
+from egocnn.cli.options import Parser, add_options, from_options, spell_out
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
 from egocnn.nn import EgoCNN, EgoConv
-from egocnn.options import Parser, add_options, from_options, spell_out
 from egocnn.patches import PatchShape
 from egocnn.predictor import Predictor
 from egocnn.runs import train_run

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from egocnn import cli
+import egocnn.cli
+from egocnn.cli.options import Parser
+from egocnn.cli.parser import command_parsers
 
 EVERYWHERE = "every-command"
 
 
 class CommandLine(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(cli.__file__))
-        commands = commands_of(cli._parser())
-        shared = set.intersection(*(set(map(invocation, options_of(each))) for each in commands.values()))
+        for source in Path(egocnn.cli.__file__).parent.rglob("*.py"):
+            self.env.note_dependency(str(source))
+        commands = command_parsers()
+        shared = set.intersection(*(set(map(invocation, each.options())) for each in commands.values()))
         first = next(iter(commands.values()))
         everywhere = _section("Options of every command", EVERYWHERE)
-        everywhere += _listed([each for each in options_of(first) if invocation(each) in shared], first)
+        everywhere += _listed([each for each in first.options() if invocation(each) in shared], first)
         return [everywhere, *(_describe(name, parser, shared) for name, parser in commands.items())]
-
-
-def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    (subparsers,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-    return dict(subparsers.choices)
-
-
-def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [each for each in parser._actions if each.option_strings]
 
 
 def invocation(action: argparse.Action) -> str:
@@ -53,18 +48,10 @@ def _value(action: argparse.Action) -> str:
     return f" [{value}]" if action.nargs == "?" else f" {value}"
 
 
-def usage(name: str, parser: argparse.ArgumentParser) -> str:
-    """The words without which the command does nothing."""
-    needed = [f"{each.option_strings[0]}{_value(each)}" for each in options_of(parser) if each.required]
-    places = [each for each in parser._actions if not each.option_strings]
-    named = [f"[{invocation(each)}]" if each.nargs == "?" else invocation(each) for each in places]
-    return " ".join(["egocnn", name, *named, *needed, "[options]"])
-
-
-def _describe(name: str, parser: argparse.ArgumentParser, shared: set[str]) -> nodes.section:
+def _describe(name: str, parser: Parser, shared: set[str]) -> nodes.section:
     section = _section(f"egocnn {name}", f"egocnn-{name}")
     section += nodes.paragraph("", parser.description or "")
-    shown = usage(name, parser)
+    shown = parser.short_usage() % {"prog": parser.prog}
     section += nodes.literal_block(shown, shown, language="text")
     for title, actions in _groups(parser, shared):
         if title:
@@ -75,7 +62,7 @@ def _describe(name: str, parser: argparse.ArgumentParser, shared: set[str]) -> n
     return section
 
 
-def _groups(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[tuple[str, list[argparse.Action]]]:
+def _groups(parser: Parser, shared: set[str]) -> Iterator[tuple[str, list[argparse.Action]]]:
     for group in parser._action_groups:
         actions = [each for each in group._group_actions if invocation(each) not in shared]
         title = group.title or ""
@@ -83,7 +70,7 @@ def _groups(parser: argparse.ArgumentParser, shared: set[str]) -> Iterator[tuple
             yield "" if title in ("positional arguments", "options") else title, actions
 
 
-def _listed(actions: Sequence[argparse.Action], parser: argparse.ArgumentParser) -> nodes.definition_list:
+def _listed(actions: Sequence[argparse.Action], parser: Parser) -> nodes.definition_list:
     listed = nodes.definition_list(classes=["options"])
     for action in actions:
         typed = invocation(action)

@@ -1,30 +1,13 @@
-"""The one small interface of every rival: graphs with classes -> a fitted system -> class numbers."""
+"""A rival by name: what a reader must know about it, and how it is built for a cross-validation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
 
-from egocnn.arrays import Ints
-from egocnn.graphs import Graphs
+from egocnn.crossval.systems import System
 
-
-class System(Protocol):
-    """Learns the classes of graphs.
-
-    Whatever is fitted (vocabularies, embeddings, scales, weights) is fitted on the graphs given to :meth:`fit`; the
-    validation graphs only choose between settings or epochs. Test graphs are seen by :meth:`predict` alone.
-    """
-
-    parameters: int | None
-    """numbers that training changes; None where the question makes no sense"""
-
-    def fit(self, graphs: Graphs, validation: Graphs) -> Self: ...
-
-    def predict(self, graphs: Graphs) -> Ints:
-        """(G) class numbers, counted by the names of the training graphs"""
-        ...
+__all__ = ["Rival", "System"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,8 @@
 from egocnn.crossval.compare import compare, sentence
 from egocnn.crossval.protocol import Protocol, choose_protocol
 from egocnn.crossval.record import CrossValidation, Fold, Run, read_record
-from egocnn.crossval.request import from_command
-from egocnn.crossval.rivals import EGO_CNN, find_rival, rivals
 from egocnn.crossval.run import cross_validate
+from egocnn.crossval.systems import EGO_CNN, System, SystemFactory
 
 __all__ = [
     "EGO_CNN",
@@ -13,12 +12,11 @@ __all__ = [
     "Fold",
     "Protocol",
     "Run",
+    "System",
+    "SystemFactory",
     "choose_protocol",
     "compare",
     "cross_validate",
-    "find_rival",
-    "from_command",
     "read_record",
-    "rivals",
     "sentence",
 ]

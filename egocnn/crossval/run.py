@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from egocnn.baselines.system import Rival
 from egocnn.cluster import LOCAL, run_jobs
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.crossval.ego import Count, Say, ego_fold, stacked_folds
@@ -24,8 +23,7 @@ from egocnn.crossval.kept import Kept, fingerprint, state
 from egocnn.crossval.machine import library_versions, name_machine, one_thread
 from egocnn.crossval.protocol import Combine, Protocol
 from egocnn.crossval.record import CrossValidation, Fold
-from egocnn.crossval.rivals import EGO_CNN
-from egocnn.crossval.systems import system_fold
+from egocnn.crossval.systems import EGO_CNN, SystemFactory, system_fold
 from egocnn.errors import ConfigError
 from egocnn.graphs import Graphs
 from egocnn.parts import check_targets
@@ -36,7 +34,7 @@ from egocnn.training import choose_device
 
 def cross_validate(
     graphs: Graphs | Stored,
-    model: ModelConfig | Rival,
+    model: ModelConfig | SystemFactory,
     train: TrainConfig,
     *,
     protocol: Protocol | None = None,
@@ -53,7 +51,8 @@ def cross_validate(
 ) -> CrossValidation:
     """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
 
-    A rival takes nothing else from ``train`` but ``validation``. Without a ``protocol``: the plain one with so many
+    ``model``: the settings of an Ego-CNN, or a factory of objects with ``fit`` and ``predict``, for which nothing of
+    ``train`` holds but seed, device and ``validation``. Without a ``protocol``: the plain one with so many
     ``folds`` and ``restarts``.
 
     ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU computes. ``jobs``:
@@ -68,14 +67,14 @@ def cross_validate(
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     if jobs is not None and jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {jobs}")
-    name = model.name if isinstance(model, Rival) else EGO_CNN
-    if stack and isinstance(model, Rival):
+    name = EGO_CNN if isinstance(model, ModelConfig) else model.name
+    if stack and not isinstance(model, ModelConfig):
         raise ConfigError(f"only an Ego-CNN trains stacked, not {name}")
-    if protocol.combine == "average" and isinstance(model, Rival):
+    if protocol.combine == "average" and not isinstance(model, ModelConfig):
         raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {name} says classes, no probabilities")
     if ray is not None:
         train = _on_workers(train, stack=stack)
-    if isinstance(graphs, Stored) and (stack or isinstance(model, Rival)):
+    if isinstance(graphs, Stored) and (stack or not isinstance(model, ModelConfig)):
         raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
     graphs, outline = without_parts(graphs)
     check_targets(outline)
@@ -143,8 +142,8 @@ def _on_workers(train: TrainConfig, *, stack: bool | None) -> TrainConfig:
     return replace(train, device="cpu")  # also where a worker's machine has a GPU
 
 
-def _settings(model: ModelConfig | Rival, train: TrainConfig, protocol: Protocol) -> dict[str, dict[str, Any]]:
-    if isinstance(model, Rival):
+def _settings(model: ModelConfig | SystemFactory, train: TrainConfig, protocol: Protocol) -> dict[str, dict[str, Any]]:
+    if not isinstance(model, ModelConfig):
         return {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
     averaged = {"restarts": {"combine": protocol.combine}} if protocol.combine == "average" else {}
     return {"model": asdict(model), "train": asdict(train), **averaged}
@@ -155,7 +154,7 @@ class Work:
     """What all folds have in common."""
 
     graphs: Graphs | Stored
-    model: ModelConfig | Rival
+    model: ModelConfig | SystemFactory
     train: TrainConfig
     combine: Combine
     report: Count
@@ -218,16 +217,21 @@ def _after(report: Count, before: int) -> Callable[[int], None]:
 
 
 def _alone(
-    graphs: Graphs | Stored, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, task: Task
+    graphs: Graphs | Stored, model: ModelConfig | SystemFactory, train: TrainConfig, combine: Combine, task: Task
 ) -> Fold:
     with one_thread():
         return _one_fold(graphs, task, model, train, combine, lambda _: None)
 
 
 def _one_fold(
-    graphs: Graphs | Stored, task: Task, model: ModelConfig | Rival, train: TrainConfig, combine: Combine, report: Count
+    graphs: Graphs | Stored,
+    task: Task,
+    model: ModelConfig | SystemFactory,
+    train: TrainConfig,
+    combine: Combine,
+    report: Count,
 ) -> Fold:
-    if isinstance(model, Rival):
+    if not isinstance(model, ModelConfig):
         assert isinstance(graphs, Graphs)
         return system_fold(graphs, task, model, train)
     return ego_fold(graphs, task, model, train, report, combine)

@@ -1,14 +1,15 @@
-"""A fold + a rival -> the finished fold: fitted, chosen by the validation part, tested."""
+"""A fold + any model with ``fit`` and ``predict`` -> the finished fold: fitted, chosen by validation, tested."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 
 from egocnn.arrays import Ints
-from egocnn.baselines.system import Rival, System
 from egocnn.config import TrainConfig
 from egocnn.crossval.folds import Task
 from egocnn.crossval.machine import peak_megabytes
@@ -17,15 +18,47 @@ from egocnn.errors import DataError
 from egocnn.graphs import Graphs
 from egocnn.training import choose_device
 
+EGO_CNN = "ego-cnn"
+"""The name of our own model in records and on the command line."""
 
-def system_fold(graphs: Graphs, task: Task, rival: Rival, train: TrainConfig) -> Fold:
-    """One fold of a rival, one training after the other.
+
+class System(Protocol):
+    """Learns the classes of graphs.
+
+    Whatever is fitted (vocabularies, embeddings, scales, weights) is fitted on the graphs given to :meth:`fit`; the
+    validation graphs only choose between settings or epochs. Test graphs are seen by :meth:`predict` alone.
+    """
+
+    parameters: int | None
+    """numbers that training changes; None where the question makes no sense"""
+
+    def fit(self, graphs: Graphs, validation: Graphs) -> Self: ...
+
+    def predict(self, graphs: Graphs) -> Ints:
+        """(G) class numbers, counted by the names of the training graphs"""
+        ...
+
+
+class SystemFactory(Protocol):
+    """A model by name that can be built anew for every fold and restart."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def build(self) -> Callable[[int], System]:
+        """seed -> an untrained system"""
+        ...
+
+
+def system_fold(graphs: Graphs, task: Task, factory: SystemFactory, train: TrainConfig) -> Fold:
+    """One fold of a model other than ours, one training after the other.
 
     A system without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once,
     whatever number of restarts and runs is asked for.
     """
     if not graphs.is_classification:
-        raise DataError(f"{rival.name} tells classes apart; these graphs have none")
+        raise DataError(f"{factory.name} tells classes apart; these graphs have none")
     device = choose_device(train.device)
     learned, validation = graphs[task.learned], graphs[task.validation]
     tested = graphs[task.tested].replace(target=None)  # a system that asked for the truth would find none
@@ -36,9 +69,9 @@ def system_fold(graphs: Graphs, task: Task, rival: Rival, train: TrainConfig) ->
     training = testing = 0.0
     for seeds in task.seeds:
         started = time.perf_counter()
-        system, run = _best(rival, seeds, learned, validation, device)
+        system, run = _best(factory, seeds, learned, validation, device)
         trained = time.perf_counter()
-        score = _accuracy(system.predict(tested), truth, rival)
+        score = _accuracy(system.predict(tested), truth, factory)
         runs.append(Run(score=score, validation_score=run[0], restart=run[1] + 1, seeds=run[2]))
         training += trained - started
         testing += time.perf_counter() - trained
@@ -49,7 +82,7 @@ def system_fold(graphs: Graphs, task: Task, rival: Rival, train: TrainConfig) ->
 
 
 def _best(
-    rival: Rival, seeds: tuple[int, ...], learned: Graphs, validation: Graphs, device: torch.device
+    factory: SystemFactory, seeds: tuple[int, ...], learned: Graphs, validation: Graphs, device: torch.device
 ) -> tuple[System, tuple[float, int, tuple[int, ...]]]:
     """The first of the restarts that no other surpasses in validation; its score and number, and the seeds used."""
     assert validation.target is not None
@@ -58,9 +91,9 @@ def _best(
     for number, seed in enumerate(seeds):
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed)
-            system = rival.build(seed).fit(learned, validation)
+            system = factory.build(seed).fit(learned, validation)
         used = number + 1
-        reached = _accuracy(system.predict(validation.replace(target=None)), validation.target, rival)
+        reached = _accuracy(system.predict(validation.replace(target=None)), validation.target, factory)
         if reached > score:
             best, score, chosen = system, reached, number
         if system.parameters is None:
@@ -69,8 +102,8 @@ def _best(
     return best, (score, chosen, seeds[:used])
 
 
-def _accuracy(predicted: Ints, truth: Ints, rival: Rival) -> float:
+def _accuracy(predicted: Ints, truth: Ints, factory: SystemFactory) -> float:
     predicted = np.asarray(predicted)
     if predicted.shape != truth.shape:
-        raise DataError(f"{rival.name} gives {predicted.shape} predictions for {truth.shape} graphs")
+        raise DataError(f"{factory.name} gives {predicted.shape} predictions for {truth.shape} graphs")
     return float((predicted == truth).mean())

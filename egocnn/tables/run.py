@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from egocnn.baselines.names import find_rival
 from egocnn.config import Device
-from egocnn.crossval import CrossValidation, Protocol, choose_protocol, cross_validate, find_rival
+from egocnn.crossval import CrossValidation, Protocol, choose_protocol, cross_validate
 from egocnn.crossval.protocol import Combine, ProtocolName
 from egocnn.errors import ConfigError, EgoCNNError
 from egocnn.files import write_json, write_text

@@ -24,7 +24,7 @@ def listening(model: Any) -> Iterator[str]:
     import uvicorn
 
     from egocnn.serve.app import build
-    from egocnn.serve.command import listen
+    from egocnn.serve.server import listen
     from egocnn.serve.settings import ServeConfig
 
     config = ServeConfig(port=0)

@@ -18,7 +18,7 @@ import pytest
 from benchmarks import serve_load
 from egocnn.errors import DataError
 from egocnn.readers.smiles import parse_smiles
-from egocnn.serve.command import reserve
+from egocnn.serve.server import reserve
 from egocnn.serve.settings import ServeConfig
 from tests.commands import check_refused, runner
 from tests.serve.models import classifier

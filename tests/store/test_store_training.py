@@ -98,7 +98,13 @@ def test_a_run_from_a_store_is_that_from_memory_bit_for_bit(case: str, tmp_path:
     train_run(read(tmp_path / "store"), tmp_path / "memory", model, TRAIN)
     assert_same_run(tmp_path / "disk", tmp_path / "memory")
     assert told["test_graphs"] > 0
-    assert names_in(tmp_path / "disk") == ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+    assert names_in(tmp_path / "disk") == [
+        "config.json",
+        "history.csv",
+        "metrics.json",
+        "model.safetensors",
+        "settings.toml",
+    ]
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_end(tmp_path: Path) -> None:
@@ -269,7 +275,13 @@ def test_two_processes_prepare_and_read_each_its_share(tmp_path: Path) -> None:
     run = ["-m", "tests.store.ranks", str(tmp_path), "train", str(tmp_path / "store"), "-o", str(tmp_path / "two")]
     done = subprocess.run([*launch, *run, *words], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert names_in(tmp_path / "two") == ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+    assert names_in(tmp_path / "two") == [
+        "config.json",
+        "history.csv",
+        "metrics.json",
+        "model.safetensors",
+        "settings.toml",
+    ]
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert first["prepared"] + second["prepared"] == 64
     assert abs(first["prepared"] - second["prepared"]) <= 8

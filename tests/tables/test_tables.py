@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from egocnn.baselines.names import find_rival
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.crossval import find_rival
 from egocnn.errors import ConfigError
 from egocnn.tables import published, run
 from egocnn.tables.run import How, write_table

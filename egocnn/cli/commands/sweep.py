@@ -1,23 +1,17 @@
-"""``egocnn sweep DATA --over width=32,64``: options -> a sweep, and its table."""
+"""``egocnn sweep``: a data set and values to try -> the settings in order of merit, and their table."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from egocnn.cli.arguments import add_data_options, add_fold_options, add_training_options, positive_number
+from egocnn.cli.data import read_graphs, read_or_open_graphs
+from egocnn.cli.options import Parser, from_options
+from egocnn.cli.output import print_json, print_remark
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
-from egocnn.options import from_options
-from egocnn.sweep.space import changed, draw_settings, flags, parse_axis
-
-if TYPE_CHECKING:
-    from egocnn.graphs import Graphs
-    from egocnn.store import Stored
 
 EPILOG = (
     "Every combination of the values is trained on every fold and scored by the fold's validation part; a share of the "
@@ -32,46 +26,68 @@ EPILOG = (
 )
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.epilog = EPILOG
-    command.add_argument(
+def add_arguments(parser: Parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_option(
+        "sweep",
         "--over",
         action="append",
         default=[],
         metavar="FIELD=V,V…",
         help="a setting of the network or the training and the values to try; may be given several times",
     )
-    command.add_argument("--sample", type=_times, metavar="N", help="try N combinations drawn by the seed [all]")
-    command.add_argument(
-        "-o", "--out", type=Path, required=True, metavar="OUT", help="folder for sweep.json, .csv, .md and what is kept"
+    parser.add_option(
+        "sweep", "--sample", type=positive_number, metavar="N", help="try N combinations drawn by the seed [all]"
     )
-    command.add_argument("--overwrite", action="store_true", help="forget what an earlier sweep left in OUT")
-    command.add_argument(
-        "--test-chosen", action="store_true", help="in the end, the best setting's one look at the test folds"
+    parser.add_option(
+        "sweep", "--test-chosen", action="store_true", help="in the end, the best setting's one look at the test folds"
     )
-    command.add_argument(
-        "--protocol", choices=("plain", "paper", "fair"), default="plain", help="the folds, as in crossval [plain]"
+    add_fold_options(parser, trainings="trainings per fold and setting")
+    add_data_options(parser, everyday=("smiles", "target"))
+    add_training_options(parser)
+    _add_run_options(parser)
+    parser.add_option(
+        "output",
+        "-o",
+        "--out",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="folder for sweep.json, .csv, .md and what is kept",
     )
-    command.add_argument("--folds", type=_times, metavar="N", help="folds [10]")
-    command.add_argument("--restarts", type=_times, metavar="N", help="trainings per fold and setting [1; paper: 5]")
-    command.add_argument(
-        "--splits", type=Path, metavar="FILE.json", help="fair: the splits [splits/DATA.json in EGOCNN_DATA]"
+    parser.add_option(
+        "output", "--overwrite", rare=True, action="store_true", help="forget what an earlier sweep left in OUT"
     )
-    command.add_argument("--jobs", type=_times, metavar="N", help="trainings at a time, in processes of their own [1]")
-    command.add_argument(
+
+
+def _add_run_options(parser: Parser) -> None:
+    parser.add_option(
+        "run",
+        "--jobs",
+        rare=True,
+        type=positive_number,
+        metavar="N",
+        help="trainings at a time, in processes of their own [1]",
+    )
+    parser.add_option(
+        "run",
         "--stack",
+        rare=True,
         action=argparse.BooleanOptionalAction,
         help="train all folds of a setting as one model (default: where a GPU computes)",
     )
-    command.add_argument(
+    parser.add_option(
+        "run",
         "--ray",
+        rare=True,
         metavar="ADDRESS",
         help="every training as one task with one CPU on a Ray cluster; local starts Ray on this machine",
     )
 
 
-def run(options: argparse.Namespace, read: Callable[[argparse.Namespace], Graphs | Stored]) -> None:
-    """``read``: options -> the graphs of DATA, as all commands read them"""
+def sweep(options: argparse.Namespace) -> None:
+    from egocnn.sweep.space import draw_settings, parse_axis
+
     axes = [parse_axis(text) for text in options.over]
     model, train = from_options(options, ModelConfig), from_options(options, TrainConfig)
     settings = draw_settings(axes, model, train, sample=options.sample, seed=options.seed)
@@ -94,7 +110,7 @@ def run(options: argparse.Namespace, read: Callable[[argparse.Namespace], Graphs
     with counting_report("sweeping", len(settings) * protocol.folds, visible=not options.quiet) as report:
         silent = options.quiet or report is not None
         record = sweep(
-            read(options),
+            read_graphs(options) if options.stack else read_or_open_graphs(options),
             settings,
             axes,
             protocol,
@@ -104,37 +120,29 @@ def run(options: argparse.Namespace, read: Callable[[argparse.Namespace], Graphs
             test_chosen=options.test_chosen,
             overwrite=options.overwrite,
             data=options.data,
-            command=typed(options, model, train),
+            command=same_command(options, model, train),
             report=report,
-            say=None if silent else _to_stderr,
+            say=None if silent else print_remark,
         )
     if options.json:
-        print(json.dumps(record.to_plain(), allow_nan=False))
+        print_json(record.to_plain())
         return
     for line in record.lines():
         print(line)
     print(f"tables: {options.out / 'sweep.md'}, sweep.csv, sweep.json")
 
 
-def typed(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:
+def same_command(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:
     """A command that does the same again: what is at its usual value is left out."""
+    from egocnn.sweep.space import changed, flags
+
     words = ["egocnn", "sweep", options.data]
     for over in options.over:
         words += ["--over", over]
     usual = {"sample": None, "protocol": "plain", "folds": None, "restarts": None, "splits": None}
     for name, value in usual.items():
-        if (said := getattr(options, name)) != value:
-            words += [f"--{name}", str(said)]
+        if (typed := getattr(options, name)) != value:
+            words += [f"--{name}", str(typed)]
     settings = flags(changed(model, train))
     last = ["--test-chosen"] if options.test_chosen else []
     return " ".join(filter(None, [shlex.join(words), settings, *last, "-o", shlex.quote(str(options.out))]))
-
-
-def _times(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number, 1 or more, got {text!r}")
-    return int(text)
-
-
-def _to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -1,40 +1,26 @@
-"""``egocnn serve RUN``: options -> a server that runs until it is stopped."""
+"""A run folder and its settings -> a server that answers requests until it is stopped."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from egocnn.errors import DataError, MissingExtraError
-from egocnn.options import add_options, from_options
 from egocnn.serve.settings import ServeConfig
 
 BACKLOG = 1024
 """Connections that may wait to be taken."""
 
-EPILOG = (
-    "Open the address in a browser: type SMILES or drop a file of graphs. Only this machine can reach it unless --host "
-    "says otherwise (--host 0.0.0.0: everyone in the network, unencrypted and without a password). "
-    "Example: egocnn serve runs/toxic"
-)
 
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.epilog = EPILOG
-    command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
-    command.add_argument(
-        "--host", default=ServeConfig().host, metavar="ADDRESS", help="address to listen on [%(default)s]"
-    )
-    add_options(command, ServeConfig, skip=("host",))
-
-
-def run(options: argparse.Namespace) -> None:
-    config = from_options(options, ServeConfig)
+def serve(
+    run_folder: Path, config: ServeConfig, *, device: str = "auto", ready: Callable[[str, str], None] | None = None
+) -> None:
+    """Serve a trained model until the process is stopped; ``ready`` gets the address and the name of the model."""
     try:
         import fastapi  # noqa: F401
         import python_multipart  # noqa: F401
@@ -46,21 +32,18 @@ def run(options: argparse.Namespace) -> None:
     from egocnn.serve.model import Model
     from egocnn.training import choose_device
 
-    model = Model.load(options.run_folder)  # a run that cannot be read is refused here, once, in one line
+    model = Model.load(run_folder)  # a run that cannot be read is refused here, once, in one line
     settings = {
-        "run": str(options.run_folder.resolve()),
-        "device": choose_device(options.device).type,
+        "run": str(run_folder.resolve()),
+        "device": choose_device(device).type,
         "threads": max(1, (os.cpu_count() or 1) // config.workers),
     }
     os.environ[ENVIRONMENT] = json.dumps(settings | asdict(config))
     may_share = config.workers > 1 and hasattr(socket, "SO_REUSEPORT")
     listening = reserve(config) if may_share else listen(config)
-    place = f"[{config.host}]" if ":" in config.host else config.host
-    address = f"http://{place}:{listening.getsockname()[1]}"
-    if options.json:
-        print(json.dumps({"address": address, "model": model.name, "workers": config.workers}), flush=True)
-    else:
-        print(f"{model.name} at {address} (Ctrl-C stops it)", flush=True)
+    if ready is not None:
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        ready(f"http://{host}:{listening.getsockname()[1]}", model.name)
     server = uvicorn.Config(
         f"{from_environment.__module__}:{from_environment.__name__}",
         factory=True,

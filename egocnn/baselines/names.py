@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from egocnn.baselines.system import Rival
+from egocnn.crossval.systems import EGO_CNN
 from egocnn.errors import ConfigError
-
-EGO_CNN = "ego-cnn"
 
 
 def rivals() -> dict[str, Rival]:

@@ -1,0 +1,44 @@
+"""The table of commands: a name -> one sentence for the help, and the module of that name that has its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+    from egocnn.cli.options import Parser
+
+COMMANDS = {
+    "demo": "train on generated alcohols, explain sizes never seen, write a report: no data needed",
+    "info": "what is in a data set, and what is wrong with it",
+    "prepare": "write graphs as a store: checked, and read in portions, however large",
+    "train": "train a model and write a run folder",
+    "crossval": "score a model by training and testing on every fold in turn",
+    "sweep": "try settings on every fold, and choose without the test",
+    "predict": "predict with a trained model",
+    "explain": "find the critical structure behind every prediction and write a report",
+    "patterns": "find the critical structures that recur across a data set, per class",
+    "export": "write a trained model as an ONNX file, and check it",
+    "serve": "open a page in the browser to try a trained model",
+    "scale-free": "do the degrees follow a power law, and should layers be tied?",
+    "reproduce": "run a named experiment over several seeds, or draw a figure",
+    "bench": "measure speed and memory beside named peers, or chart what was measured",
+    "completion": "print a script that completes commands and options in your shell",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    add_arguments: Callable[[Parser], None]
+    run: Callable[[argparse.Namespace], None]
+
+
+def find_command(name: str) -> Command:
+    """The functions ``add_arguments`` and, called like the command, the command itself; only its module is imported."""
+    word = name.replace("-", "_")
+    module = import_module(f"{__name__}.{word}")
+    return Command(module.add_arguments, getattr(module, word))

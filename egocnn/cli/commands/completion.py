@@ -1,0 +1,29 @@
+"""``egocnn completion``: the name of a shell -> a script that completes commands and options in it."""
+
+from __future__ import annotations
+
+import argparse
+
+from egocnn.cli.completion import SHELLS, completion_script
+from egocnn.cli.options import Parser
+from egocnn.cli.output import print_json
+
+EPILOG = (
+    'bash and zsh: put eval "$(egocnn completion bash)" (or zsh) into ~/.bashrc (or ~/.zshrc, after compinit). '
+    "fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish"
+)
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" or ".join(SHELLS))
+
+
+def completion(options: argparse.Namespace) -> None:
+    from egocnn.cli.parser import command_parsers
+
+    script = completion_script(options.shell, command_parsers())
+    if options.json:
+        print_json({"shell": options.shell, "script": script})
+    else:
+        print(script, end="")

@@ -1,0 +1,58 @@
+"""``egocnn demo``: generated alcohols -> a trained model, predictions and a report."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from egocnn.cli.commands.explain import find_structures
+from egocnn.cli.commands.train import train_and_print
+from egocnn.cli.options import Parser
+from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+
+SOURCE = "compounds:alcohols"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_option(
+        "output",
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("runs/demo"),
+        metavar="FOLDER",
+        help="folder for the results [runs/demo]",
+    )
+    # what training and explaining take, at its usual value; --seed and --device are the command's own
+    for config in (ModelConfig, TrainConfig, ExplainConfig, ReadConfig):
+        parser.set_defaults(**asdict(config()))
+    parser.set_defaults(explained=None, test=0.2, limit=None, resume=False, overwrite=True, tensorboard=False)
+
+
+def demo(options: argparse.Namespace) -> None:
+    from egocnn.explaining import write_explanations
+    from egocnn.predictions import predictions, write_csv
+    from egocnn.predictor import Predictor
+    from egocnn.reading import read
+
+    graphs = read(SOURCE)
+    held_out = graphs.select("test")
+    if not options.json:
+        print(
+            f"{len(graphs)} generated alkanes and alcohols; the {len(held_out)} for the test are of sizes "
+            "never trained on"
+        )
+    options.out.mkdir(parents=True, exist_ok=True)
+    run, table, report = options.out / "run", options.out / "predictions.csv", options.out / "report"
+    train_and_print(options, graphs, SOURCE, run)
+    predictor = Predictor.load(run)
+    write_csv(list(predictions(predictor, held_out, device=options.device)), table)
+    structures = list(find_structures(options, predictor, [held_out], len(held_out), run_folder=run))
+    write_explanations(
+        structures, report, model=str(run), data=SOURCE, class_names=predictor.class_names, figures=24, title="Alcohols"
+    )
+    if not options.json:
+        print(f"predictions for the test molecules: {table}")
+        print(f"what made the model say so:         {report / 'index.html'}  (open it in a browser)")
+        print(f"the model again on your own data:   egocnn explain {run} DATA -o REPORT")

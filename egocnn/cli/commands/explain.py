@@ -1,0 +1,114 @@
+"""``egocnn explain``: a run folder and a data set -> the critical structures of its graphs, and a report."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from egocnn.cli.arguments import add_explanation_options, add_run_and_data, whole_number
+from egocnn.cli.data import read_graphs, read_portions
+from egocnn.cli.options import Parser, from_options
+from egocnn.cli.output import print_json, print_remark
+from egocnn.config import ExplainConfig
+
+if TYPE_CHECKING:
+    from egocnn.critical import AttentionHead
+    from egocnn.graphs import Graphs
+    from egocnn.predictor import Predictor
+    from egocnn.report import Summary
+    from egocnn.structure import CriticalStructure
+
+
+def add_arguments(parser: Parser) -> None:
+    add_run_and_data(parser)
+    add_explanation_options(parser)
+    parser.add_option(
+        "output", "-o", "--out", type=Path, required=True, metavar="REPORT", help="the folder for the report"
+    )
+    parser.add_option(
+        "output", "--figures", type=whole_number, default=24, metavar="N", help="pictures to write to figures/ [24]"
+    )
+    parser.add_option("output", "--show", type=whole_number, default=5, metavar="N", help="structures to print [5]")
+
+
+def explain(options: argparse.Namespace) -> None:
+    from egocnn.explaining import check_folder, write_explanations
+    from egocnn.predictor import Predictor
+    from egocnn.streaming import ON_PAGE, first_noted
+
+    check_folder(options.out)
+    predictor = Predictor.load(options.run_folder)
+    portions, count = read_portions(options, predictor)
+    shown: list[CriticalStructure] = []
+    structures = find_structures(options, predictor, portions, count, run_folder=options.run_folder)
+    summary = write_explanations(
+        first_noted(structures, options.show, shown),
+        options.out,
+        model=str(options.run_folder),
+        data=options.data,
+        class_names=predictor.class_names,
+        figures=options.figures,
+        on_page=None if isinstance(portions, list) else ON_PAGE,
+    )
+    _print_summary(options, shown, summary)
+
+
+def find_structures(
+    options: argparse.Namespace,
+    predictor: Predictor,
+    portions: Iterable[Graphs],
+    count: int,
+    *,
+    run_folder: Path,
+    fidelity: bool = True,
+) -> Iterator[CriticalStructure]:
+    """Structures in the order of the graphs, ``count`` of them at most."""
+    from egocnn.progress import counting_report
+    from egocnn.streaming import explain_portions
+
+    config = from_options(options, ExplainConfig)
+    attention = _attention(options, predictor, portions, run_folder) if config.technique == "paper" else None
+    with counting_report("explaining", count, visible=not options.quiet) as report:
+        yield from explain_portions(
+            predictor,
+            portions,
+            config,
+            report,
+            classes=options.explained,
+            attention=attention,
+            fidelity=fidelity,
+            device=options.device,
+        )
+
+
+def _attention(
+    options: argparse.Namespace, predictor: Predictor, portions: Iterable[Graphs], run_folder: Path
+) -> AttentionHead:
+    """The attention layer of the paper's technique, fitted at the first use and kept in the run folder."""
+    from egocnn.critical import fit_attention, load_attention, save_attention
+
+    attention = load_attention(run_folder, predictor)
+    if attention is None:
+        graphs = portions[0] if isinstance(portions, list) else read_graphs(options, predictor)
+        attention = fit_attention(predictor, graphs, seed=options.seed, device=options.device)
+        try:
+            save_attention(attention, run_folder)
+        except OSError as error:  # a model that may only be read can be explained all the same
+            print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
+    return attention
+
+
+def _print_summary(options: argparse.Namespace, structures: Sequence[CriticalStructure], summary: Summary) -> None:
+    from egocnn.report import sentences
+
+    if options.json:
+        print_json({**asdict(summary), "page": str(options.out / "index.html")})
+        return
+    for structure in structures:
+        print(structure)
+    for line in sentences(summary):
+        print(line)
+    print(f"{summary.graphs} critical structures: open {options.out / 'index.html'}")

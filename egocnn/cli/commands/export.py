@@ -1,0 +1,29 @@
+"""``egocnn export``: a run folder -> an ONNX file that has been checked."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from egocnn.cli.arguments import add_run_folder
+from egocnn.cli.options import Parser
+from egocnn.cli.output import check_file, print_json
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.epilog = "What the file reads and answers: docs/interchange.md. Example: egocnn export RUN -o model.onnx"
+    add_run_folder(parser)
+    parser.add_option("output", "-o", "--out", type=Path, required=True, metavar="FILE.onnx", help="the file to write")
+
+
+def export(options: argparse.Namespace) -> None:
+    from egocnn.export import export_onnx
+    from egocnn.predictor import Predictor
+
+    check_file(options.out, str(options.run_folder))
+    exported = export_onnx(Predictor.load(options.run_folder), options.out, seed=options.seed)
+    if options.json:
+        print_json(asdict(exported))
+    else:
+        print(exported)

@@ -1,0 +1,29 @@
+"""``egocnn info``: a data set -> its facts, and what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+
+from egocnn.cli.arguments import add_data_options
+from egocnn.cli.data import read_portions
+from egocnn.cli.options import Parser
+from egocnn.cli.output import print_json
+
+
+def add_arguments(parser: Parser) -> None:
+    add_data_options(parser)
+
+
+def info(options: argparse.Namespace) -> None:
+    from egocnn.describe import describe_portions
+
+    facts = describe_portions(read_portions(options)[0])
+    if options.json:
+        print_json(facts)
+        return
+    for name, value in facts.items():
+        if name != "problems" and value not in ({}, None):
+            shown = ", ".join(f"{k}: {v}" for k, v in value.items()) if isinstance(value, dict) else value
+            print(f"{name.replace('_', ' '):16}{f'{shown:.2f}' if isinstance(shown, float) else shown}")
+    for problem in facts["problems"]:
+        print(f"note            {problem}")

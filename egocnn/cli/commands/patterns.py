@@ -1,0 +1,50 @@
+"""``egocnn patterns``: a run folder and a data set -> the critical structures that recur, and a page of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from egocnn.cli.arguments import add_explanation_options, add_run_and_data, graph_count
+from egocnn.cli.commands.explain import find_structures
+from egocnn.cli.data import read_graphs
+from egocnn.cli.options import Parser
+from egocnn.cli.output import print_json
+
+
+def add_arguments(parser: Parser) -> None:
+    add_run_and_data(parser)
+    add_explanation_options(parser)
+    parser.add_option(
+        "patterns",
+        "--min-support",
+        type=graph_count,
+        default=5,
+        metavar="N",
+        help="graphs that must share a pattern [5]",
+    )
+    parser.add_option("patterns", "--most", type=graph_count, default=20, metavar="N", help="patterns per class [20]")
+    parser.add_option(
+        "output", "-o", "--out", type=Path, required=True, metavar="REPORT", help="the folder for the report"
+    )
+
+
+def patterns(options: argparse.Namespace) -> None:
+    from egocnn.explaining import check_folder
+    from egocnn.patterns import find_patterns, write_patterns
+    from egocnn.predictor import Predictor
+
+    check_folder(options.out)
+    predictor = Predictor.load(options.run_folder)
+    graphs = read_graphs(options, predictor)
+    structures = list(
+        find_structures(options, predictor, [graphs], len(graphs), run_folder=options.run_folder, fidelity=False)
+    )
+    found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
+    page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
+    if options.json:
+        print_json({"graphs": len(structures), "page": str(page), "patterns": [p.to_plain() for p in found]})
+        return
+    for pattern in found:
+        print(f"{pattern.class_name}: {pattern.sentence}")
+    print(f"{len(found)} pattern{'' if len(found) == 1 else 's'} in {len(structures)} graphs: open {page}")

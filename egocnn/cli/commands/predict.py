@@ -1,0 +1,40 @@
+"""``egocnn predict``: a run folder and a data set -> a file of predictions."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from egocnn.cli.arguments import add_run_and_data, add_settings_files
+from egocnn.cli.data import read_portions
+from egocnn.cli.options import Parser
+from egocnn.cli.output import check_file, print_json
+
+
+def add_arguments(parser: Parser) -> None:
+    add_run_and_data(parser)
+    add_settings_files(parser, "read")
+    parser.add_option(
+        "output",
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("predictions.csv"),
+        metavar="FILE.csv",
+        help="where to write [%(default)s]",
+    )
+
+
+def predict(options: argparse.Namespace) -> None:
+    from egocnn.predictor import Predictor
+    from egocnn.streaming import predict_to_csv
+
+    check_file(options.out, options.data)
+    predictor = Predictor.load(options.run_folder)
+    portions, _ = read_portions(options, predictor)
+    result = predict_to_csv(predictor, portions, options.out, device=options.device)
+    if options.json:
+        print_json(result)
+    else:
+        scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
+        print(f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else ""))

@@ -1,0 +1,38 @@
+"""``egocnn prepare``: a data set -> a store on disk."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from egocnn.cli.arguments import add_data_options
+from egocnn.cli.data import split_and_part
+from egocnn.cli.options import Parser, from_options
+from egocnn.cli.output import print_json
+from egocnn.config import ReadConfig
+
+EPILOG = (
+    "A store is a DATA like any other. JSON lines, tables of SMILES and other stores are read in portions, all "
+    "else whole. The layout: docs/store.md. Example: egocnn prepare molecules.csv -o molecules.store"
+)
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.epilog = EPILOG
+    add_data_options(parser)
+    parser.add_option("output", "-o", "--out", type=Path, required=True, metavar="STORE", help="the folder to write")
+    parser.add_option("output", "--overwrite", action="store_true", help="replace the store that is there, in one step")
+
+
+def prepare(options: argparse.Namespace) -> None:
+    from egocnn.streaming import prepare
+
+    column, part = split_and_part(options)
+    config = replace(from_options(options, ReadConfig), split=column)
+    store = prepare(options.data, options.out, config, part=part, limit=options.limit, overwrite=options.overwrite)
+    if options.json:
+        counts = {"graphs": store.graphs, "nodes": store.nodes, "adjacency_entries": store.entries}
+        print_json({**counts, "bytes": store.size, "store": str(options.out)})
+    else:
+        print(f"{store.graphs:,} graphs, {store.nodes:,} nodes, {store.size / 1e6:,.1f} MB: {options.out}")

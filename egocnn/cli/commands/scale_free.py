@@ -1,0 +1,46 @@
+"""``egocnn scale-free``: a data set -> whether its degrees follow a power law, and a picture of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from egocnn.cli.arguments import add_data_options, whole_number
+from egocnn.cli.data import read_graphs
+from egocnn.cli.options import Parser
+from egocnn.cli.output import check_file, print_json
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.epilog = "The rule behind the answer: docs/scale-free.md. Example: egocnn scale-free REDDIT-BINARY -o it.svg"
+    add_data_options(parser)
+    parser.add_option(
+        "test",
+        "--samples",
+        type=whole_number,
+        default=100,
+        metavar="N",
+        help="bootstrap samples for the p-value; 0 for none [100]",
+    )
+    parser.add_option("test", "--powerlaw", action="store_true", help="ask the powerlaw library for a second opinion")
+    parser.add_option(
+        "output", "-o", "--out", type=Path, metavar="FILE", help="draw the degrees on log-log axes: .svg or .png"
+    )
+
+
+def scale_free(options: argparse.Namespace) -> None:
+    from egocnn.progress import counting_report
+    from egocnn.scalefree import Counts, assess, check_plot, draw_degrees, lines
+
+    if options.out is not None:
+        check_file(options.out, options.data)
+        check_plot(options.out)
+    graphs = read_graphs(options)
+    with counting_report("drawing samples", options.samples, visible=not options.quiet) as report:
+        judgement = assess(graphs, samples=options.samples, seed=options.seed, library=options.powerlaw, report=report)
+    if options.out is not None:
+        draw_degrees(Counts.of(graphs.degree), judgement.law, options.out, title=Path(options.data).stem)
+    if options.json:
+        print_json(judgement.to_plain())
+    else:
+        print("\n".join(lines(judgement)))

@@ -1,0 +1,88 @@
+"""``egocnn train``: a data set and settings -> a run folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from egocnn.cli.arguments import add_data_options, add_training_options, share
+from egocnn.cli.data import read_or_open_graphs
+from egocnn.cli.options import Parser, from_options
+from egocnn.cli.output import print_json
+from egocnn.cli.settings import used_settings
+from egocnn.config import ModelConfig, ReadConfig, TrainConfig
+
+if TYPE_CHECKING:
+    from egocnn.graphs import Graphs
+    from egocnn.store import Stored
+
+SCORES = ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "test_mean_absolute_error")
+
+
+def add_arguments(parser: Parser) -> None:
+    add_data_options(parser, everyday=("smiles", "target", "split"))
+    add_training_options(parser)
+    parser.add_option(
+        "data",
+        "--test",
+        rare=True,
+        type=share,
+        default=0.2,
+        metavar="X",
+        help="share held out for the test, where the data has no split of its own; 0 for none [0.2]",
+    )
+    existing = parser.group("run").add_mutually_exclusive_group()
+    existing.add_argument(
+        "--resume", action="store_true", help="continue a run that was killed or stopped, from its last epoch"
+    )
+    existing.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    parser.add_option("output", "-o", "--out", type=Path, required=True, metavar="RUN", help="the run folder to write")
+    parser.add_option("output", "--tensorboard", rare=True, action="store_true", help="also log to RUN/tensorboard")
+
+
+def train(options: argparse.Namespace) -> None:
+    from egocnn.distributed.world import World, joined
+
+    with joined(World.here(), device=options.device):
+        train_and_print(options, read_or_open_graphs(options), options.data, options.out)
+
+
+def train_and_print(options: argparse.Namespace, graphs: Graphs | Stored, source: str, folder: Path) -> None:
+    """Train, write the run folder and print the scores; ``source``: where the graphs come from"""
+    from egocnn.distributed.world import World
+    from egocnn.progress import tensorboard_report, training_report
+    from egocnn.streaming import how_read
+    from egocnn.torchrun import train_by_rank
+
+    config = from_options(options, TrainConfig)
+    log = folder / "tensorboard" if options.tensorboard else None
+    visible = not options.quiet and World.here().rank == 0
+    with training_report(config, visible=visible) as shown, tensorboard_report(log, shown) as report:
+        metrics = train_by_rank(
+            graphs,
+            folder,
+            from_options(options, ModelConfig),
+            config,
+            test=options.test,
+            about={"data": source, "read": how_read(source, from_options(options, ReadConfig))},
+            settings=used_settings(options),
+            resume=options.resume,
+            overwrite=options.overwrite,
+            report=report,
+        )
+    if options.json:
+        print_json(metrics)
+    else:
+        print_scores(metrics, folder)
+    if metrics["interrupted"]:
+        raise KeyboardInterrupt(f"stopped; the best model so far is in {folder}, and --resume goes on from there")
+
+
+def print_scores(metrics: dict[str, Any], folder: Path) -> None:
+    for name in SCORES:
+        if metrics.get(name) is not None:
+            graphs = f" ({metrics['test_graphs']} graphs)" if name.startswith("test") else ""
+            print(f"{name.replace('_', ' '):20} {metrics[name]:.4f}{graphs}")
+    print(f"{metrics['parameters']:,} parameters, best of {metrics['epochs']} epochs: {metrics['best_epoch']}")
+    print(f"run folder: {folder}")

@@ -1,0 +1,76 @@
+"""Words typed -> one command run -> an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from egocnn.cli.commands import find_command
+from egocnn.cli.options import spell_out
+from egocnn.cli.parser import build_parser
+from egocnn.cli.settings import brought_settings
+from egocnn.config import ModelConfig
+from egocnn.distributed.world import only_for_train
+from egocnn.errors import EgoCNNError
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code: 0 done, 2 refused with one line on stderr, 130 stopped by Ctrl-C."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
+    words = spell_out(sys.argv[1:] if words is None else words, ModelConfig)
+    options = build_parser(words).parse_args(words)
+    _set_log_level(options)
+    try:
+        if options.command != "train":
+            only_for_train(options.command)
+        find_command(options.command).run(_with_settings(options, words))
+        print(end="", flush=True)
+    except BrokenPipeError:  # the reader of our output has gone: not our error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt as stop:
+        print(f"egocnn: {stop.args[0] if stop.args else 'stopped'}", file=sys.stderr)
+        return 130
+    except Exception as error:
+        reason = _one_line(error)
+        if reason is None:  # a defect of ours: the traceback helps to find it
+            raise
+        if options.debug:
+            traceback.print_exc()
+        print(f"egocnn: {reason}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The options of a command; a preset and settings files take the place of defaults, not of what is typed."""
+    words = spell_out(words, ModelConfig)
+    return _with_settings(build_parser(words).parse_args(words), words)
+
+
+def _with_settings(options: argparse.Namespace, words: Sequence[str]) -> argparse.Namespace:
+    brought = brought_settings(options)
+    return build_parser(words, brought).parse_args(words) if brought else options
+
+
+def _set_log_level(options: argparse.Namespace) -> None:
+    """The library's remarks go to stderr, plainly."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("egocnn").setLevel(logging.WARNING if options.quiet or options.json else logging.INFO)
+
+
+def _one_line(error: Exception) -> str | None:
+    """What the user can do something about; None for anything else."""
+    text = " ".join(str(error).split())
+    signs = ("allocate memory", "out of memory", "size calculation overflowed")  # torch has no exception of its own
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(sign in text for sign in signs)):
+        return "out of memory; try a smaller --width, --slots, --batch-size or --limit"
+    if isinstance(error, OSError) and error.strerror:
+        place = error.filename2 or error.filename
+        return f"{place}: {error.strerror}" if place else error.strerror
+    return text if isinstance(error, (EgoCNNError, OSError)) else None

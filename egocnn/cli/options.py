@@ -1,0 +1,202 @@
+"""Settings <-> command-line options: the fields of a record become flags, and flags become the record again.
+
+argparse and not a larger library: the training path must run from a bare checkout where only torch, numpy,
+scikit-learn and safetensors are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_type_hints
+
+from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Config = TypeVar("Config", bound="DataclassInstance")
+
+GROUPS: dict[type[Any], str] = {
+    ReadConfig: "data",
+    ModelConfig: "network",
+    TrainConfig: "training",
+    ExplainConfig: "explanation",
+}
+"""The group of the help in which the options of a record stand."""
+
+EVERYDAY: dict[type[Any], tuple[str, ...]] = {
+    ReadConfig: ("smiles", "target", "split"),
+    ModelConfig: ("width", "depth"),
+    TrainConfig: ("epochs",),
+    ExplainConfig: ("technique", "select", "threshold", "top"),
+}
+"""Fields whose options ``--help`` shows; ``--help-all`` shows the others too."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses with one line and exit code 2, and whose ``--help`` leaves out what few people need."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)  # --val for --validation would break with the next option
+        self._rare: list[argparse.Action] = []
+        self.add_argument(
+            "--help-all", action=_HelpAll, nargs=0, default=argparse.SUPPRESS, help="show every option and exit"
+        )
+
+    def add_option(self, group: str, *flags: str, rare: bool = False, **settings: Any) -> None:
+        """Add an option to the group with this title; ``rare``: only ``--help-all`` shows it."""
+        action = self.group(group).add_argument(*flags, **settings)
+        if rare:
+            self._rare.append(action)
+
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """The group of options with this title, a new one where there is none yet."""
+        found = (group for group in self._action_groups if group.title == title)
+        return next(found, None) or self.add_argument_group(title)
+
+    def put_last(self, *titles: str) -> None:
+        """Show the groups with these titles below all others."""
+        self._action_groups.sort(key=lambda group: titles.index(group.title) + 1 if group.title in titles else 0)
+
+    def options(self) -> list[argparse.Action]:
+        return [action for action in self._actions if action.option_strings]
+
+    def positionals(self) -> list[argparse.Action]:
+        return [action for action in self._actions if not action.option_strings]
+
+    def commands(self) -> dict[str, Parser]:
+        """The subparsers by name."""
+        (subparsers,) = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        return dict(subparsers.choices)
+
+    def short_usage(self) -> str:
+        """The words without which the command does nothing."""
+        names = [f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar) for each in self.positionals()]
+        needed = [f"{each.option_strings[0]} {each.metavar}" for each in self.options() if each.required]
+        return " ".join(["%(prog)s", *names, *needed, "[options]"])
+
+    def format_help(self) -> str:
+        """The options of every day."""
+        if not self._rare:
+            return super().format_help()
+        texts = [action.help for action in self._rare]
+        for action in self._rare:
+            action.help = argparse.SUPPRESS
+        try:
+            text = super().format_help()
+        finally:
+            for action, own in zip(self._rare, texts, strict=True):
+                action.help = own
+        hidden = len({action.dest for action in self._rare})
+        return f"{text}\n{hidden} more {'option' if hidden == 1 else 'options'}: {self.prog} --help-all\n"
+
+    def format_help_all(self) -> str:
+        """Every option."""
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")
+
+
+class _HelpAll(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        assert isinstance(parser, Parser)
+        print(parser.format_help_all(), end="")
+        parser.exit()
+
+
+def add_options(
+    parser: Parser,
+    config: type[Any],
+    *,
+    group: str | None = None,
+    everyday: Sequence[str] | None = None,
+    skip: Sequence[str] = (),
+) -> None:
+    """One flag for every field, with its line of meaning and its default as help.
+
+    ``group`` and ``everyday`` are those of the tables above where nothing else is given.
+    """
+    title = group or GROUPS[config]
+    shown = EVERYDAY[config] if everyday is None else everyday
+    meaning = field_help(config)
+    types = get_type_hints(config)
+    for field in fields(config):
+        if field.name in skip:
+            continue
+        default = None if field.default is MISSING else field.default
+        for flag, settings in _flags(field.name, types[field.name], default, meaning[field.name]).items():
+            parser.add_option(title, flag, rare=field.name not in shown, **settings)
+
+
+def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
+    """The record that the flags describe; its own checks apply. What is None has not been said."""
+    named = {f.name: getattr(options, f.name, None) for f in fields(config)}
+    return config(**{name: value for name, value in named.items() if value is not None})
+
+
+def spell_out(words: Sequence[str], config: type[Any]) -> list[str]:
+    """Command-line words in which a switch that may take a word does not swallow the next one that is none of its own.
+
+    ``--tie MUTAG`` is a switch and a data set; argparse alone would take the set for what to tie.
+    """
+    types = get_type_hints(config)
+    own = {"--" + f.name.replace("_", "-"): _words_of_switch(types[f.name]) for f in fields(config)}
+    spelt = []
+    for word, after in zip_longest(words, words[1:], fillvalue=""):
+        is_bare = own.get(word) and after not in own[word]
+        spelt.append(f"{word}=yes" if is_bare else word)
+    return spelt
+
+
+def _flags(name: str, annotation: Any, default: Any, meaning: str) -> dict[str, dict[str, Any]]:
+    """What argparse is told for a field: the flag, or two for a switch that takes a word as well."""
+    flag = "--" + name.replace("_", "-")
+    text = meaning.replace("%", "%%")
+    if annotation is bool:
+        return {flag: {"action": argparse.BooleanOptionalAction, "default": default, "help": text}}
+    if words := _words_of_switch(annotation):
+        switch: dict[str, Any] = {"nargs": "?", "const": True, "type": _switch, "choices": (True, *words)}
+        off: dict[str, Any] = {"dest": name, "action": "store_false", "default": default, "help": f"Not {flag}."}
+        return {
+            flag: {**switch, "default": default, "metavar": "|".join(words), "help": text},
+            f"--no{flag[1:]}": off,
+        }
+    shown = f"{text} [{default}]" if default is not None and "default:" not in text else text
+    return {flag: {"help": shown, "default": default, **_kind(annotation)}}
+
+
+def _words_of_switch(annotation: Any) -> tuple[str, ...]:
+    """('auto',) for bool | Literal['auto']: a switch that can also be left to the data"""
+    kinds = get_args(annotation)
+    return tuple(word for kind in kinds if kind is not bool for word in get_args(kind)) if bool in kinds else ()
+
+
+def _switch(text: str) -> bool | str:
+    return True if text == "yes" else text
+
+
+def _kind(annotation: Any) -> dict[str, Any]:
+    """The argparse words for a field's type."""
+    if annotation in (int, float):
+        return {"type": annotation, "metavar": "N" if annotation is int else "X"}
+    choices = get_args(annotation)
+    if choices and all(isinstance(choice, str) for choice in choices):
+        return {"choices": choices}
+    if int in choices:
+        return {"type": _whole_numbers, "metavar": "N[,N…]"}
+    return {"metavar": "COLUMN"}
+
+
+def _whole_numbers(text: str) -> int | tuple[int, ...]:
+    """'16' -> 16, '16,8,4' -> (16, 8, 4)"""
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a whole number nor a comma-separated list of them"
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers

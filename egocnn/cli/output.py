@@ -1,0 +1,40 @@
+"""Results -> JSON on stdout and remarks on stderr; paths to write to are checked before anything is computed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from egocnn.errors import DataError
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, allow_nan=False))
+
+
+def print_remark(text: str) -> None:
+    """On stderr, at once."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def remarks(options: argparse.Namespace) -> Callable[[str], None]:
+    """:func:`print_remark`, or nothing where the user wants it quiet."""
+    return (lambda _: None) if options.quiet else print_remark
+
+
+def check_file(path: Path, data: str) -> None:
+    """Refuse, before anything is computed, a path that no file can be written to, or that is the data itself."""
+    from egocnn.files import check_writable
+
+    if path.exists() and Path(data).exists() and path.samefile(data):
+        raise DataError(f"{path}: is the data to be read; name another file to write")
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name the file to write")
+    for place in path.parents:
+        if place.is_file():
+            raise DataError(f"{place}: is a file, not a folder")
+    check_writable(path)

@@ -1,0 +1,175 @@
+"""Settings from a preset, a run or a TOML file -> values for options, and the settings of a command -> such a file.
+
+What is typed goes before ``--config``, that before ``--like``, that before ``--preset``, and that before the defaults.
+A file has a section for each record of settings::
+
+    [read]
+    target = "toxic"
+    [model]
+    width = [128, 64, 32]
+    [train]
+    epochs = 30
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from egocnn.cli.options import from_options
+from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.errors import ConfigError
+from egocnn.presets import PRESETS
+
+FILE = "settings.toml"
+"""What the settings are called in a run folder."""
+
+Sections = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingGraphs:
+    """Which graphs a training takes, where the data does not say it."""
+
+    test: float = 0.2
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.test < 1:
+            raise ConfigError(f"test must be at least 0 and below 1, got {self.test}")
+        if self.limit is not None and self.limit < 1:
+            raise ConfigError(f"limit must be at least 1, got {self.limit}")
+
+
+SECTIONS: dict[str, tuple[type[Any], ...]] = {
+    "read": (ReadConfig,),
+    "model": (ModelConfig,),
+    "train": (TrainConfig, TrainingGraphs),
+    "explain": (ExplainConfig,),
+}
+"""The sections of a settings file, and the records whose fields stand there."""
+
+WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
+
+
+def brought_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The values that preset, run and file bring for the options of a command, by the names of the options."""
+    brought: dict[str, Any] = {}
+    if (preset := getattr(options, "preset", None)) is not None:
+        values = PRESETS[preset].options()
+        brought |= {name: value for name, value in values.items() if name not in ("seed", "device")}
+    if (run := getattr(options, "like", None)) is not None:
+        brought |= _for_command(options, read_settings(_settings_of_run(run)))
+    if (file := getattr(options, "config", None)) is not None:
+        brought |= _for_command(options, read_settings(file))
+    return brought
+
+
+def used_settings(options: argparse.Namespace) -> Sections:
+    """The settings of a training, whatever they came from, as :func:`read_settings` reads them again."""
+    return {
+        name: {
+            field: value for config in SECTIONS[name] for field, value in asdict(from_options(options, config)).items()
+        }
+        for name in ("read", "model", "train")
+    }
+
+
+def read_settings(path: Path) -> Sections:
+    """The settings of a TOML file, each as its record holds it; an error names the file and the setting."""
+    try:
+        plain = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: is not TOML ({error})") from None
+    for name, section in plain.items():
+        if name not in SECTIONS:
+            raise ConfigError(f"{path}: {_unknown_section(name)}")
+        if not isinstance(section, dict):
+            raise ConfigError(f"{path}: {name} must be a section, [{name}], got {section!r}")
+    return {name: _read_section(path, name, section) for name, section in plain.items()}
+
+
+def _for_command(options: argparse.Namespace, settings: Sections) -> dict[str, Any]:
+    """Those of the sections and options that the command has."""
+    chosen = {name: settings.get(name, {}) for name in options.sections}
+    if "train" not in chosen:  # a model reads as it was trained; what is usual here does not speak against that
+        usual = asdict(ReadConfig())
+        chosen["read"] = {name: value for name, value in chosen["read"].items() if value != usual[name]}
+    return {name: value for each in chosen.values() for name, value in each.items() if hasattr(options, name)}
+
+
+def _settings_of_run(run: Path) -> Path:
+    if not (run / FILE).is_file():
+        raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
+    return run / FILE
+
+
+def _read_section(path: Path, name: str, section: Mapping[str, Any]) -> dict[str, Any]:
+    homes = {field.name: config for config in SECTIONS[name] for field in fields(config)}
+    read: dict[str, Any] = {}
+    for key, value in section.items():
+        if key not in homes:
+            raise ConfigError(f"{path}, [{name}]: {_unknown_key(key, homes)}")
+        annotation = get_type_hints(homes[key])[key]
+        read[key] = _as_field(annotation, value)
+        if read[key] is None:
+            raise ConfigError(f"{path}, [{name}]: {key} must be {_wanted(annotation)}, got {value!r}")
+        _check_range(f"{path}, [{name}]", homes[key], key, read[key])
+    return read
+
+
+def _check_range(place: str, config: type[Any], key: str, value: Any) -> None:
+    """Let the record check the value by itself: what depends on other settings is checked once all are known."""
+    for each in value if isinstance(value, tuple) else (value,):
+        try:
+            config(**{key: each})
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from None
+
+
+def _as_field(annotation: Any, value: Any) -> Any:
+    """A value of TOML as the field holds it; None where it is of another type."""
+    if annotation is float:
+        is_number = type(value) is float or (type(value) is int and abs(value) < 1e300)
+        return float(value) if is_number else None
+    if annotation in (int, bool, str):
+        return value if type(value) is annotation else None
+    if get_origin(annotation) is Literal:
+        return value if value in get_args(annotation) else None
+    if get_origin(annotation) is tuple:
+        is_list = type(value) is list and value and all(type(each) is int for each in value)
+        return tuple(value) if is_list else None
+    kinds = (kind for kind in get_args(annotation) if kind is not NoneType)
+    return next((read for kind in kinds if (read := _as_field(kind, value)) is not None), None)
+
+
+def _wanted(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        words = get_args(annotation)
+        return f"{'one of ' if len(words) > 1 else ''}{', '.join(map(repr, words))}"
+    if get_origin(annotation) is tuple:
+        return "a list of one whole number per layer"
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+    return " or ".join(map(_wanted, kinds)) if kinds else WORDS[annotation]
+
+
+def _unknown_section(name: str) -> str:
+    homes = [section for section, configs in SECTIONS.items() if name in {f.name for c in configs for f in fields(c)}]
+    if homes:
+        return f"{name} stands outside of a section; it belongs to [{homes[0]}]"
+    return f"no section is called {name!r}; there are {', '.join(f'[{each}]' for each in SECTIONS)}"
+
+
+def _unknown_key(key: str, known: Mapping[str, Any]) -> str:
+    for section, configs in SECTIONS.items():
+        if key in {field.name for config in configs for field in fields(config)}:
+            return f"{key} belongs to [{section}]"
+    near = get_close_matches(key, known, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    return f"no setting is called {key!r}; {hint}"

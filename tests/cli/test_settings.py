@@ -1,0 +1,269 @@
+"""Settings from files and runs: what goes before what, what is refused, and how a run is trained again."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import asdict, fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from egocnn.cli.main import main, parse
+from egocnn.cli.options import from_options
+from egocnn.cli.settings import SECTIONS, Sections, read_settings, used_settings
+from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.files import to_toml, write_toml
+from egocnn.presets import PRESETS
+from tests.commands import SHORT, Run, check_refused, rows, runner
+from tests.tiny import ALCOHOLS, FLAGS, SIZES, SMILES_TABLE, write_table
+
+TRAIN = ("train", ALCOHOLS, "-o", "run")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(capsys)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained with settings of every type, the data's limit and the share of the test among them."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    words = ["--width", "8,4", "--depth", "2", "--slots", "4", "--hidden", "8", "--jump", "--tie", "--no-tie"]
+    words += ["--readout", "mean+max", "--dropout", "0.25", "--learning-rate", "3e-3", "--seed", "5", "--epochs", "2"]
+    source = "compounds:alcohols:sizes=3-8,per_size=4"
+    assert main(["train", source, "--limit", "40", "--test", "0", *words, "-o", str(folder), "--quiet"]) == 0
+    return folder
+
+
+def configs(*words: object) -> tuple[ModelConfig, TrainConfig]:
+    options = parse([str(word) for word in (*TRAIN, *words)])
+    return from_options(options, ModelConfig), from_options(options, TrainConfig)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# ── there and back ────────────────────────────────────────────────────────────────────────────────
+
+
+def without_none(sections: Sections) -> Sections:
+    return {name: {k: v for k, v in section.items() if v is not None} for name, section in sections.items()}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--preset", "accurate"],
+        ["--preset", "paper", "--device", "cpu", "--seed", "9223372036854775807"],
+        ["--k", "9,4,1", "--width", "8,16,32", "--dropout", "0"],
+        ["--tie", "auto", "--rest", "mean"],
+        ["--tie", "--k", "3", "--learning-rate", "1e-30", "--weight-decay", "1e22", "--limit", "7", "--test", "0"],
+        [
+            "--target",
+            'a "b" \\ c',
+            "--split",
+            "Teil=test",
+            "--name",
+            "naïve\t\x7f\n😀",
+            "--hydrogens",
+            "--task",
+            "regression",
+        ],
+    ],
+)
+def test_what_is_saved_is_read_back_as_it_was(words: list[str], tmp_path: Path) -> None:
+    used = used_settings(parse([*TRAIN, *words]))
+    write_toml(tmp_path / "settings.toml", used)
+    assert read_settings(tmp_path / "settings.toml") == without_none(used)
+    again = parse([*TRAIN, "--config", str(tmp_path / "settings.toml")])
+    assert used_settings(again) == used
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["smiles", "target", "name", "split", "group"]),
+        st.text(st.characters(exclude_categories=["Cs"])),
+    )
+)
+def test_any_text_survives_toml(texts: dict[str, str]) -> None:
+    assert tomllib.loads(to_toml({"read": texts})).get("read", {}) == texts
+
+
+def test_what_can_be_nothing_is_nothing_by_default() -> None:
+    """TOML has no word for it: what is not in the file must mean the same."""
+    for config in (config for each in SECTIONS.values() for config in each):
+        types = get_type_hints(config)
+        for field in fields(config):
+            if NoneType in get_args(types[field.name]):
+                assert field.default is None, field.name
+
+
+@pytest.mark.parametrize("how", ["config", "like"])
+def test_a_run_is_trained_again_to_the_same_bits_from_its_settings(
+    how: str, run: Run, trained: Path, tmp_path: Path
+) -> None:
+    source = json.loads((trained / "config.json").read_text())["data"]
+    words = ["--config", trained / "settings.toml"] if how == "config" else ["--like", trained]
+    code, _, err = run("train", source, *words, "-o", tmp_path / "again", "--quiet")
+    assert (code, err) == (0, "")
+    for name in ("model.safetensors", "settings.toml"):
+        assert (tmp_path / "again" / name).read_bytes() == (trained / name).read_bytes(), name
+    one, other = (json.loads((folder / "config.json").read_text()) for folder in (trained, tmp_path / "again"))
+    assert one["fingerprint"] == other["fingerprint"]
+    assert one["model"]["width"] == [8, 4]
+
+
+def test_the_settings_are_there_while_the_training_runs_and_are_those_of_the_run_that_replaced(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    assert run("train", ALCOHOLS, "-o", folder, *SHORT, "--seed", 1)[0] == 0
+    assert read_settings(folder / "settings.toml")["train"]["seed"] == 1
+    check_refused(run, "was started with other", "train", ALCOHOLS, "-o", folder, *SHORT, "--seed", 2, "--resume")
+    assert read_settings(folder / "settings.toml")["train"]["seed"] == 1
+    assert run("train", ALCOHOLS, "-o", folder, *SHORT, "--seed", 2, "--overwrite")[0] == 0
+    assert read_settings(folder / "settings.toml")["train"]["seed"] == 2
+
+
+# ── what goes before what ─────────────────────────────────────────────────────────────────────────
+
+
+def test_typed_goes_before_config_before_like_before_preset_before_the_default(trained: Path, tmp_path: Path) -> None:
+    file = write(tmp_path / "it.toml", "[model]\nwidth = 16\nhops = 1\n".replace("hops", "max_hops"))
+    model, train = configs("--preset", "accurate")
+    assert (model, train) == (PRESETS["accurate"].model, PRESETS["accurate"].train)
+    model, train = configs("--preset", "accurate", "--like", trained)
+    assert (model.width, model.readout, train.seed, train.judgements) == ((8, 4), "mean+max", 5, 1)
+    model, train = configs("--preset", "accurate", "--like", trained, "--config", file)
+    assert (model.width, model.readout, model.depth) == (16, "mean+max", 2)
+    model, train = configs("--config", file, "--width", "3", "--like", trained, "--seed", "0")
+    assert (model.width, model.depth, train.seed) == (3, 2, 0)
+    model, train = configs("--config", file, "--preset", "paper")
+    assert (model.width, model.depth, train) == (16, 5, PRESETS["paper"].train)
+
+
+def test_a_file_for_all_commands_brings_each_what_it_has(tmp_path: Path) -> None:
+    text = '[read]\ntarget = "y"\n[train]\nepochs = 3\ntest = 0.5\nlimit = 4\n[explain]\nagainst = 0.75\ntop = 2\n'
+    file = str(write(tmp_path / "it.toml", text))
+    options = parse(["crossval", ALCOHOLS, "--config", file])
+    assert (options.epochs, options.limit, options.target, options.against) == (3, 4, "y", None)
+    options = parse(["explain", "run", ALCOHOLS, "-o", "out", "--config", file])
+    assert (options.against, options.top, options.limit, options.target) == (0.75, 2, None, "y")
+    assert from_options(options, ExplainConfig) == ExplainConfig(against=0.75, top=2)
+    assert not hasattr(options, "epochs")
+    options = parse(["train", ALCOHOLS, "-o", "out", "--config", file, "--limit", "9"])
+    assert (options.test, options.limit) == (0.5, 9)
+    options = parse(["sweep", ALCOHOLS, "-o", "out", "--config", file, "--over", "width=2,4"])
+    assert (options.epochs, options.limit) == (3, 4)
+
+
+def test_whole_numbers_stand_for_numbers_and_a_layer_may_wait_for_its_depth(tmp_path: Path) -> None:
+    file = write(tmp_path / "it.toml", "[model]\ndropout = 0\nwidth = [4, 8]\n")
+    model, _ = configs("--config", file, "--depth", "2")
+    assert (repr(model.dropout), model.width) == ("0.0", (4, 8))
+
+
+def test_a_model_reads_as_it_was_trained_also_with_the_settings_of_its_run(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("rdkit")
+    table = write_table(tmp_path, SMILES_TABLE.replace("smiles,label", "mol,kind"))
+    words = ["--smiles", "mol", "--target", "kind", "--hydrogens", "--limit", "10"]
+    assert run("train", table, *words, "-o", tmp_path / "run", *SHORT)[0] == 0
+    for name, more in (("plain", []), ("config", ["--config", tmp_path / "run" / "settings.toml"])):
+        code, _, err = run("predict", tmp_path / "run", table, *more, "-o", tmp_path / f"{name}.csv")
+        assert (code, err) == (0, "")
+    assert rows(tmp_path / "plain.csv") == rows(tmp_path / "config.csv")
+    assert len(rows(tmp_path / "plain.csv")) == 12
+
+
+def test_a_rival_refuses_settings_of_ours_from_a_file_too(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "it.toml", "[model]\nwidth = 16\n")
+    wanted = "--width is a setting of the Ego-CNN"
+    check_refused(run, wanted, "crossval", ALCOHOLS, "--model", "label-counts", "--config", file)
+
+
+def test_a_sweep_takes_what_it_does_not_go_over_from_a_file(run: Run, tmp_path: Path) -> None:
+    sizes = "".join(f"{name} = {value}\n" for name, value in SIZES.items())
+    file = write(tmp_path / "it.toml", f"[model]\n{sizes}[train]\nepochs = 1\n")
+    words = ("--over", "width=4", "--folds", 2, "-o", tmp_path / "out", "--config", file, "--json", "--quiet")
+    code, out, err = run("sweep", ALCOHOLS, *words)
+    assert (code, err) == (0, "")
+    assert "--hidden 8" in json.loads(out)["command"]
+    assert "--epochs 1" in json.loads(out)["command"]
+
+
+# ── what is refused ───────────────────────────────────────────────────────────────────────────────
+
+BAD: dict[str, str] = {
+    "[train]\nepoch = 3": "it.toml, [train]: no setting is called 'epoch'; did you mean epochs?",
+    "[model]\nlearning_rate = 1": "it.toml, [model]: learning_rate belongs to [train]",
+    "[model]\nxyzzy = 1": "it.toml, [model]: no setting is called 'xyzzy'; there are embedding, slots",
+    "epochs = 3": "it.toml: epochs stands outside of a section; it belongs to [train]",
+    "[training]\nepochs = 3": "it.toml: no section is called 'training'; there are [read], [model], [train], [explain]",
+    "train = 3": "it.toml: train must be a section, [train], got 3",
+    "[train]\nepochs = 'many'": "it.toml, [train]: epochs must be a whole number, got 'many'",
+    "[train]\nepochs = 3.0": "it.toml, [train]: epochs must be a whole number, got 3.0",
+    "[train]\nepochs = true": "it.toml, [train]: epochs must be a whole number, got True",
+    "[train]\nepochs = 0": "it.toml, [train]: epochs must be at least 1, got 0",
+    "[train]\nlearning_rate = nan": "it.toml, [train]: learning_rate must be above 0",
+    "[train]\nlearning_rate = '1'": "it.toml, [train]: learning_rate must be a number, got '1'",
+    "[train]\ntest = 1.5": "it.toml, [train]: test must be at least 0 and below 1, got 1.5",
+    "[train]\nlimit = 0": "it.toml, [train]: limit must be at least 1, got 0",
+    "[train]\nclass_weights = 1": "it.toml, [train]: class_weights must be true or false, got 1",
+    "[model]\nreadout = 'median'": "it.toml, [model]: readout must be one of 'max', 'mean'",
+    "[model]\nreadout = ['max']": "it.toml, [model]: readout must be one of 'max', 'mean'",
+    "[model]\ntie = 'maybe'": "it.toml, [model]: tie must be true or false or 'auto', got 'maybe'",
+    "[model]\nwidth = [8, 0, 8]": "it.toml, [model]: width must be at least 1, got 0",
+    "[model]\nwidth = []": "it.toml, [model]: width must be a whole number or a list of one whole number per layer",
+    "[model]\nwidth = [8, 'a']": "it.toml, [model]: width must be a whole number or a list of one",
+    "[model]\nk = [1, 2]": "k has 2 values for a depth of 3; give one per layer",
+    "[read]\ntarget = 3": "it.toml, [read]: target must be a text in quotes, got 3",
+    "[train\nepochs = 3": "it.toml: is not TOML (",
+    "[train]\nepochs = 3\nepochs = 4": "it.toml: is not TOML (",
+    f"x = {'[' * 5000}": "it.toml: is not TOML (",
+    f"[train]\nlearning_rate = {'9' * 5000}": "it.toml: is not TOML (",
+    f"[train]\nlearning_rate = {'9' * 400}": "it.toml, [train]: learning_rate must be a number",
+}
+
+
+@pytest.mark.parametrize("text", BAD, ids=lambda text: text[:40])
+def test_a_file_that_says_something_else_is_refused_with_its_name_and_the_settings(
+    text: str, run: Run, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "it.toml", text)
+    check_refused(run, BAD[text], "train", ALCOHOLS, "-o", tmp_path / "run", "--config", file)
+    assert not (tmp_path / "run").exists()
+
+
+def test_files_that_are_not_there_or_no_text_are_refused(run: Run, tmp_path: Path) -> None:
+    words = ("train", ALCOHOLS, "-o", tmp_path / "run")
+    check_refused(run, "nowhere.toml: No such file or directory", *words, "--config", tmp_path / "nowhere.toml")
+    check_refused(run, "Is a directory", *words, "--config", tmp_path)
+    (tmp_path / "it.toml").write_bytes(b"\xff\xfe")
+    check_refused(run, "it.toml: is not TOML (", *words, "--config", tmp_path / "it.toml")
+    check_refused(run, "holds no settings.toml; --like takes a run folder", *words, "--like", tmp_path)
+    check_refused(run, "unrecognized arguments: --config", "info", ALCOHOLS, "--config", "x.toml")
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_setting_can_stand_in_a_file(tmp_path: Path) -> None:
+    values: dict[str, dict[str, Any]] = {
+        name: {k: v for config in configs for k, v in asdict(config()).items()} for name, configs in SECTIONS.items()
+    }
+    values["read"] |= {name: "column" for name, value in asdict(ReadConfig()).items() if value is None}
+    values["train"]["limit"] = 3
+    write_toml(tmp_path / "it.toml", values)
+    assert read_settings(tmp_path / "it.toml") == values
+
+
+def test_flags_and_files_say_the_same(tmp_path: Path) -> None:
+    sizes = "".join(f"{name} = {value}\n" for name, value in SIZES.items())
+    assert configs(*FLAGS) == configs("--config", write(tmp_path / "it.toml", f"[model]\n{sizes}"))
