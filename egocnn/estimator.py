@@ -147,8 +147,10 @@ _EgoCNN.__init__.__dict__["__signature__"] = inspect.Signature(
 class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
     """Tell classes of graphs apart.
 
-    ``fit(graphs)`` takes the classes from the graphs; ``fit(graphs, y)`` takes y instead. Works with scikit-learn's
-    ``clone``, ``cross_val_score`` and ``GridSearchCV``. Parameters: the fields of
+    ``fit(graphs)`` takes the classes from the graphs; ``fit(graphs, y)`` takes y instead. Either trains on all graphs
+    that it is given, whatever split they carry; ``graphs.select("train")`` gives it a part of them. A share of them,
+    drawn by the seed in whole groups, chooses the best epoch. Works with scikit-learn's ``clone``,
+    ``cross_val_score`` and ``GridSearchCV``. Parameters: the fields of
     :class:`egocnn.config.ModelConfig` and :class:`egocnn.config.TrainConfig`, ``embed`` and ``embed_width`` (a module
     of your own in place of the node embedding), ``verbose``.
     """
@@ -156,7 +158,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
     classes_: NDArray[Any]
 
     def fit(self, graphs: Any, y: Any = None) -> Self:
-        graphs = read(graphs)
+        graphs = _all_to_learn_from(graphs)
         if y is not None:
             self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
             _check_length(graphs, codes)
@@ -210,7 +212,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
     """Predict a value of a graph; targets are standardised on the training part. Used as the classifier is."""
 
     def fit(self, graphs: Any, y: Any = None) -> Self:
-        graphs = read(graphs)
+        graphs = _all_to_learn_from(graphs)
         if y is not None:
             values = np.asarray(y, dtype=np.float64)
             _check_length(graphs, values)
@@ -247,6 +249,11 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
     predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
     kind = EgoCNNClassifier if predictor.class_names else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
+
+
+def _all_to_learn_from(graphs: Any) -> Graphs:
+    """The graphs without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on."""
+    return read(graphs).replace(part=None)
 
 
 def _plain(value: Any) -> Any:
