@@ -114,7 +114,11 @@ def _parser(usual: Mapping[str, Any] | None = None) -> argparse.ArgumentParser:
     existing.add_argument(
         "--resume", action="store_true", help="continue a run that was killed or stopped, from its last epoch"
     )
-    existing.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    existing.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the run that is there once the new one is complete; after a kill the same command goes on",
+    )
     command.add_argument("--tensorboard", action="store_true", help="also log to RUN/tensorboard")
     _training_options(command, usual or {})
 

@@ -65,13 +65,13 @@ def train(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace, graphs: Graphs | Stored, source: str) -> dict[str, Any]:
     from egocnn.distributed.world import World
     from egocnn.progress import tensorboard_report, training_report
+    from egocnn.run_folder import growing_place
     from egocnn.streaming import how_read
     from egocnn.torchrun import train_by_rank
 
     config = from_options(options, TrainConfig)
-    log = options.out / "tensorboard" if options.tensorboard else None
     visible = not options.quiet and World.here().rank == 0
-    with training_report(config, visible=visible) as shown, tensorboard_report(log, shown) as report:
+    with training_report(config, visible=visible) as report:
         metrics = train_by_rank(
             graphs,
             options.out,
@@ -82,13 +82,17 @@ def _train(options: argparse.Namespace, graphs: Graphs | Stored, source: str) ->
             resume=options.resume,
             overwrite=options.overwrite,
             report=report,
+            log=tensorboard_report if options.tensorboard else None,
         )
+    is_beside = metrics["interrupted"] and options.overwrite
+    place = growing_place(options.out) if is_beside else options.out
     if options.json:
         _print_json(metrics)
     else:
-        _print_scores(metrics, options.out)
+        _print_scores(metrics, place)
     if metrics["interrupted"]:
-        raise KeyboardInterrupt(f"stopped; the best model so far is in {options.out}, and --resume goes on from there")
+        how = f"{options.out} is as it was, the same command goes on" if is_beside else "--resume goes on from there"
+        raise KeyboardInterrupt(f"stopped; the best model so far is in {place}, and {how}")
     return metrics
 
 

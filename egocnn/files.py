@@ -5,6 +5,7 @@ What a killed process leaves is a hidden file or folder that no lock is on; the 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import json
@@ -20,6 +21,10 @@ from safetensors import SafetensorError
 
 STAGE = "egocnn"
 """Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp."""
+EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux: two names change places in one step"""
+HERE = -100
+"""AT_FDCWD of Linux: paths count from the working folder"""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -71,6 +76,32 @@ def replacing_in(folder: Path, *, first: str, last: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(handle)
+
+
+def put_folder(new: Path, place: Path) -> None:
+    """Let a folder take the place of another; what was there is under the name of the new one then, or gone."""
+    if not place.exists() or not any(place.iterdir()):
+        new.rename(place)
+    elif not _exchange(new, place):
+        old = new.with_suffix(".old")
+        place.rename(old)
+        new.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):  # some file systems cannot
+        handle = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; false where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(rename(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE) == 0)
 
 
 def check_writable(path: Path) -> None:

@@ -70,6 +70,7 @@ ORDER = (
     "learning",
     "learning_stored",
     "baselines",
+    "run_folder",
     "runs",
     "torchrun",
     "progress",
