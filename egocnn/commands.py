@@ -353,7 +353,9 @@ def _to_stderr(text: str) -> None:
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, allow_nan=False))
+    from egocnn.files import finite_json
+
+    print(finite_json(value))
 
 
 def _print_scores(metrics: dict[str, Any], folder: Path) -> None:

@@ -19,6 +19,8 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from egocnn.errors import DataError
+
 STAGE = "egocnn"
 """Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp."""
 EXCHANGE = 2
@@ -196,7 +198,15 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return finite_json(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def finite_json(value: Any, **layout: Any) -> str:
+    """JSON on which all readers agree: it has no word for what is not a finite number."""
+    try:
+        return json.dumps(value, allow_nan=False, **layout)
+    except ValueError:
+        raise DataError("a result is not a finite number, and so cannot be written as JSON") from None
 
 
 def digest_of_file(path: Path) -> str:

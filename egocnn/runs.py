@@ -8,6 +8,7 @@ import io
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, fields, replace
@@ -27,7 +28,7 @@ from egocnn.graphs import ARRAYS, TEXTS, Graphs
 from egocnn.learning import learn
 from egocnn.learning_stored import learn_stored
 from egocnn.parts import check_targets
-from egocnn.predictor import MODEL, Predictor, check_model, read_config
+from egocnn.predictor import MODEL, Predictor, check_finite, check_model, read_config
 from egocnn.run_folder import (
     LOG,
     check_free,
@@ -126,12 +127,11 @@ def _train(
         clear_left(place)
 
     settings: dict[str, Any] = {"checkpoint": checkpoint, "report": keep_reporting, "ready": ready}
+    tested: Tensor | None = None
     if isinstance(graphs, Stored):
         predictor, history, tested = learn_stored(graphs, model, train, folder, **settings)
-        scores = {} if tested is None else _stored_scores(predictor, graphs.outline.select("test"), tested)
     else:
         predictor, history = learn(graphs, model, train, **settings)
-        scores = _test_part(predictor, graphs, device=train.device)
     about = {
         **predictor.about,
         **(about or {}),
@@ -140,9 +140,13 @@ def _train(
         "versions": versions(),
     }
     predictor = replace(predictor, about=about)
-    metrics = {**_facts(predictor, history, len(graphs)), **scores, "seed": train.seed}
-    predictor.save(place)
+    predictor.save(place)  # before the test: a graph that cannot be tested must not cost the model
     write_text(place / "history.csv", history_csv(history))
+    if not isinstance(graphs, Stored):
+        scores = _test_part(predictor, graphs, device=train.device)
+    else:
+        scores = {} if tested is None else _stored_scores(predictor, graphs, tested)
+    metrics = {**_facts(predictor, history, len(graphs)), **scores, "seed": train.seed}
     write_json(place / "metrics.json", metrics)
     if not history.interrupted:
         checkpoint.path.unlink(missing_ok=True)
@@ -187,7 +191,7 @@ def _facts(predictor: Predictor, history: History, graphs: int) -> dict[str, Any
     score = "accuracy" if predictor.class_names else "r2"
     return {
         "task": "classification" if predictor.class_names else "regression",
-        f"validation_{score}": history.best.validation_score if history.best else None,
+        f"validation_{score}": max(history.best.validation_score, -sys.float_info.max) if history.best else None,
         "validation_loss": history.best.validation_loss if history.best else None,
         "epochs": len(history.epochs),
         "best_epoch": history.best.epoch if history.best else None,
@@ -205,9 +209,13 @@ def _test_part(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str
     return _named(len(tested), test_scores(predictor, tested, device=device))
 
 
-def _stored_scores(predictor: Predictor, tested: Graphs, outputs: Tensor) -> dict[str, Any]:
+def _stored_scores(predictor: Predictor, graphs: Stored, outputs: Tensor) -> dict[str, Any]:
     """What :func:`_test_part` gives, of graphs that have been through the network already."""
+    tested = graphs.outline.select("test")
     assert tested.target is not None
+    if not outputs.isfinite().all():  # the outline has no names
+        chosen = graphs.choose(np.flatnonzero(graphs.outline.part == PARTS.index("test")))
+        check_finite(outputs.numpy(), [name for some in chosen.portions() for name in some.names])
     if predictor.class_names:
         said = torch.softmax(outputs.double() / predictor.temperature, dim=1)
     else:
@@ -248,7 +256,8 @@ def scores_of(said: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
     error = said - truth
     spread = float(np.square(truth - truth.mean()).sum())
     return {
-        "r2": 1 - float(np.square(error).sum()) / spread if spread > 0 else 0.0,
+        # of a truth that hardly varies even a small error is beyond all numbers
+        "r2": max(1 - float(np.square(error).sum()) / spread, -sys.float_info.max) if spread > 0 else 0.0,
         "mean_absolute_error": float(np.abs(error).mean()),
     }
 
