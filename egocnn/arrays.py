@@ -16,6 +16,9 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
 
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number that networks compute with."""
+
 ENTRIES_AT_ONCE = 1 << 16
 """Entries of adjacency rows handed out together: few enough for the processor's cache."""
 

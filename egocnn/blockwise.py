@@ -24,7 +24,7 @@ from egocnn.nn.model import EgoCNN
 from egocnn.nn.readout import Pool, SortPool, counted, log_of, turned
 from egocnn.ops import Neighbours
 from egocnn.patches import NODES_AT_ONCE, patch_portions
-from egocnn.predictor import Predictor
+from egocnn.predictor import Predictor, check_finite
 from egocnn.preparation import edge_weights
 from egocnn.ranking import Order
 from egocnn.rest import find_beyond
@@ -54,6 +54,7 @@ class BlockwisePredictor(Predictor):
         found[~is_huge] = Predictor.outputs(self, graphs[~is_huge], device=device)
         for g in np.flatnonzero(is_huge).tolist():
             found[g] = outputs_in_blocks(self, graphs if len(graphs) == 1 else cut(graphs, g, g + 1), device=device)
+        check_finite(found, graphs.names)
         return found
 
 

@@ -280,7 +280,10 @@ class _EgoCNN(BaseEstimator):
 class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
     """Tell classes of graphs apart.
 
-    Works with scikit-learn's ``clone``, ``cross_val_score`` and ``GridSearchCV``.
+    ``fit(graphs)`` takes the classes from the graphs; ``fit(graphs, y)`` takes y instead. Either trains on all graphs
+    that it is given, whatever split they carry; ``graphs.select("train")`` gives it a part of them. A share of them,
+    drawn by the seed in whole groups, chooses the best epoch. Works with scikit-learn's ``clone``,
+    ``cross_val_score`` and ``GridSearchCV``.
 
     Example:
         >>> import egocnn
@@ -312,7 +315,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
             ConfigError: a setting is out of its range.
             DivergedError: no epoch gave a finite loss.
         """
-        graphs = read(graphs)
+        graphs = _all_to_learn_from(graphs)
         if y is not None:
             self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
             _check_length(graphs, codes)
@@ -411,7 +414,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
             ConfigError: a setting is out of its range.
             DivergedError: no epoch gave a finite loss.
         """
-        graphs = read(graphs)
+        graphs = _all_to_learn_from(graphs)
         if y is not None:
             values = np.asarray(y, dtype=np.float64)
             _check_length(graphs, values)
@@ -482,6 +485,11 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
     predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
     kind = EgoCNNClassifier if predictor.class_names else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
+
+
+def _all_to_learn_from(graphs: Any) -> Graphs:
+    """The graphs without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on."""
+    return read(graphs).replace(part=None)
 
 
 def _plain(value: Any) -> Any:

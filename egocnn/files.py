@@ -5,6 +5,7 @@ What a killed process leaves is a hidden file or folder that no lock is on; the 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import json
@@ -18,8 +19,14 @@ from typing import Any
 
 from safetensors import SafetensorError
 
+from egocnn.errors import DataError
+
 STAGE = "egocnn"
 """Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp."""
+EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux: two names change places in one step"""
+HERE = -100
+"""AT_FDCWD of Linux: paths count from the working folder"""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -71,6 +78,32 @@ def replacing_in(folder: Path, *, first: str, last: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(handle)
+
+
+def put_folder(new: Path, place: Path) -> None:
+    """Let a folder take the place of another; what was there is under the name of the new one then, or gone."""
+    if not place.exists() or not any(place.iterdir()):
+        new.rename(place)
+    elif not _exchange(new, place):
+        old = new.with_suffix(".old")
+        place.rename(old)
+        new.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):  # some file systems cannot
+        handle = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; false where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(rename(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE) == 0)
 
 
 def check_writable(path: Path) -> None:
@@ -165,7 +198,15 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return finite_json(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def finite_json(value: Any, **layout: Any) -> str:
+    """JSON on which all readers agree: it has no word for what is not a finite number."""
+    try:
+        return json.dumps(value, allow_nan=False, **layout)
+    except ValueError:
+        raise DataError("a result is not a finite number, and so cannot be written as JSON") from None
 
 
 def write_toml(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from egocnn.errors import DataError
 from egocnn.files import replacing
 from egocnn.graphs import Graphs
 from egocnn.predictor import Predictor
@@ -46,6 +48,13 @@ def as_records(predictor: Predictor, graphs: Graphs, said: NDArray[Any]) -> Iter
             yield Prediction(name, float(one), None, truth)
 
 
+def _check_finite(rows: Sequence[Prediction]) -> None:
+    for row in rows:
+        for value in (row.predicted, row.probability):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise DataError(f"graph {row.name!r}: what is predicted is not a finite number")
+
+
 def write_csv(rows: Sequence[Prediction], path: Path) -> None:
     write_csv_portions([rows], path)
 
@@ -55,6 +64,7 @@ def write_csv_portions(portions: Iterable[Sequence[Prediction]], path: Path) -> 
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerow([f.name for f in fields(Prediction)])
         for rows in portions:
+            _check_finite(rows)
             # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
             returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
             writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,9 @@ class Predictor:
         if len(graphs) == 0:
             return np.zeros((0, len(self.class_names) or 1), np.float32)
         place = choose_device(device)
-        return predict(self.network.to(place), self.prepare(graphs).to(place)).float().cpu().numpy()
+        found = predict(self.network.to(place), self.prepare(graphs).to(place)).float().cpu().numpy()
+        check_finite(found, graphs.names)
+        return found
 
     def probabilities(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
         """(G, C), calibrated, each row summing to 1"""
@@ -153,6 +155,17 @@ class Predictor:
         except UNREADABLE as error:
             reason = one_line(str(error), 200) or type(error).__name__
             raise RunError(f"{folder}: config.json and model.safetensors do not make a model ({reason})") from None
+
+
+def check_finite(outputs: NDArray[Any], names: Sequence[str]) -> None:
+    """Refuse outputs (G, C) that are not numbers any more, by the name of the first such graph."""
+    wrong = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
+    if len(wrong):
+        name = names[int(wrong[0])]
+        raise DataError(
+            f"graph {name!r}: what the network computes from it is not a finite number; its weights or attributes are "
+            "too large"
+        )
 
 
 def read_config(folder: Path) -> dict[str, Any]:

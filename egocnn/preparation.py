@@ -27,6 +27,8 @@ from egocnn.patches import NODES_AT_ONCE, PatchShape, find_patches
 from egocnn.ranking import Ranking
 from egocnn.rest import find_rest
 
+FAR = "too far from those that were trained on to be computed with"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Preparation:
@@ -143,7 +145,13 @@ class Preparation:
         attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr
         if attr.shape[1] != len(self.attr_mean):
             raise DataError(f"the model reads {len(self.attr_mean)} node attributes, these graphs have {attr.shape[1]}")
-        return ((attr - self.attr_mean) / self.attr_scale).astype(np.float32)
+        with np.errstate(over="ignore"):
+            standard = ((attr - self.attr_mean) / self.attr_scale).astype(np.float32)
+        if not np.isfinite(standard).all():
+            node, column = np.argwhere(~np.isfinite(standard))[0]
+            name, value = graphs.names[int(graphs.graph_of[node])], attr[node, column]
+            raise DataError(f"graph {name!r}: node attribute {column + 1} is {value:g}, {FAR}")
+        return standard
 
     def targets(self, graphs: Graphs) -> Tensor | None:
         """(G) class numbers or standardised values; None where these graphs have none of the kind"""
@@ -151,7 +159,13 @@ class Preparation:
             return None
         if self.class_names:
             return torch.from_numpy(graphs.target.astype(np.int64))
-        return torch.from_numpy(((graphs.target - self.target_mean) / self.target_scale).astype(np.float32))
+        with np.errstate(over="ignore"):
+            standard = ((graphs.target - self.target_mean) / self.target_scale).astype(np.float32)
+        beyond = np.flatnonzero(np.isinf(standard))
+        if len(beyond):
+            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
+            raise DataError(f"graph {name!r}: target {value:g} is {FAR}")
+        return torch.from_numpy(standard)
 
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 

@@ -67,11 +67,8 @@ def _print_line(history: History, config: TrainConfig) -> None:
 
 
 @contextmanager
-def tensorboard_report(folder: Path | None, report: Report | None) -> Iterator[Report | None]:
-    """Also log every epoch for TensorBoard under ``folder``, where one is given."""
-    if folder is None:
-        yield report
-        return
+def tensorboard_report(folder: Path, report: Report | None) -> Iterator[Report | None]:
+    """Also log every epoch for TensorBoard under ``folder``."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -11,14 +11,14 @@ from typing import Any
 
 from egocnn.compounds import read_compounds
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
+from egocnn.errors import DataError, MissingExtraError
 from egocnn.graphs import Graphs
 from egocnn.readers.download import fetch_set, find_set
 from egocnn.readers.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
 from egocnn.readers.jsonlines import read_jsonlines
 from egocnn.readers.networkx import from_networkx
 from egocnn.readers.pyg import from_pyg
-from egocnn.readers.smiles import read_smiles_table
+from egocnn.readers.smiles import parse_smiles, read_smiles_table
 from egocnn.readers.text import one_line, short
 from egocnn.readers.tu import read_tu
 from egocnn.store import Store, is_store
@@ -30,6 +30,7 @@ ACCEPTED = (
     ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, networkx graphs, or objects "
     "with an edge_index"
 )
+AS_A_TABLE = "put it into a column of a .csv or .tsv file"
 
 
 def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graphs:
@@ -98,9 +99,27 @@ def _read_named(source: str, config: ReadConfig) -> Graphs:
             return _read_file(path, config)
     except OSError as error:
         raise DataError(f"{short(source)}: cannot be read ({error.strerror})") from None
-    if re.fullmatch(r"[\w-]+", source):
-        return read_tu(find_set(source) or fetch_set(source), config)
-    raise DataError(f"{source if source.isprintable() else short(source)}: no such file or folder")
+    return read_tu(_find_by_name(source), config)
+
+
+def _find_by_name(source: str) -> Path:
+    """The files of a TU set; the refusal of a molecule says how it would be read."""
+    try:
+        if re.fullmatch(r"[\w-]+", source):
+            return find_set(source) or fetch_set(source)
+        raise DataError(f"{source if source.isprintable() else short(source)}: no such file or folder")
+    except DataError as error:
+        if _is_smiles(source):
+            raise DataError(f"{error}; a SMILES by itself is not read yet; {AS_A_TABLE}") from None
+        raise
+
+
+def _is_smiles(text: str) -> bool:
+    try:
+        parse_smiles(text)
+    except (DataError, MissingExtraError):
+        return False
+    return True
 
 
 def _expand(source: str) -> Path:

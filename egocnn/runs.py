@@ -8,7 +8,9 @@ import io
 import json
 import os
 import platform
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,20 +22,31 @@ from torch import Tensor
 
 from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import RunError
-from egocnn.files import check_writable, write_json, write_text, write_toml
+from egocnn.errors import DivergedError, RunError
+from egocnn.files import write_json, write_text, write_toml
 from egocnn.graphs import ARRAYS, TEXTS, Graphs
 from egocnn.learning import learn
 from egocnn.learning_stored import learn_stored
 from egocnn.parts import check_targets
-from egocnn.predictor import Predictor, check_model, read_config
+from egocnn.predictor import MODEL, Predictor, check_finite, check_model, read_config
+from egocnn.run_folder import (
+    LOG,
+    check_free,
+    clear,
+    clear_left,
+    forget,
+    growing_place,
+    locked,
+    put_in_place,
+    restore,
+)
 from egocnn.schema import PARTS
 from egocnn.splitting import split_in_two
 from egocnn.store import Stored
 from egocnn.training import Epoch, History, Report
 
-FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml")
-"""What a run folder may hold, the one that makes it complete first."""
+Log = Callable[[Path, Report | None], AbstractContextManager[Report | None]]
+"""A folder for logs and a report -> a report that also logs there, until the end of the context."""
 
 
 def train_run(
@@ -48,43 +61,88 @@ def train_run(
     resume: bool = False,
     overwrite: bool = False,
     report: Report | None = None,
+    log: Log | None = None,
 ) -> dict[str, Any]:
     """Train on all but the test part, score on it, and write the run folder; the metrics are returned too.
 
     ``metrics.json`` is written last: a folder that has it is complete. Graphs that stay in their store train to the
-    same bits as those in memory, in memory that does not grow with the store.
+    same bits as those in memory, in memory that does not grow with the store. With ``overwrite`` the run grows beside
+    the folder (:func:`egocnn.run_folder.growing_place`), goes on from what an earlier attempt at the same run left
+    there, and takes the place of what is in the folder once it is complete. ``log`` writes to a folder of the run.
 
     ``settings``: what ``settings.toml`` is to say, in the form that ``egocnn train --config`` reads; by default the
     settings of network and training.
     """
     graphs = checked(graphs, test, train.seed)
-    checkpoint = Checkpoint(folder / "checkpoint.safetensors", fingerprint(graphs, model, train))
-    if resume and (finished := finished_metrics(folder, checkpoint.fingerprint)):
+    used = settings or {"model": asdict(model), "train": {**asdict(train), "test": test}}
+    overwrite = overwrite and not resume
+    place = growing_place(folder) if overwrite else folder
+    checkpoint = Checkpoint(place / "checkpoint.safetensors", fingerprint(graphs, model, train))
+
+    def find_finished() -> dict[str, Any] | None:
+        finished = finished_metrics(folder, checkpoint.fingerprint) if resume else None
+        if finished is None:
+            check_free(folder, resume=resume, overwrite=overwrite)
         return finished
-    _check_free(folder, resume=resume, overwrite=overwrite)
+
+    restore(folder)
+    if finished := find_finished():  # a run that may only be read cannot be locked, and need not be
+        return finished
+    with locked(folder), locked(place) if overwrite else nullcontext():
+        if finished := find_finished():  # by another process, before this one had the lock
+            return finished
+        metrics = _finished_beside(checkpoint) if overwrite else None
+        if metrics is None:
+            try:
+                with log(place / LOG, report) if log else nullcontext(report) as told:
+                    metrics = _train(graphs, folder, model, train, about, used, checkpoint, told, is_new=not resume)
+            except DivergedError:
+                if overwrite:
+                    forget(place)  # to go on from there would be to diverge again
+                raise
+        if overwrite and not metrics["interrupted"]:
+            put_in_place(folder)
+    return metrics
+
+
+def _train(
+    graphs: Graphs | Stored,
+    folder: Path,
+    model: ModelConfig,
+    train: TrainConfig,
+    about: Mapping[str, Any] | None,
+    settings: Mapping[str, Mapping[str, Any]],
+    checkpoint: Checkpoint,
+    report: Report | None,
+    *,
+    is_new: bool,
+) -> dict[str, Any]:
+    """The run, written to the folder of its checkpoint, which is ``folder`` or grows beside it."""
+    place, beside = checkpoint.path.parent, growing_place(folder)
 
     def keep_settings() -> None:
-        usual = {"model": asdict(model), "train": {**asdict(train), "test": test}}
-        if not (folder / "settings.toml").exists():  # a run that is resumed has the same
-            write_toml(folder / "settings.toml", settings or usual)
+        if not (place / "settings.toml").exists():  # a run that is resumed has the same
+            write_toml(place / "settings.toml", settings)
 
     def keep_reporting(history: History, config: TrainConfig) -> None:
         keep_settings()
-        write_text(folder / "history.csv", history_csv(history))
+        write_text(place / "history.csv", history_csv(history))
         if report is not None:
             report(history, config)
 
-    how: dict[str, Any] = {
-        "checkpoint": checkpoint,
-        "report": keep_reporting,
-        "ready": lambda: _claim(folder, resume=resume, overwrite=overwrite),
-    }
+    def ready() -> None:
+        if place == beside and not checkpoint.is_of_this_run:
+            clear(place)
+        elif place != beside and is_new and not (beside / MODEL).exists():
+            forget(beside)  # left by a training that was killed before it came to a model
+        clear_left(place)
+
+    how: dict[str, Any] = {"checkpoint": checkpoint, "report": keep_reporting, "ready": ready}
+    tested: Tensor | None = None
     if isinstance(graphs, Stored):
         predictor, history, tested = learn_stored(graphs, model, train, folder, **how)
-        scores = {} if tested is None else _stored_scores(predictor, graphs.outline.select("test"), tested)
     else:
         predictor, history = learn(graphs, model, train, **how)
-        scores = _test_part(predictor, graphs, device=train.device)
     about = {
         **predictor.about,
         **(about or {}),
@@ -93,14 +151,26 @@ def train_run(
         "versions": versions(),
     }
     predictor = replace(predictor, about=about)
+    predictor.save(place)  # before the test: a graph that cannot be tested must not cost the model
+    write_text(place / "history.csv", history_csv(history))
+    if not isinstance(graphs, Stored):
+        scores = _test_part(predictor, graphs, device=train.device)
+    else:
+        scores = {} if tested is None else _stored_scores(predictor, graphs, tested)
     metrics = {**_facts(predictor, history, len(graphs)), **scores, "seed": train.seed}
     keep_settings()
-    predictor.save(folder)
-    write_text(folder / "history.csv", history_csv(history))
-    write_json(folder / "metrics.json", metrics)
+    write_json(place / "metrics.json", metrics)
     if not history.interrupted:
         checkpoint.path.unlink(missing_ok=True)
     return metrics
+
+
+def _finished_beside(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    """The metrics of this very run where it is complete, and was killed before it could take its place."""
+    try:
+        return finished_metrics(checkpoint.path.parent, checkpoint.fingerprint)
+    except RunError:  # of other data or settings, or damaged: it is trained anew
+        return None
 
 
 def checked(graphs: Graphs | Stored, test: float, seed: int) -> Graphs | Stored:
@@ -133,7 +203,7 @@ def _facts(predictor: Predictor, history: History, graphs: int) -> dict[str, Any
     score = "accuracy" if predictor.class_names else "r2"
     return {
         "task": "classification" if predictor.class_names else "regression",
-        f"validation_{score}": history.best.validation_score if history.best else None,
+        f"validation_{score}": max(history.best.validation_score, -sys.float_info.max) if history.best else None,
         "validation_loss": history.best.validation_loss if history.best else None,
         "epochs": len(history.epochs),
         "best_epoch": history.best.epoch if history.best else None,
@@ -151,9 +221,13 @@ def _test_part(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str
     return _named(len(tested), test_scores(predictor, tested, device=device))
 
 
-def _stored_scores(predictor: Predictor, tested: Graphs, outputs: Tensor) -> dict[str, Any]:
+def _stored_scores(predictor: Predictor, graphs: Stored, outputs: Tensor) -> dict[str, Any]:
     """What :func:`_test_part` gives, of graphs that have been through the network already."""
+    tested = graphs.outline.select("test")
     assert tested.target is not None
+    if not outputs.isfinite().all():  # the outline has no names
+        chosen = graphs.choose(np.flatnonzero(graphs.outline.part == PARTS.index("test")))
+        check_finite(outputs.numpy(), [name for some in chosen.portions() for name in some.names])
     if predictor.class_names:
         said = torch.softmax(outputs.double() / predictor.temperature, dim=1)
     else:
@@ -194,7 +268,8 @@ def scores_of(said: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
     error = said - truth
     spread = float(np.square(truth - truth.mean()).sum())
     return {
-        "r2": 1 - float(np.square(error).sum()) / spread if spread > 0 else 0.0,
+        # of a truth that hardly varies even a small error is beyond all numbers
+        "r2": max(1 - float(np.square(error).sum()) / spread, -sys.float_info.max) if spread > 0 else 0.0,
         "mean_absolute_error": float(np.abs(error).mean()),
     }
 
@@ -246,28 +321,6 @@ def history_csv(history: History) -> str:
 
 def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
-
-
-def _check_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse a folder that cannot be written, or that holds an earlier run which the user does not give up."""
-    for place in (folder, *folder.parents):
-        if place.is_file():
-            raise RunError(f"{place}: is a file, not a folder")
-    if any((folder / name).exists() for name in FILES) and not resume and not overwrite:
-        raise RunError(f"{folder}: holds a run already; --resume continues it, --overwrite replaces it")
-    check_writable(folder)
-
-
-def _claim(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Make the folder; clear it of what a run that is over left half-written, or of all of a run that is given up."""
-    folder.mkdir(parents=True, exist_ok=True)
-    left: list[Path] = []
-    if resume or overwrite:
-        left += [file for name in FILES for file in folder.glob(f".{name}.*.tmp")]
-    if overwrite and not resume:
-        left += [*(folder / name for name in FILES), *(folder / "tensorboard").glob("events.out.tfevents.*")]
-    for file in left:
-        file.unlink(missing_ok=True)
 
 
 def machine() -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from egocnn.arrays import bits, mix
+from egocnn.arrays import LARGEST, bits, mix
 from egocnn.errors import DataError
 
 if TYPE_CHECKING:
@@ -56,12 +56,17 @@ def check_rules(graphs: Graphs) -> None:
         rule(bool(known.all()), "target names a class that does not exist")
     elif graphs.target is not None:
         rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
+        beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
+        if len(beyond):
+            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
+            raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
     if graphs.part is not None:
         rule(bool(((graphs.part >= 0) & (graphs.part < len(PARTS))).all()), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
     if graphs.node_attr is not None:
         rule(graphs.node_attr.ndim == 2, "node_attr must be a table, one row per node")
-        rule(bool(np.isfinite(graphs.node_attr).all()), "node_attr must be finite")
+        fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
+        rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
     if graphs.edge_weight is not None:
         rule(bool(np.isfinite(graphs.edge_weight).all()), "edge_weight must be finite")
     if len(indices):

@@ -13,7 +13,7 @@ import numpy as np
 
 from egocnn.arrays import Floats, Ints
 from egocnn.errors import DataError, MissingExtraError
-from egocnn.files import replacing
+from egocnn.files import finite_json, replacing
 from egocnn.graphs import Graph
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ def write_structures(structures: Iterable[CriticalStructure], path: Path) -> Non
     """One JSON object per line, in order."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for structure in structures:
-            file.write(json.dumps(structure.to_plain(), allow_nan=False) + "\n")
+            file.write(finite_json(structure.to_plain()) + "\n")
 
 
 def read_structures(path: Path) -> Iterator[CriticalStructure]:

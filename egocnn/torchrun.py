@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from egocnn.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.distributed.world import World, current
 from egocnn.errors import RunError
 from egocnn.graphs import Graphs
 from egocnn.learning import learn
 from egocnn.learning_stored import learn_stored
-from egocnn.runs import checked, fingerprint, finished_metrics, train_run
+from egocnn.run_folder import growing_place
+from egocnn.runs import Log, checked, fingerprint, finished_metrics, train_run
 from egocnn.store import Stored
 from egocnn.training import Report
 
@@ -33,6 +33,7 @@ def train_by_rank(
     resume: bool,
     overwrite: bool,
     report: Report | None,
+    log: Log | None = None,
 ) -> dict[str, Any]:
     """:func:`egocnn.runs.train_run` by the processes of the current group, or by this one where there is none.
 
@@ -42,7 +43,7 @@ def train_by_rank(
     if world.restarts or group is not None:
         marked = checked(graphs, test, train.seed)
         digest = fingerprint(marked, model, train)
-        resume = resume or (world.restarts > 0 and (not overwrite or holds(folder, digest)))
+        resume = resume or (world.restarts > 0 and (not overwrite or is_done(folder, digest)))
         if group is not None:
             group.check_alike(digest)
             if world.rank > 0:
@@ -62,13 +63,13 @@ def train_by_rank(
         resume=resume,
         overwrite=overwrite,
         report=report,
+        log=log,
     )
 
 
-def holds(folder: Path, digest: str) -> bool:
-    """Whether the folder holds this very run, complete or not: what is to be overwritten is another one."""
+def is_done(folder: Path, digest: str) -> bool:
+    """Whether this very run has taken its place in the folder already: what is to be overwritten is another one."""
     try:
-        is_complete = finished_metrics(folder, digest) is not None
+        return not growing_place(folder).exists() and finished_metrics(folder, digest) is not None
     except RunError:
-        is_complete = False
-    return is_complete or Checkpoint(folder / "checkpoint.safetensors", digest).is_of_this_run
+        return False

@@ -68,6 +68,7 @@ ORDER = (
     "stacking",
     "learning",
     "learning_stored",
+    "run_folder",
     "runs",
     "torchrun",
     "progress",

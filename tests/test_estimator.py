@@ -18,6 +18,7 @@ from egocnn import EgoCNNClassifier, EgoCNNRegressor
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.graphs import Graphs
+from egocnn.schema import PARTS
 from tests.sealing import write_config
 from tests.strategies import random_trees
 from tests.test_predictor import OwnLabels
@@ -232,10 +233,47 @@ def test_cross_validation_works_with_classes_and_with_groups() -> None:
     group = np.arange(24) // 4
     by_group = cross_val_score(model, graphs, graphs.target, groups=group, cv=GroupKFold(2), error_score="raise")
     assert by_group.shape == (2,)
+    assert np.isfinite(by_group).all()
     names = np.array(graphs.class_names)[graphs.target]
     guessed = cross_val_predict(model, graphs, names, cv=2)
     assert set(guessed) <= {"no", "yes"}
-    assert cross_val_score(EgoCNNRegressor(**SMALL), oxygens(), oxygens().target, cv=2).shape == (2,)
+    values = cross_val_score(EgoCNNRegressor(**SMALL), oxygens(), oxygens().target, cv=2)
+    assert values.shape == (2,)
+    assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("with_y", [True, False])
+def test_fit_trains_on_all_that_it_is_given_whatever_split_the_graphs_carry(part: str, with_y: bool) -> None:
+    """A fold of scikit-learn may hold graphs of any part, or of one part alone."""
+    graphs = trees()
+    y = graphs.target if with_y else None
+    marked = graphs.replace(part=np.full(len(graphs), PARTS.index(part), np.int8))
+    model = EgoCNNClassifier(**SMALL).fit(marked, y)
+    np.testing.assert_array_equal(
+        model.predict_proba(graphs), EgoCNNClassifier(**SMALL).fit(graphs, y).predict_proba(graphs)
+    )
+
+
+def test_a_regressor_trains_on_all_that_it_is_given_too() -> None:
+    graphs = oxygens()
+    marked = graphs.replace(part=np.full(len(graphs), PARTS.index("test"), np.int8))
+    one, other = (EgoCNNRegressor(**SMALL).fit(each) for each in (marked, graphs))
+    np.testing.assert_array_equal(one.predict(graphs), other.predict(graphs))
+
+
+def test_fit_keeps_groups_together_when_it_splits_off_a_validation_part() -> None:
+    """Two groups, one of each class: whichever chooses the epoch, the other is all there is to learn from."""
+    graphs = trees().replace(group=np.arange(24) % 2, part=np.zeros(24, np.int8))
+    model = EgoCNNClassifier(**SMALL).fit(graphs)
+    assert model.history_.best is not None
+    assert model.history_.epochs[-1].train_score == 1, "all graphs to learn from are of one class"
+
+
+def test_every_fold_of_graphs_with_a_split_of_their_own_gets_a_score() -> None:
+    graphs = alcohols()
+    scores = cross_val_score(EgoCNNClassifier(**SMALL), graphs, graphs.target, cv=3)
+    assert np.isfinite(scores).all()
 
 
 def test_a_grid_search_finds_settings_and_refits() -> None:

@@ -44,6 +44,7 @@ def test_the_page_runs_from_top_to_bottom(
                 assert "onnxruntime and the model differ by" in out
     assert (tmp_path / "alcohols.onnx").exists()
     assert names["scores"].shape == (3,)
+    assert ((names["scores"] >= 0) & (names["scores"] <= 1)).all(), "a fold that could not be trained scores nan"
     assert len(names["explained"]) == 1
 
 

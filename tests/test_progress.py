@@ -12,7 +12,7 @@ import pytest
 
 from egocnn.cli import main
 from egocnn.config import TrainConfig
-from egocnn.progress import summary, tensorboard_report, time_left, training_report
+from egocnn.progress import summary, time_left, training_report
 from egocnn.training import Epoch, History
 from tests.tiny import ALCOHOLS, FLAGS
 
@@ -141,5 +141,3 @@ def test_tensorboard_gets_every_number_of_every_epoch(tmp_path: Path) -> None:
 def test_without_tensorboard_nothing_is_logged(tmp_path: Path) -> None:
     assert main([*TRAINING, "--epochs", "1", "--quiet", "-o", str(tmp_path / "run")]) == 0
     assert not (tmp_path / "run" / "tensorboard").exists()
-    with tensorboard_report(None, None) as report:
-        assert report is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,9 @@ from egocnn.errors import DataError
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, allow_nan=False))
+    from egocnn.files import finite_json
+
+    print(finite_json(value))
 
 
 def print_remark(text: str) -> None:

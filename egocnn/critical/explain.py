@@ -22,10 +22,10 @@ from egocnn.critical.select import select_nodes
 from egocnn.critical.sums import EdgeNumbers
 from egocnn.critical.techniques import BACKWARD, Question
 from egocnn.cutting import keep_nodes
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, DataError
 from egocnn.graphs import Graphs
 from egocnn.halves import by_halves
-from egocnn.predictor import Predictor
+from egocnn.predictor import Predictor, check_finite
 from egocnn.ranking import MOST_ROUNDS
 from egocnn.structure import CriticalStructure, Fidelity, Trace
 from egocnn.training import choose_device, portions
@@ -55,6 +55,7 @@ def explain(
     found: list[CriticalStructure] = []
     for some, outputs, importance in _importances(predictor, graphs, asked, config, attention, device):
         part = graphs[some]
+        _check_importance(part, importance)
         model = _Model(predictor, part, outputs, importance.classes, device)
         chosen = select_nodes(part, importance.nodes, config, model.keeps)
         faithful = model.fidelity(chosen) if fidelity else None
@@ -98,6 +99,7 @@ def _importances(
         logits = layers.logits
         classes = logits.argmax(dim=1) if asked is None else torch.from_numpy(asked[some]).to(place)
         numbers, outputs = classes.cpu().numpy(), logits.double().cpu().numpy()
+        check_finite(outputs, part.names)
         if config.technique == "occlusion":
             nodes, edges = occlude(predictor, part, numbers, device=device)
             return some, outputs, _Importance(numbers, nodes, edges, None)
@@ -121,6 +123,14 @@ def _importances(
 
     for chosen in portions(data):
         yield from by_halves(answer, chosen)
+
+
+def _check_importance(graphs: Graphs, importance: _Importance) -> None:
+    """Refuse importances that are not numbers any more, though what was predicted is one."""
+    wrong = np.flatnonzero(~np.isfinite(importance.nodes))
+    if len(wrong):
+        name = graphs.names[int(graphs.graph_of[wrong[0]])]
+        raise DataError(f"graph {name!r}: the importance of a node is not a finite number; its numbers are too large")
 
 
 def _slots(predictor: Predictor, graphs: Graphs, batch: Batch) -> torch.Tensor:

@@ -1,4 +1,7 @@
-"""The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet."""
+"""The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet.
+
+Only published names are asked of the server, whichever it is; any other name is looked for on this machine alone.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from egocnn.errors import DataError
 from egocnn.files import replacing, write_text
 from egocnn.readers.archive import Archive
 from egocnn.readers.numbers import whole_lines
+from egocnn.readers.published import PUBLISHED, similar_names
 from egocnn.readers.text import short
 from egocnn.readers.tu import TABLES
 
@@ -60,13 +64,18 @@ def find_set(name: str) -> Path | None:
 
 
 def fetch_set(name: str) -> Path:
-    """The set where it is on this machine, else downloaded into the cache."""
+    """The set where it is on this machine, else, if it is a published one, downloaded into the cache."""
     if not _is_name(name):
         raise DataError(f"{short(name)} cannot be the name of a set: letters, digits, - and _ are all it may have")
     found = find_set(name)
     if found is not None:
         return found
+    if name not in PUBLISHED:
+        similar = similar_names(name)
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        raise DataError(f"{name}: is neither a file or folder nor the name of a published TU data set{hint}")
     url, path = _address(name), _cache_path(name)
+    logger.info("downloading %s from %s", name, url)
     try:
         response = urllib.request.urlopen(url, timeout=SECONDS)
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -145,7 +154,7 @@ def _store(name: str, url: str, response: Any, path: Path) -> None:
         length = response.headers.get("Content-Length", "")
         expected = int(length) if length.isdecimal() else None
         size, digest = 0, hashlib.sha256()
-        with temporary.open("wb") as file, _progress(name, url, expected) as advance:
+        with temporary.open("wb") as file, _progress(name, expected) as advance:
             for chunk in _received(url, response):
                 file.write(chunk)
                 digest.update(chunk)
@@ -195,11 +204,9 @@ def _sum_path(path: Path) -> Path:
 
 
 @contextmanager
-def _progress(name: str, url: str, length: int | None) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, one line elsewhere."""
+def _progress(name: str, length: int | None) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty() or find_spec("rich") is None:
-        size = f" ({length / 1e6:.1f} MB)" if length else ""
-        print(f"downloading {name} from {url}{size}", file=sys.stderr, flush=True)
         yield lambda _: None
         return
     from rich.console import Console

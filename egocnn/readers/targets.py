@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from egocnn.arrays import LARGEST
 from egocnn.config import Task
 from egocnn.errors import DataError
 from egocnn.readers.text import listed, short
@@ -129,6 +130,9 @@ def _encode_numbers(texts: Sequence[str | None], where: str, places: Sequence[st
         if number is None:
             place = f"{where}, row {row + 1}" if places is None else places[row]
             raise DataError(f"{place}: target {short(text)} is not a finite number; leave unknown values empty")
+        if abs(number) > LARGEST:
+            place = f"{where}, row {row + 1}" if places is None else places[row]
+            raise DataError(f"{place}: target {short(text)} is too large; at most {LARGEST:.2g} is read: rescale them")
         numbers[row] = number
     return numbers
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
@@ -11,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from egocnn.files import write_text
+from egocnn.files import finite_json, write_text
 from egocnn.report.encoding import Positions, encode
 from egocnn.report.summary import Summary
 from egocnn.structure import CriticalStructure
@@ -62,7 +61,7 @@ def page(data: dict[str, Any], title: str) -> str:
 
 def embedded(data: dict[str, Any]) -> str:
     """JSON that cannot end the element around it, whatever the names in it are."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = finite_json(data, ensure_ascii=False, separators=(",", ":"))
     return text.translate(ESCAPES).encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -182,7 +183,7 @@ def _known_values(structures: Sequence[CriticalStructure]) -> tuple[Floats, Floa
 
 def _r2(true: Floats, predicted: Floats) -> float | None:
     spread = float(((true - true.mean()) ** 2).sum()) if len(true) else 0.0
-    return 1 - float(((true - predicted) ** 2).sum()) / spread if spread > 0 else None
+    return max(1 - float(((true - predicted) ** 2).sum()) / spread, -sys.float_info.max) if spread > 0 else None
 
 
 def _measured(structures: Sequence[CriticalStructure]) -> list[tuple[CriticalStructure, Fidelity]]:

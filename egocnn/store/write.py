@@ -6,7 +6,6 @@ writer leaves behind is a hidden folder that the next one removes; a lock on tha
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import secrets
@@ -20,15 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.errors import DataError
-from egocnn.files import told_of
+from egocnn.files import put_folder, told_of
 from egocnn.graphs import Graphs
 from egocnn.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
 from egocnn.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
 
-EXCHANGE = 2
-"""RENAME_EXCHANGE of Linux: two names change places in one step"""
-HERE = -100
-"""AT_FDCWD of Linux: paths count from the working folder"""
 ROWS_AT_ONCE = 1 << 20
 
 Facts = Callable[[], Mapping[str, Any]]
@@ -262,37 +257,12 @@ def _beside(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         yield temporary
         os.fsync(lock)
         check_place(place, overwrite=overwrite)
-        _put(temporary, place)
+        put_folder(temporary, place)
     except OSError as error:
         raise told_of(place, temporary, error) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # what is left: a failure's, or what was replaced
         os.close(lock)
-
-
-def _put(temporary: Path, place: Path) -> None:
-    if not place.exists() or not any(place.iterdir()):
-        temporary.rename(place)
-    elif not _exchange(temporary, place):
-        old = temporary.with_suffix(".old")
-        place.rename(old)
-        temporary.rename(place)
-        shutil.rmtree(old, ignore_errors=True)
-    with suppress(OSError):  # some file systems cannot
-        handle = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders change names in one step; false where the system cannot."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return False
-    return bool(rename(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE) == 0)
 
 
 def _clear(left: Path) -> None:

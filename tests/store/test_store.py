@@ -157,7 +157,7 @@ def test_a_store_may_be_prepared_anew_from_itself(tmp_path: Path) -> None:
 def test_without_an_exchange_of_names_overwriting_works_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("egocnn.store.write._exchange", lambda *_: False)
+    monkeypatch.setattr("egocnn.files._exchange", lambda *_: False)
     for graphs in (molecules(), alcohols()):
         write_store([graphs], tmp_path / "store", overwrite=True)
         assert_equal(read(tmp_path / "store"), graphs)

@@ -36,7 +36,11 @@ def add_arguments(parser: Parser) -> None:
     existing.add_argument(
         "--resume", action="store_true", help="continue a run that was killed or stopped, from its last epoch"
     )
-    existing.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    existing.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the run that is there once the new one is complete; after a kill the same command goes on",
+    )
     parser.add_option("output", "-o", "--out", type=Path, required=True, metavar="RUN", help="the run folder to write")
     parser.add_option("output", "--tensorboard", rare=True, action="store_true", help="also log to RUN/tensorboard")
 
@@ -52,13 +56,13 @@ def train_and_print(options: argparse.Namespace, graphs: Graphs | Stored, source
     """Train, write the run folder and print the scores; ``source``: where the graphs come from"""
     from egocnn.distributed.world import World
     from egocnn.progress import tensorboard_report, training_report
+    from egocnn.run_folder import growing_place
     from egocnn.streaming import how_read
     from egocnn.torchrun import train_by_rank
 
     config = from_options(options, TrainConfig)
-    log = folder / "tensorboard" if options.tensorboard else None
     visible = not options.quiet and World.here().rank == 0
-    with training_report(config, visible=visible) as shown, tensorboard_report(log, shown) as report:
+    with training_report(config, visible=visible) as report:
         metrics = train_by_rank(
             graphs,
             folder,
@@ -70,13 +74,17 @@ def train_and_print(options: argparse.Namespace, graphs: Graphs | Stored, source
             resume=options.resume,
             overwrite=options.overwrite,
             report=report,
+            log=tensorboard_report if options.tensorboard else None,
         )
+    is_beside = metrics["interrupted"] and options.overwrite
+    place = growing_place(folder) if is_beside else folder
     if options.json:
         print_json(metrics)
     else:
-        print_scores(metrics, folder)
+        print_scores(metrics, place)
     if metrics["interrupted"]:
-        raise KeyboardInterrupt(f"stopped; the best model so far is in {folder}, and --resume goes on from there")
+        how = f"{folder} is as it was, the same command goes on" if is_beside else "--resume goes on from there"
+        raise KeyboardInterrupt(f"stopped; the best model so far is in {place}, and {how}")
 
 
 def print_scores(metrics: dict[str, Any], folder: Path) -> None:
