@@ -19,22 +19,22 @@ import torch
 from torch import Tensor
 
 import egocnn
-from egocnn.arrays import Floats, Ints
-from egocnn.drawing import draw
-from egocnn.drawing.palette import FAINT, INK, WHITE, mix
+from egocnn.data.arrays import Floats, Ints
+from egocnn.show.drawing import draw
+from egocnn.show.drawing.palette import FAINT, INK, WHITE, mix
 from egocnn.files import write_text
-from egocnn.graphs import Graph, Graphs
-from egocnn.layout import positions
+from egocnn.data.graphs import Graph, Graphs
+from egocnn.show.drawing.layout import positions
 from egocnn.nn import EgoConv
-from egocnn.ops import ego_conv
-from egocnn.patches import PatchShape, find_patches
-from egocnn.predictor import Predictor
+from egocnn.nn.engines import ego_conv
+from egocnn.encode.patches import PatchShape, find_patches
+from egocnn.model import Predictor
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 SMALL, LARGE = "C5H11OH #2", "C14H29OH #1"
 """A molecule whose OH group stands on a carbon with four different neighbours, and one of a size never trained on."""
 RANK_COLOURS = ("#e69f00", "#d55e00", "#0072b2", "#009e73", "#cc79a7")
-"""Of Okabe and Ito, as in :mod:`egocnn.drawing.palette`."""
+"""Of Okabe and Ito, as in :mod:`egocnn.show.drawing.palette`."""
 STEPS = ("after layer 3", "after layer 2", "after layer 1", "at the embedding", "at the input")
 
 

@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the tests run the tutorials
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from tests.pages import run  # noqa: E402  found by the line above
+from tests.support.pages import run  # noqa: E402  found by the line above
 
 PICTURES = HERE / "pictures"
 FOUND = ("figure5/alcohol-C82H165OH-1.svg", "figure6/1-REDDIT-BINARY-494.svg")

@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from egocnn.estimator import EgoCNNClassifier, EgoCNNRegressor, load
-    from egocnn.graphs import Graph, Graphs
-    from egocnn.ranking import rank_neighbours
-    from egocnn.reading import read
-    from egocnn.structure import CriticalStructure
+    from egocnn.interop.sklearn import EgoCNNClassifier, EgoCNNRegressor, load
+    from egocnn.data.graphs import Graph, Graphs
+    from egocnn.encode.ranking import rank_neighbours
+    from egocnn.data.read import read
+    from egocnn.explain.structure import CriticalStructure
 
 __version__ = "0.1.0"
 __all__ = [
@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "CriticalStructure": "structure",
-    "EgoCNNClassifier": "estimator",
-    "EgoCNNRegressor": "estimator",
-    "load": "estimator",
-    "Graph": "graphs",
-    "Graphs": "graphs",
-    "rank_neighbours": "ranking",
-    "read": "reading",
+    "CriticalStructure": "explain.structure",
+    "EgoCNNClassifier": "interop.sklearn",
+    "EgoCNNRegressor": "interop.sklearn",
+    "load": "interop.sklearn",
+    "Graph": "data.graphs",
+    "Graphs": "data.graphs",
+    "rank_neighbours": "encode.ranking",
+    "read": "data.read",
 }
 
 

@@ -213,7 +213,7 @@ def _again(path: Path) -> int:
 
 def _write(path: Path, outcomes: list[Outcome], guided: bool) -> None:
     from egocnn.files import write_json
-    from egocnn.runs import machine
+    from egocnn.train.run import machine
     from fuzz.targets import TARGETS
 
     found = json.loads(FINDINGS.read_text(encoding="utf-8"))

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from egocnn.checkpoint import Checkpoint
+from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import ModelConfig
 from egocnn.files import write_json
-from egocnn.graphs import Graphs
-from egocnn.predictor import Predictor
-from egocnn.preparation import Preparation
-from egocnn.store import write_store
-from egocnn.training import History, Progress
+from egocnn.data.graphs import Graphs
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+from egocnn.data.store import write_store
+from egocnn.train.loop import History, Progress
 from fuzz import parts
 
 CSV = (
@@ -189,7 +189,7 @@ def zips() -> tuple[bytes, ...]:
 
 
 def _records(folder: Path) -> None:
-    from egocnn.structure import CriticalStructure, write_structures
+    from egocnn.explain.structure import CriticalStructure, write_structures
 
     folder.mkdir()
     graph = graphs()[0]

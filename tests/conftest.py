@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.browser import ARGUMENTS, find_browser
+from tests.support.browser import ARGUMENTS, find_browser
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch is imported after this; small tensors gain nothing from more
 if not Path("/dev/nvidiactl").exists():

@@ -1,6 +1,6 @@
 """References of docstrings to names as their modules import them -> what the reference documents under its full name.
 
-``DataError`` in a docstring of ``egocnn.graphs`` means what that module means by it. A name that exists and has no
+``DataError`` in a docstring of ``egocnn.data.graphs`` means what that module means by it. A name that exists and has no
 entry in the reference stays plain text; one that does not exist fails the build.
 """
 

@@ -1,6 +1,6 @@
 """Links to lines of code: the role ``source`` with a name -> the line of the source page that defines it.
 
-``{source}`egocnn.ranking.rank_neighbours``` leads to its ``def``; with a piece of code behind a bar,
+``{source}`egocnn.encode.ranking.rank_neighbours``` leads to its ``def``; with a piece of code behind a bar,
 ``{source}`egocnn.nn.readout.pool | amax```, to the one line of it that holds that piece. Names are looked up in the
 syntax tree when the site is built, so the build fails once a name, or the piece, is gone.
 """

@@ -11,9 +11,9 @@ from egocnn.config import ReadConfig
 from egocnn.errors import DataError
 
 if TYPE_CHECKING:
-    from egocnn.graphs import Graphs
-    from egocnn.predictor import Predictor
-    from egocnn.store import Stored
+    from egocnn.data.graphs import Graphs
+    from egocnn.model import Predictor
+    from egocnn.data.store import Stored
 
 
 def reading_settings(options: argparse.Namespace, predictor: Predictor | None = None) -> tuple[dict[str, Any], str]:
@@ -33,9 +33,9 @@ def split_and_part(options: argparse.Namespace) -> tuple[str | None, str]:
 
 def read_graphs(options: argparse.Namespace, predictor: Predictor | None = None) -> Graphs:
     """The graphs of DATA, or the part of them that the options name."""
-    from egocnn.as_trained import read_as_trained
-    from egocnn.reading import read
-    from egocnn.streaming import open_store
+    from egocnn.show.as_trained import read_as_trained
+    from egocnn.data.read import read
+    from egocnn.show.streaming import open_store
 
     settings, part = reading_settings(options, predictor)
     open_store(options.data, settings)
@@ -52,7 +52,7 @@ def read_graphs(options: argparse.Namespace, predictor: Predictor | None = None)
 
 def read_or_open_graphs(options: argparse.Namespace) -> Graphs | Stored:
     """The same, but those of a large store stay there."""
-    from egocnn.streaming import for_training
+    from egocnn.show.streaming import for_training
 
     settings, part = reading_settings(options)
     return for_training(options.data, settings, part, options.limit) or read_graphs(options)
@@ -60,8 +60,8 @@ def read_or_open_graphs(options: argparse.Namespace) -> Graphs | Stored:
 
 def read_portions(options: argparse.Namespace, predictor: Predictor | None = None) -> tuple[Iterable[Graphs], int]:
     """The graphs of DATA, those of a store in portions that are read one after the other; and how many at most"""
-    from egocnn.store import choose_portions
-    from egocnn.streaming import open_store
+    from egocnn.data.store import choose_portions
+    from egocnn.show.streaming import open_store
 
     settings, part = reading_settings(options, predictor)
     if (store := open_store(options.data, settings)) is None:

@@ -15,7 +15,7 @@ from egocnn.cli.options import spell_out
 from egocnn.cli.parser import build_parser
 from egocnn.cli.settings import brought_settings
 from egocnn.config import ModelConfig
-from egocnn.distributed.world import only_for_train
+from egocnn.train.engines.distributed.world import only_for_train
 from egocnn.errors import EgoCNNError
 
 

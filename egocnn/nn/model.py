@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.batching import Batch
+from egocnn.encode.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.errors import ConfigError
-from egocnn.nn.ego_conv import EgoConv
-from egocnn.nn.patchy_san import AdjacencyVector, Attributes, PatchySan
+from egocnn.nn.conv import EgoConv
+from egocnn.nn.embed import AdjacencyVector, Attributes, PatchySan
 from egocnn.nn.readout import BINS, Pool, SortPool, counted, turned
-from egocnn.patches import PatchShape
+from egocnn.encode.patches import PatchShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class EgoCNN(nn.Module):
         >>> import egocnn
         >>> from egocnn.config import ModelConfig
         >>> from egocnn.nn import EgoCNN
-        >>> from egocnn.preparation import Preparation
+        >>> from egocnn.encode.encoder import Preparation
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> config = ModelConfig(width=8, depth=2)
         >>> fitted = Preparation.fit(graphs, config)

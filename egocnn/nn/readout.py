@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from egocnn.batching import Batch
+from egocnn.encode.batch import Batch
 from egocnn.config import Readout
 
 BINS = 16

@@ -14,7 +14,7 @@ import pytest
 from egocnn.cli.commands import COMMANDS
 from egocnn.cli.completion import SHELLS, completion_script
 from egocnn.cli.parser import command_parsers
-from tests.commands import Run, check_refused, runner
+from tests.support.commands import Run, check_refused, runner
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 

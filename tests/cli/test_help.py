@@ -11,8 +11,8 @@ import egocnn
 from egocnn.cli.commands import COMMANDS
 from egocnn.cli.main import parse
 from egocnn.cli.parser import command_parsers
-from tests.commands import Run, runner
-from tests.tiny import ALCOHOLS
+from tests.support.commands import Run, runner
+from tests.support.tiny import ALCOHOLS
 
 PACKAGE = Path(egocnn.__file__).parent
 MOST = 18

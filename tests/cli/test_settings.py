@@ -19,8 +19,8 @@ from egocnn.cli.settings import SECTIONS, Sections, read_settings, used_settings
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.files import to_toml, write_toml
 from egocnn.presets import PRESETS
-from tests.commands import SHORT, Run, check_refused, rows, runner
-from tests.tiny import ALCOHOLS, FLAGS, SIZES, SMILES_TABLE, write_table
+from tests.support.commands import SHORT, Run, check_refused, rows, runner
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, SMILES_TABLE, write_table
 
 TRAIN = ("train", ALCOHOLS, "-o", "run")
 

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, Readout
 from egocnn.config import Rest as Kind
-from egocnn.graphs import Graphs
+from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN, EgoConv
-from egocnn.ops import Neighbours
-from egocnn.ops.rest import Rest
-from egocnn.patches import PatchShape
-from egocnn.preparation import Preparation
-from tests.networks import Array, build, doubled, randomise, whole_batch
-from tests.strategies import random_graphs
+from egocnn.nn.engines import Neighbours
+from egocnn.nn.engines.beyond import Rest
+from egocnn.encode.patches import PatchShape
+from egocnn.encode.encoder import Preparation
+from tests.support.networks import Array, build, doubled, randomise, whole_batch
+from tests.support.strategies import random_graphs
 
 SMALL: dict[str, Any] = {"slots": 3, "k": 1, "width": 5, "depth": 2, "hidden": 4, "sort_nodes": 3}
 RESTS = pytest.mark.parametrize("rest", ["none", "mean", "sum"])

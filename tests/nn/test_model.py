@@ -8,15 +8,15 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor, nn
 
-from egocnn.batching import Batch
+from egocnn.encode.batch import Batch
 from egocnn.config import ModelConfig, Readout
 from egocnn.errors import ConfigError
-from egocnn.graphs import Graphs
+from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
-from egocnn.patches import PatchShape
-from tests.networks import build, doubled, naive_logits, randomise, whole_batch
-from tests.samples import cycle
-from tests.strategies import random_graphs
+from egocnn.encode.patches import PatchShape
+from tests.support.networks import build, doubled, naive_logits, randomise, whole_batch
+from tests.support.samples import cycle
+from tests.support.strategies import random_graphs
 
 SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 5, "depth": 2, "hidden": 4, "sort_nodes": 3}
 

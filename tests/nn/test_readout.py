@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.batching import Batch
+from egocnn.encode.batch import Batch
 from egocnn.config import ModelConfig, Readout
-from egocnn.graphs import Graphs
+from egocnn.data.graphs import Graphs
 from egocnn.nn import Pool, SortPool
 from egocnn.nn.readout import log_of, pool
-from egocnn.preparation import Preparation
-from egocnn.testing import relabel
-from tests.networks import whole_batch
-from tests.samples import one_graph
-from tests.strategies import random_graphs
+from egocnn.encode.encoder import Preparation
+from egocnn.study.invariance import relabel
+from tests.support.networks import whole_batch
+from tests.support.samples import one_graph
+from tests.support.strategies import random_graphs
 
 CONFIG = ModelConfig(k=2, slots=2)
 POOLS: list[Readout] = [readout for readout in get_args(Readout) if readout != "sort"]

@@ -10,14 +10,14 @@ from egocnn.cli.output import check_file, print_json, remarks
 
 EPILOG = (
     "A full run is kept in results/bench/; a quick one is only shown, unless -o names a file. "
-    "'chart' draws all that is kept and writes the tables of docs/benchmarks.md."
+    "'chart' draws all that is kept and writes the tables of docs/lab.measure.md."
 )
 
 
 def add_arguments(parser: Parser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one, or chart; --list shows them")
-    parser.add_option("benchmark", "--list", action="store_true", help="name the benchmarks")
+    parser.add_option("benchmark", "--list", action="store_true", help="name the lab.measure")
     parser.add_option("benchmark", "--quick", action="store_true", help="small sizes: a minute or two on two cores")
     parser.add_option(
         "output", "-o", "--out", type=Path, metavar="FILE", help="the JSON to write; chart: the SVG or PNG"
@@ -33,15 +33,16 @@ def add_arguments(parser: Parser) -> None:
 
 
 def bench(options: argparse.Namespace) -> None:
-    from egocnn.bench import BENCHMARKS, bench, chart, default_file, markdown
+    from lab.bench import BENCHMARKS, bench, default_file, markdown
+    from lab.bench import chart
 
     if options.list or options.name is None:
         for name, benchmark in BENCHMARKS.items():
             print(f"{name:12}{benchmark.title}")
-        print(f"{'chart':12}The records of all benchmarks as one picture, and as the tables of docs/benchmarks.md")
+        print(f"{'chart':12}The records of all lab.measure as one picture, and as the tables of docs/lab.measure.md")
         return
     if options.name == "chart":
-        written = list(map(str, chart(options.results, options.out or Path("docs/benchmarks.svg"))))
+        written = list(map(str, chart(options.results, options.out or Path("docs/lab.measure.svg"))))
         if options.json:
             print_json({"files": written})
         else:

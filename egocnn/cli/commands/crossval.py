@@ -15,7 +15,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.crossval import CrossValidation, Protocol, SystemFactory
+    from egocnn.study.crossval import CrossValidation, Protocol, SystemFactory
 
 EPILOG = (
     "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
@@ -110,8 +110,9 @@ def _add_run_options(parser: Parser) -> None:
 
 
 def crossval(options: argparse.Namespace) -> None:
-    from egocnn.crossval import compare, cross_validate, sentence
-    from egocnn.progress import counting_report
+    from egocnn.study.crossval import cross_validate, sentence
+    from egocnn.study.crossval import compare
+    from egocnn.train.progress import counting_report
 
     if options.out is not None:
         check_file(options.out, options.data)
@@ -143,7 +144,7 @@ def crossval(options: argparse.Namespace) -> None:
 
 def make_request(options: argparse.Namespace) -> Request:
     """Check all that can be checked before graphs are read."""
-    from egocnn.crossval import choose_protocol, read_record
+    from egocnn.study.crossval import choose_protocol, read_record
 
     model = find_model(options)
     protocol = choose_protocol(
@@ -163,12 +164,12 @@ def make_request(options: argparse.Namespace) -> Request:
 
 def find_model(options: argparse.Namespace) -> ModelConfig | SystemFactory:
     """The settings of an Ego-CNN, or the rival that ``--model`` names."""
-    from egocnn.crossval import EGO_CNN
+    from egocnn.study.crossval import EGO_CNN
 
     config = from_options(options, ModelConfig)
     if options.model == EGO_CNN:
         return config
-    from egocnn.baselines.names import find_rival
+    from lab.rivals.names import find_rival
 
     rival = find_rival(options.model)
     _check_untouched(options, rival.name)

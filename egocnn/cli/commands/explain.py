@@ -15,11 +15,11 @@ from egocnn.cli.output import print_json, print_remark
 from egocnn.config import ExplainConfig
 
 if TYPE_CHECKING:
-    from egocnn.critical import AttentionHead
-    from egocnn.graphs import Graphs
-    from egocnn.predictor import Predictor
-    from egocnn.report import Summary
-    from egocnn.structure import CriticalStructure
+    from egocnn.explain import AttentionHead
+    from egocnn.data.graphs import Graphs
+    from egocnn.model import Predictor
+    from egocnn.show.report import Summary
+    from egocnn.explain.structure import CriticalStructure
 
 
 def add_arguments(parser: Parser) -> None:
@@ -35,9 +35,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 def explain(options: argparse.Namespace) -> None:
-    from egocnn.explaining import check_folder, write_explanations
-    from egocnn.predictor import Predictor
-    from egocnn.streaming import ON_PAGE, first_noted
+    from egocnn.show.report.folder import check_folder, write_explanations
+    from egocnn.model import Predictor
+    from egocnn.show.streaming import ON_PAGE, first_noted
 
     check_folder(options.out)
     predictor = Predictor.load(options.run_folder)
@@ -66,8 +66,8 @@ def find_structures(
     fidelity: bool = True,
 ) -> Iterator[CriticalStructure]:
     """Structures in the order of the graphs, ``count`` of them at most."""
-    from egocnn.progress import counting_report
-    from egocnn.streaming import explain_portions
+    from egocnn.train.progress import counting_report
+    from egocnn.show.streaming import explain_portions
 
     config = from_options(options, ExplainConfig)
     attention = _attention(options, predictor, portions, run_folder) if config.technique == "paper" else None
@@ -88,7 +88,7 @@ def _attention(
     options: argparse.Namespace, predictor: Predictor, portions: Iterable[Graphs], run_folder: Path
 ) -> AttentionHead:
     """The attention layer of the paper's technique, fitted at the first use and kept in the run folder."""
-    from egocnn.critical import fit_attention, load_attention, save_attention
+    from egocnn.explain import fit_attention, load_attention, save_attention
 
     attention = load_attention(run_folder, predictor)
     if attention is None:
@@ -102,7 +102,7 @@ def _attention(
 
 
 def _print_summary(options: argparse.Namespace, structures: Sequence[CriticalStructure], summary: Summary) -> None:
-    from egocnn.report import sentences
+    from egocnn.show.report import sentences
 
     if options.json:
         print_json({**asdict(summary), "page": str(options.out / "index.html")})

@@ -18,8 +18,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def export(options: argparse.Namespace) -> None:
-    from egocnn.export import export_onnx
-    from egocnn.predictor import Predictor
+    from egocnn.interop.onnx import export_onnx
+    from egocnn.model import Predictor
 
     check_file(options.out, str(options.run_folder))
     exported = export_onnx(Predictor.load(options.run_folder), options.out, seed=options.seed)

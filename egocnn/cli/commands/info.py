@@ -15,7 +15,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def info(options: argparse.Namespace) -> None:
-    from egocnn.describe import describe_portions
+    from egocnn.study.describe import describe_portions
 
     facts = describe_portions(read_portions(options)[0])
     if options.json:

@@ -30,9 +30,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 def patterns(options: argparse.Namespace) -> None:
-    from egocnn.explaining import check_folder
-    from egocnn.patterns import find_patterns, write_patterns
-    from egocnn.predictor import Predictor
+    from egocnn.show.report.folder import check_folder
+    from egocnn.explain.patterns import find_patterns, write_patterns
+    from egocnn.model import Predictor
 
     check_folder(options.out)
     predictor = Predictor.load(options.run_folder)

@@ -26,8 +26,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def predict(options: argparse.Namespace) -> None:
-    from egocnn.predictor import Predictor
-    from egocnn.streaming import predict_to_csv
+    from egocnn.model import Predictor
+    from egocnn.show.streaming import predict_to_csv
 
     check_file(options.out, options.data)
     predictor = Predictor.load(options.run_folder)

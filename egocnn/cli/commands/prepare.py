@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def prepare(options: argparse.Namespace) -> None:
-    from egocnn.streaming import prepare
+    from egocnn.show.streaming import prepare
 
     column, part = split_and_part(options)
     config = replace(from_options(options, ReadConfig), split=column)

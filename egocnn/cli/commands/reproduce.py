@@ -62,7 +62,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def reproduce(options: argparse.Namespace) -> None:
-    from egocnn.experiments import ReproduceOptions, names, run_experiment
+    from lab.experiments import ReproduceOptions, names, run_experiment
 
     if options.list or options.name is None:
         print("\n".join(names()))

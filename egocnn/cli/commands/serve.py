@@ -7,7 +7,7 @@ import json
 
 from egocnn.cli.arguments import add_run_folder
 from egocnn.cli.options import Parser, add_options, from_options
-from egocnn.serve.settings import ServeConfig
+from egocnn.show.serve.settings import ServeConfig
 
 EPILOG = (
     "Open the address in a browser: type SMILES or drop a file of graphs. Only this machine can reach it unless --host "
@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def serve(options: argparse.Namespace) -> None:
-    from egocnn.serve.server import serve
+    from egocnn.show.serve.server import serve
 
     config = from_options(options, ServeConfig)
 

@@ -86,7 +86,7 @@ def _add_run_options(parser: Parser) -> None:
 
 
 def sweep(options: argparse.Namespace) -> None:
-    from egocnn.sweep.space import draw_settings, parse_axis
+    from egocnn.study.sweep.space import draw_settings, parse_axis
 
     axes = [parse_axis(text) for text in options.over]
     model, train = from_options(options, ModelConfig), from_options(options, TrainConfig)
@@ -94,10 +94,10 @@ def sweep(options: argparse.Namespace) -> None:
     if options.stack and (options.jobs or 1) > 1:
         raise ConfigError("--stack trains the folds of a setting as one model in one process; leave --jobs out")
 
-    from egocnn.crossval import choose_protocol
-    from egocnn.progress import counting_report
-    from egocnn.sweep.kept import check_folder
-    from egocnn.sweep.run import How, sweep
+    from egocnn.study.crossval import choose_protocol
+    from egocnn.train.progress import counting_report
+    from egocnn.study.sweep.kept import check_folder
+    from egocnn.study.sweep.run import How, sweep
 
     check_folder(options.out)
     protocol = choose_protocol(
@@ -134,7 +134,7 @@ def sweep(options: argparse.Namespace) -> None:
 
 def same_command(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:
     """A command that does the same again: what is at its usual value is left out."""
-    from egocnn.sweep.space import changed, flags
+    from egocnn.study.sweep.space import changed, flags
 
     words = ["egocnn", "sweep", options.data]
     for over in options.over:

@@ -14,8 +14,8 @@ from egocnn.cli.settings import used_settings
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
-    from egocnn.graphs import Graphs
-    from egocnn.store import Stored
+    from egocnn.data.graphs import Graphs
+    from egocnn.data.store import Stored
 
 SCORES = ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "test_mean_absolute_error")
 
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    from egocnn.distributed.world import World, joined
+    from egocnn.train.engines.distributed.world import World, joined
 
     with joined(World.here(), device=options.device):
         train_and_print(options, read_or_open_graphs(options), options.data, options.out)
@@ -54,11 +54,11 @@ def train(options: argparse.Namespace) -> None:
 
 def train_and_print(options: argparse.Namespace, graphs: Graphs | Stored, source: str, folder: Path) -> None:
     """Train, write the run folder and print the scores; ``source``: where the graphs come from"""
-    from egocnn.distributed.world import World
-    from egocnn.progress import tensorboard_report, training_report
-    from egocnn.run_folder import growing_place
-    from egocnn.streaming import how_read
-    from egocnn.torchrun import train_by_rank
+    from egocnn.train.engines.distributed.world import World
+    from egocnn.train.progress import tensorboard_report, training_report
+    from egocnn.train.run_folder import growing_place
+    from egocnn.show.streaming import how_read
+    from egocnn.train.torchrun import train_by_rank
 
     config = from_options(options, TrainConfig)
     visible = not options.quiet and World.here().rank == 0

@@ -1,7 +1,0 @@
-"""Speed beside named peers, measured in one run: a benchmark's name -> a record of times, memory, ratios and floors."""
-
-from egocnn.bench.chart import chart, draw_chart
-from egocnn.bench.document import fill_document, markdown, read_records
-from egocnn.bench.run import BENCHMARKS, bench, default_file
-
-__all__ = ["BENCHMARKS", "bench", "chart", "default_file", "draw_chart", "fill_document", "markdown", "read_records"]

@@ -1,6 +1,0 @@
-"""Find the critical structure behind a prediction: a trained model and graphs -> one CriticalStructure per graph."""
-
-from egocnn.critical.attention import AttentionHead, fit_attention, load_attention, save_attention
-from egocnn.critical.explain import explain
-
-__all__ = ["AttentionHead", "explain", "fit_attention", "load_attention", "save_attention"]

@@ -1,0 +1,518 @@
+"""A collection of graphs as one big disconnected graph in flat arrays.
+
+Node ids count through the whole collection: graph ``g`` owns the nodes ``node_ptr[g]`` to ``node_ptr[g + 1]``.
+The neighbours of node ``n`` are ``indices[indptr[n]:indptr[n + 1]]``, in ascending order. Every edge is undirected
+and stands once in the row of each of its ends (a self-loop once in all), so E edges give M = 2 E - loops entries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import EllipsisType
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
+from egocnn.errors import DataError
+from egocnn.files import replacing
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, PARTS, check_rules
+from egocnn.data.split import split_in_two
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Graph:
+    """One graph of a collection, node ids counted from 0, each edge once with u <= v.
+
+    Example:
+        >>> import egocnn
+        >>> graph = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")[0]
+        >>> graph.name, graph.n_nodes, graph.target, graph.smiles
+        ('C3H8 #1', 11, 'alkane', 'CCC')
+    """
+
+    name: str
+    """what to call it"""
+    n_nodes: int
+    """N"""
+    edges: Ints
+    """(E, 2) pairs of nodes"""
+    node_label: tuple[str, ...] | None
+    """(N) element symbols, say; "?" where a label is not known"""
+    edge_label: tuple[str, ...] | None
+    """(E) kinds of bonds, say"""
+    edge_weight: Floats | None
+    """(E) heavier is nearer"""
+    node_attr: Floats | None
+    """(N, A) numbers that the nodes bring along"""
+    target: str | float | None
+    """the class by name, or the value to be predicted"""
+    smiles: str | None
+    """where the graph is a molecule"""
+    node_truth: Bools | None
+    """(N) whether the node is known to be critical"""
+    edge_truth: Bools | None
+    """(E) whether the edge is known to be critical"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Graphs:
+    """G graphs with N nodes and M adjacency entries in all; build one with :func:`egocnn.read` or :meth:`from_edges`.
+
+    A collection is indexed as an array is: ``graphs[3]`` is one :class:`Graph`, ``graphs[:10]`` and
+    ``graphs[graphs.node_counts > 5]`` are smaller collections.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> len(graphs), graphs.class_names, graphs[:4].n_nodes
+        (10, ('alkane', 'alcohol'), 52)
+        >>> train, test = graphs.split(test=0.2, seed=0)
+    """
+
+    node_ptr: Ints
+    """(G + 1) first node of every graph"""
+    indptr: Ints
+    """(N + 1) first adjacency entry of every node"""
+    indices: Ints
+    """(M) neighbour of every adjacency entry"""
+    names: tuple[str, ...]
+    """(G) what to call each graph"""
+    node_label: Ints | None = None
+    """(N) position in ``node_label_names``; -1: a label that is not among them"""
+    node_label_names: tuple[str, ...] = ()
+    """what the numbers in ``node_label`` stand for"""
+    edge_label: Ints | None = None
+    """(M) position in ``edge_label_names``; -1: a label that is not among them"""
+    edge_label_names: tuple[str, ...] = ()
+    """what the numbers in ``edge_label`` stand for"""
+    edge_weight: Floats | None = None
+    """(M) heavier is nearer"""
+    node_attr: Floats | None = None
+    """(N, A) numbers that the nodes bring along"""
+    target: NDArray[Any] | None = None
+    """(G) position in ``class_names`` (-1: unknown), or a real value (NaN: unknown) where there are no classes"""
+    class_names: tuple[str, ...] = ()
+    """what the numbers in ``target`` stand for; empty where values are predicted"""
+    group: Ints | None = None
+    """(G) graphs of one group, copies of a molecule say, always stay on one side of a split"""
+    part: Ints | None = None
+    """(G) position in ``PARTS`` where the data brings its own split"""
+    node_truth: Bools | None = None
+    """(N) whether the node is known to be critical"""
+    edge_truth: Bools | None = None
+    """(M) whether the edge is known to be critical"""
+    smiles: tuple[str, ...] | None = field(default=None)
+    """(G) where the graphs are molecules"""
+
+    # ── building ──────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def from_edges(
+        cls,
+        *,
+        node_counts: Ints | Sequence[int],
+        edges: Ints,
+        names: Sequence[str] | None = None,
+        edge_label: Ints | None = None,
+        edge_weight: Floats | None = None,
+        edge_truth: Bools | None = None,
+        **columns: Any,
+    ) -> Graphs:
+        """Build from a list of edges (E, 2) in collection-wide node ids, either or both directions of each.
+
+        An edge given several times counts once; given with different labels or weights it is an error.
+
+        Arguments:
+            node_counts: (G) nodes of every graph.
+            edges: (E, 2) pairs of nodes.
+            names: (G) what to call the graphs (default: 0, 1, ...).
+            edge_label: (E) positions in ``edge_label_names``.
+            edge_weight: (E) weights; heavier is nearer.
+            edge_truth: (E) whether each edge is known to be critical.
+            columns: The other fields of :class:`Graphs`, one entry per node or per graph.
+
+        Returns:
+            The collection, checked.
+
+        Raises:
+            DataError: the arrays do not fit together.
+
+        Example:
+            >>> import numpy as np
+            >>> import egocnn
+            >>> edges = np.array([[0, 1], [1, 2], [3, 4]])
+            >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=edges)
+            Graphs(2 graphs, 5 nodes, 3 edges)
+        """
+        counts = np.asarray(node_counts, dtype=np.int64)
+        edges = np.asarray(edges) if np.size(edges) else np.zeros((0, 2), np.int64)
+        if edges.shape != (len(edges), 2):
+            raise DataError(f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
+        if (counts < 0).any():
+            raise DataError(f"a graph cannot have {counts.min()} nodes")
+        node_ptr = pointers(counts)
+        indptr, indices, source = build_adjacency(edges, int(node_ptr[-1]))
+        for what, values in (("labels", edge_label), ("weights", edge_weight), ("truths", edge_truth)):
+            if values is not None:
+                if len(values) != len(edges):
+                    raise DataError(f"{len(values)} edge {what} for {len(edges)} edges")
+                check_duplicates_agree(edges, np.asarray(values), what)
+        graphs = cls(
+            node_ptr=node_ptr,
+            indptr=indptr,
+            indices=indices,
+            names=tuple(names) if names is not None else tuple(str(i) for i in range(len(counts))),
+            edge_label=None if edge_label is None else np.asarray(edge_label, np.int32)[source],
+            edge_weight=None if edge_weight is None else np.asarray(edge_weight, np.float32)[source],
+            edge_truth=None if edge_truth is None else np.asarray(edge_truth, bool)[source],
+            **columns,
+        )
+        graphs.validate()
+        return graphs
+
+    def validate(self) -> None:
+        """Raise :class:`DataError` unless all arrays fit together; cheap next to reading them."""
+        check_rules(self)
+
+    def __repr__(self) -> str:
+        kind = f", classes {', '.join(self.class_names)}" if self.is_classification else ""
+        return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
+
+    # ── sizes ─────────────────────────────────────────────────────────────────────────────────────
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(G), for scikit-learn, which takes a collection apart as it does an array"""
+        return (len(self),)
+
+    @property
+    def n_nodes(self) -> int:
+        return int(self.node_ptr[-1])
+
+    @property
+    def n_entries(self) -> int:
+        return len(self.indices)
+
+    @property
+    def n_edges(self) -> int:
+        """Undirected edges, a self-loop counted once."""
+        return (self.n_entries + int((self.indices == self.entry_node).sum())) // 2
+
+    @property
+    def node_counts(self) -> Ints:
+        return np.diff(self.node_ptr)
+
+    @property
+    def degree(self) -> Ints:
+        """(N) neighbours of every node, a self-loop counted once"""
+        return np.diff(self.indptr)
+
+    @property
+    def graph_of(self) -> Ints:
+        """(N) the graph that owns each node"""
+        return np.repeat(np.arange(len(self)), self.node_counts)
+
+    @property
+    def entry_node(self) -> Ints:
+        """(M) the node in whose row each adjacency entry stands"""
+        return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.degree)
+
+    @property
+    def edges(self) -> Ints:
+        """(E, 2) every edge once, u <= v, in collection-wide node ids, sorted"""
+        node = self.entry_node
+        keep = node <= self.indices
+        return np.stack([node[keep], self.indices[keep]], axis=1)
+
+    @property
+    def is_classification(self) -> bool:
+        return len(self.class_names) > 0
+
+    # ── parts of the collection ───────────────────────────────────────────────────────────────────
+
+    @overload
+    def __getitem__(self, which: int | np.integer[Any]) -> Graph: ...
+    @overload
+    def __getitem__(self, which: slice | Sequence[int] | NDArray[Any] | tuple[Any, EllipsisType]) -> Graphs: ...
+    def __getitem__(self, which: Any) -> Graph | Graphs:
+        if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
+            which = which[0]  # graphs[numbers, ...], the way scikit-learn asks
+        if isinstance(which, (int, np.integer)):
+            if not -len(self) <= which < len(self):
+                raise IndexError(f"graph {which} of a collection of {len(self)}")
+            return self._one(int(which) % len(self))
+        return self._some(positions(which, len(self)))
+
+    def __iter__(self) -> Iterator[Graph]:
+        return (self._one(g) for g in range(len(self)))
+
+    def _one(self, g: int) -> Graph:
+        first, last = int(self.node_ptr[g]), int(self.node_ptr[g + 1])
+        entries = slice(int(self.indptr[first]), int(self.indptr[last]))
+        node = np.repeat(np.arange(last - first), np.diff(self.indptr[first : last + 1]))
+        neighbour = self.indices[entries].astype(np.int64) - first
+        keep = node <= neighbour
+
+        def of_edges(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[entries][keep]
+
+        def of_nodes(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[first:last]
+
+        return Graph(
+            name=self.names[g],
+            n_nodes=last - first,
+            edges=np.stack([node[keep], neighbour[keep]], axis=1),
+            node_label=_named(of_nodes(self.node_label), self.node_label_names),
+            edge_label=_named(of_edges(self.edge_label), self.edge_label_names),
+            edge_weight=of_edges(self.edge_weight),
+            node_attr=of_nodes(self.node_attr),
+            target=self.target_of(g),
+            smiles=None if self.smiles is None else self.smiles[g],
+            node_truth=of_nodes(self.node_truth),
+            edge_truth=of_edges(self.edge_truth),
+        )
+
+    def target_of(self, g: int) -> str | float | None:
+        """What is to be predicted for one graph.
+
+        Arguments:
+            g: Number of the graph.
+
+        Returns:
+            Its class by name, or its value; None where it is not known.
+        """
+        if self.target is None:
+            return None
+        if not self.is_classification:
+            return None if np.isnan(self.target[g]) else float(self.target[g])
+        return None if self.target[g] < 0 else self.class_names[int(self.target[g])]
+
+    def _some(self, chosen: Ints) -> Graphs:
+        nodes = ranges(self.node_ptr[chosen], self.node_ptr[chosen + 1])
+        entries = ranges(self.indptr[nodes], self.indptr[nodes + 1])
+        node_ptr = pointers(self.node_counts[chosen])
+        indptr = pointers(self.degree[nodes])
+        # a graph keeps its inner order, so every entry moves by as much as its graph does
+        shift = node_ptr[:-1] - self.node_ptr[chosen]
+        entries_of = indptr[node_ptr[1:]] - indptr[node_ptr[:-1]]
+        indices = (self.indices[entries] + np.repeat(shift, entries_of)).astype(self.indices.dtype)
+
+        def pick(values: Any, where: Ints) -> Any:
+            return values if values is None or isinstance(values, tuple) else values[where]
+
+        return replace(
+            self,
+            node_ptr=node_ptr,
+            indptr=indptr,
+            indices=indices,
+            names=tuple(self.names[g] for g in chosen),
+            smiles=None if self.smiles is None else tuple(self.smiles[g] for g in chosen),
+            **{name: pick(getattr(self, name), nodes) for name in NODE_COLUMNS},
+            **{name: pick(getattr(self, name), entries) for name in EDGE_COLUMNS},
+            **{name: pick(getattr(self, name), chosen) for name in GRAPH_COLUMNS},
+        )
+
+    def replace(self, **changes: Any) -> Graphs:
+        """A copy with some fields exchanged, checked again.
+
+        Arguments:
+            changes: New values of fields, by name.
+
+        Returns:
+            The changed collection; this one stays as it is.
+
+        Raises:
+            DataError: the new fields do not fit the old ones.
+        """
+        changed: Graphs = replace(self, **changes)
+        changed.validate()
+        return changed
+
+    def select(self, part: str) -> Graphs:
+        """One part of the split that the data brings along.
+
+        Arguments:
+            part: train, validation or test.
+
+        Returns:
+            The graphs of this part.
+
+        Raises:
+            DataError: the graphs bring no split, or no part has this name.
+        """
+        if self.part is None:
+            raise DataError("these graphs bring no split of their own")
+        if part not in PARTS:
+            raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
+        return self[np.flatnonzero(self.part == PARTS.index(part))]
+
+    def split(self, *, test: float = 0.2, seed: int = 0) -> tuple[Graphs, Graphs]:
+        """Two disjoint collections, classes in equal shares on both sides, groups never torn apart.
+
+        Arguments:
+            test: Share of the graphs in the second collection.
+            seed: Which of the possible splits.
+
+        Returns:
+            The larger collection for training, and the other for testing.
+        """
+        classes = self.target if self.is_classification else None
+        rest, chosen = split_in_two(len(self), test, classes=classes, groups=self.group, seed=seed)
+        return self[rest], self[chosen]
+
+    @staticmethod
+    def concat(collections: Sequence[Graphs]) -> Graphs:
+        """Put collections end to end; label and class names are united, groups kept apart.
+
+        Arguments:
+            collections: At least one.
+
+        Returns:
+            All their graphs, in order.
+
+        Raises:
+            DataError: some have a column that others lack.
+        """
+        if not collections:
+            raise DataError("nothing to put together: no collection is given")
+        if len({c.is_classification for c in collections if c.target is not None}) > 1:
+            raise DataError("some of these collections have classes and some have values to predict")
+        united = {
+            "nodes": _unite([c.node_label_names for c in collections]),
+            "edges": _unite([c.edge_label_names for c in collections]),
+            "classes": _unite([c.class_names for c in collections]),
+        }
+        parts = [c.with_names(**united) for c in collections]
+        nodes = pointers(np.array([c.n_nodes for c in parts]))
+        entries = pointers(np.array([c.n_entries for c in parts]))
+        groups = pointers(np.array([0 if c.group is None else int(c.group.max(initial=-1)) + 1 for c in parts]))
+
+        def column(name: str) -> NDArray[Any] | None:
+            values = [getattr(c, name) for c in parts]
+            if all(v is None for v in values):
+                return None
+            if any(v is None for v in values):
+                raise DataError(f"some of these collections have {name} and some do not")
+            if name == "node_attr" and len({v.shape[1] for v in values}) > 1:
+                raise DataError(f"these collections have {', '.join(str(v.shape[1]) for v in values)} node attributes")
+            if name == "group":
+                values = [v + first for v, first in zip(values, groups, strict=False)]
+            return np.concatenate(values)
+
+        columns: dict[str, Any] = {name: column(name) for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)}
+        graphs = replace(
+            parts[0],
+            node_ptr=_join([c.node_ptr for c in parts], nodes),
+            indptr=_join([c.indptr for c in parts], entries),
+            indices=np.concatenate([c.indices + n for c, n in zip(parts, nodes, strict=False)]).astype(np.int32),
+            names=sum((c.names for c in parts), ()),
+            smiles=None if any(c.smiles is None for c in parts) else sum((c.smiles or () for c in parts), ()),
+            **columns,
+        )
+        graphs.validate()
+        return graphs
+
+    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file: the arrays as they are, the texts as JSON in one byte array.
+
+        Arguments:
+            path: A file that ends in ``.safetensors``, so that :func:`egocnn.read` knows it.
+        """
+        arrays = {name: np.ascontiguousarray(v) for name in ARRAYS if (v := getattr(self, name)) is not None}
+        texts = json.dumps({name: getattr(self, name) for name in TEXTS})
+        arrays["texts"] = np.frombuffer(texts.encode(), np.uint8)
+        with replacing(Path(path)) as temporary:
+            save_file(arrays, temporary, metadata={"format": "egocnn graphs", "version": "1"})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Graphs:
+        """Read what :meth:`save` wrote.
+
+        Arguments:
+            path: The file.
+
+        Returns:
+            The collection, checked.
+
+        Raises:
+            DataError: the file is missing, damaged, or something else.
+        """
+        try:
+            arrays = load_file(path)
+            texts = json.loads(arrays.pop("texts").tobytes())
+            columns: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
+            graphs = cls(**(arrays | columns))
+            graphs.validate()
+        except FileNotFoundError:
+            raise DataError(f"{path}: no such file") from None
+        except (SafetensorError, DataError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{path}: not a collection of graphs saved by egocnn ({error})") from None
+        return graphs
+
+    # ── labels ────────────────────────────────────────────────────────────────────────────────────
+
+    def with_names(
+        self,
+        *,
+        nodes: tuple[str, ...] | None = None,
+        edges: tuple[str, ...] | None = None,
+        classes: tuple[str, ...] | None = None,
+    ) -> Graphs:
+        """The same graphs with labels counted by other name lists, those of a trained model say.
+
+        A name that is not in the new list becomes -1: unseen.
+
+        Arguments:
+            nodes: New list of node labels; None leaves them as they are.
+            edges: New list of edge labels.
+            classes: New list of classes.
+
+        Returns:
+            The renamed collection; this one stays as it is.
+        """
+        changes: dict[str, Any] = {}
+        for column, names, old in (
+            ("node_label", nodes, self.node_label_names),
+            ("edge_label", edges, self.edge_label_names),
+            ("target", classes, self.class_names),
+        ):
+            values = getattr(self, column)
+            is_number = column == "target" and values is not None and not self.is_classification
+            if names is None or names == old or is_number:
+                continue
+            if values is not None:
+                position = {name: i for i, name in enumerate(names)}
+                new = np.array([*(position.get(name, -1) for name in old), -1])  # the last serves -1 itself
+                changes[column] = new[values].astype(values.dtype)
+            changes["class_names" if column == "target" else f"{column}_names"] = names
+        renamed: Graphs = replace(self, **changes)
+        return renamed
+
+
+ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
+TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in ARRAYS)
+
+
+def _named(codes: NDArray[Any] | None, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    return None if codes is None else tuple(names[c] if c >= 0 else "?" for c in codes)
+
+
+def _unite(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for part in names for name in part))
+
+
+def _join(pointer: Sequence[Ints], first: Ints) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), *(p[1:] + n for p, n in zip(pointer, first, strict=False))])

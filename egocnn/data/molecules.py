@@ -1,0 +1,169 @@
+"""Numbers that stand for elements -> atoms; graphs of atoms -> molecules as RDKit holds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from egocnn.errors import DataError
+from egocnn.data.graphs import Graph
+
+_ATOMS = {
+    "MUTAG": "C N O F I Cl Br",
+    "PTC_MR": "In P O N Na C Cl S Br F K Cu Zn I Ba Sn Pb Ca",
+    "Mutagenicity": "C O Cl H N F Br S P I Na K Li Ca",
+}
+_BONDS = {
+    "MUTAG": "aromatic single double triple",
+    "PTC_MR": "triple double single aromatic",
+    "Mutagenicity": "single double triple",
+}
+WORDS = ("single", "double", "triple", "aromatic")
+ATOM = re.compile(r"([A-Z][a-z]?|[bcnops]|se|as|te)([+-]\d*)?")
+
+
+def atom_names(data: str | None) -> Mapping[str, str] | None:
+    """Node label -> element, for sets of the TU collection that say what their numbers stand for."""
+    return _numbered(_ATOMS, data)
+
+
+def bond_names(data: str | None) -> Mapping[str, str] | None:
+    """Edge label -> single, double, triple or aromatic, for the same sets."""
+    return _numbered(_BONDS, data)
+
+
+def _numbered(names: Mapping[str, str], data: str | None) -> Mapping[str, str] | None:
+    known = names.get(data or "")
+    return None if known is None else {str(i): name for i, name in enumerate(known.split())}
+
+
+def name_atoms(graph: Graph, data: str | None) -> Graph:
+    """The same graph with elements and kinds of bond instead of numbers; as it is where they are not known."""
+    atoms, bonds = atom_names(data), bond_names(data)
+    if atoms is None or bonds is None or graph.node_label is None or graph.edge_label is None:
+        return graph
+    return replace(
+        graph,
+        node_label=tuple(atoms.get(label, label) for label in graph.node_label),
+        edge_label=tuple(bonds.get(label, label) for label in graph.edge_label),
+    )
+
+
+def to_molecule(graph: Graph) -> Any | None:
+    """A molecule whose atoms are the graph's nodes in their order; None where the graph is no molecule.
+
+    The graph's SMILES counts where its atoms and bonds are the graph's own; otherwise the labels do: elements with
+    charges, lower case where aromatic, and words for bonds. Charges that the labels leave out are filled in for
+    nitrogen and oxygen, so that a nitro group is one however it was written. Where atoms have more bonds than they
+    should, the molecule is taken as it is. Without RDKit there are no molecules.
+    """
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError:
+        return None
+    with rdBase.BlockLogs():
+        molecule = _from_smiles(graph)
+        if molecule is None and (molecule := _from_labels(graph)) is not None:
+            _fill_charges(molecule)
+            _sanitise(molecule)
+        return None if molecule is None else Chem.Mol(molecule)
+
+
+def _from_smiles(graph: Graph) -> Any | None:
+    from rdkit import Chem
+
+    from egocnn.data.sources.smiles import bond_label, parse_smiles
+
+    if graph.smiles is None or graph.node_label is None:
+        return None
+    try:
+        molecule = parse_smiles(graph.smiles)
+    except DataError:
+        return None
+    if molecule.GetNumAtoms() < graph.n_nodes:
+        molecule = Chem.AddHs(molecule)
+    if molecule.GetNumAtoms() != graph.n_nodes:
+        return None
+    elements = [atom.GetSymbol() for atom in molecule.GetAtoms()]
+    if any(_element(label) != own for label, own in zip(graph.node_label, elements, strict=True)):
+        return None
+    bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))): bond_label(b) for b in molecule.GetBonds()}
+    return molecule if set(bonds) == {(int(u), int(v)) for u, v in graph.edges} else None
+
+
+def _element(label: str) -> str | None:
+    found = ATOM.fullmatch(label)
+    return found[1].capitalize() if found else None
+
+
+def _from_labels(graph: Graph) -> Any | None:
+    from rdkit import Chem
+
+    labels, bonds = graph.node_label, graph.edge_label
+    if labels is None or (bonds is None and len(graph.edges)) or any(bond not in WORDS for bond in bonds or ()):
+        return None
+    table, molecule = Chem.GetPeriodicTable(), Chem.RWMol()
+    has_hydrogens = "H" in labels
+    for label in labels:
+        found = ATOM.fullmatch(label)
+        try:
+            number = table.GetAtomicNumber(found[1].capitalize()) if found else 0
+        except RuntimeError:  # RDKit's word for no such element
+            number = 0
+        if found is None or number == 0:
+            return None
+        atom = Chem.Atom(number)
+        sign = found[2] or ""
+        atom.SetFormalCharge(int(sign + "1" if len(sign) == 1 else sign or 0))
+        atom.SetNoImplicit(has_hydrogens)
+        molecule.AddAtom(atom)
+    kinds = dict(zip(WORDS, (getattr(Chem.BondType, word.upper()) for word in WORDS), strict=True))
+    for (u, v), bond in zip(graph.edges.tolist(), bonds or (), strict=True):
+        if u == v:
+            return None
+        molecule.AddBond(u, v, kinds[bond])
+        if bond == "aromatic":
+            molecule.GetBondBetweenAtoms(u, v).SetIsAromatic(True)
+            for end in (u, v):
+                molecule.GetAtomWithIdx(end).SetIsAromatic(True)
+    return molecule
+
+
+def _fill_charges(molecule: Any) -> None:
+    """N(=O)=O and N(=O)O without charges -> [N+](=O)[O-]; four bonds at a nitrogen -> N+, three at an oxygen -> O+."""
+    from rdkit import Chem
+
+    for nitrogen in molecule.GetAtoms():
+        if nitrogen.GetSymbol() != "N" or nitrogen.GetFormalCharge():
+            continue
+        bonds = list(nitrogen.GetBonds())
+        if sum(bond.GetBondTypeAsDouble() for bond in bonds) == 5:
+            double = [bond for bond in bonds if bond.GetBondType() == Chem.BondType.DOUBLE]
+            oxygens = [b for b in double if b.GetOtherAtom(nitrogen).GetSymbol() == "O"]
+            if oxygens:
+                oxygens[-1].SetBondType(Chem.BondType.SINGLE)
+        if sum(bond.GetBondTypeAsDouble() for bond in bonds) == 4 and not nitrogen.GetIsAromatic():
+            nitrogen.SetFormalCharge(1)
+    for oxygen in molecule.GetAtoms():
+        if oxygen.GetSymbol() != "O" or oxygen.GetFormalCharge():
+            continue
+        if sum(bond.GetBondTypeAsDouble() for bond in oxygen.GetBonds()) == 3 and not oxygen.GetIsAromatic():
+            oxygen.SetFormalCharge(1)
+        if oxygen.GetDegree() == 1:
+            bond = oxygen.GetBonds()[0]
+            if bond.GetBondType() == Chem.BondType.SINGLE and bond.GetOtherAtom(oxygen).GetFormalCharge() > 0:
+                oxygen.SetFormalCharge(-1)
+
+
+def _sanitise(molecule: Any) -> None:
+    from rdkit import Chem
+
+    everything = Chem.SanitizeFlags.SANITIZE_ALL
+    if Chem.SanitizeMol(molecule, catchErrors=True) == Chem.SanitizeFlags.SANITIZE_NONE:
+        return
+    molecule.UpdatePropertyCache(strict=False)
+    without = Chem.SanitizeFlags.SANITIZE_PROPERTIES | Chem.SanitizeFlags.SANITIZE_KEKULIZE
+    Chem.SanitizeMol(molecule, everything ^ without, catchErrors=True)
+    Chem.FastFindRings(molecule)

@@ -1,0 +1,56 @@
+"""A power law and the degrees it was fitted to -> how often chance alone brings degrees that fit it no better.
+
+The semi-parametric bootstrap of Clauset, Shalizi and Newman (2009, section 4): draw as many degrees as there are nodes,
+from the power law in the tail and from what was found below it; fit a power law anew, its start included; see how often
+its distance is at least the one found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from egocnn.data.arrays import Ints
+from egocnn.data.scalefree.fit import Counts, PowerLaw, fit_power_law
+
+TABLE = 20_000
+"""Degrees of the tail that are drawn exactly; beyond them a continuous law is as good."""
+LARGEST = 2**53
+"""What is drawn beyond is taken for it: a law with an exponent near 1 knows no bounds."""
+
+
+def goodness(
+    counts: Counts, law: PowerLaw, *, samples: int, seed: int, report: Callable[[int], None] | None = None
+) -> float:
+    """The p-value: share of samples that are at least as far from their own power law as the degrees from theirs."""
+    random = np.random.default_rng(seed)
+    farther = 0
+    for number in range(samples):
+        own = fit_power_law(draw(counts, law, random))
+        farther += own is not None and own.distance >= law.distance
+        if report is not None:
+            report(number + 1)
+    return farther / samples
+
+
+def draw(counts: Counts, law: PowerLaw, random: np.random.Generator) -> Counts:
+    """As many nodes again, with degrees as found below the tail and as the law has them in it."""
+    below = Counts(counts.degree[counts.degree < law.start], counts.nodes[counts.degree < law.start])
+    in_tail = int(random.binomial(counts.total, law.tail_nodes / counts.total))
+    body = random.multinomial(counts.total - in_tail, below.nodes / below.total) if below.total else below.nodes
+    drawn = Counts.of(draw_tail(law, in_tail, random))
+    degree, nodes = np.append(below.degree, drawn.degree), np.append(body, drawn.nodes)
+    return Counts(degree[nodes > 0], nodes[nodes > 0])
+
+
+def draw_tail(law: PowerLaw, nodes: int, random: np.random.Generator) -> Ints:
+    """(nodes) degrees that follow the law"""
+    share_from = law.share_from(np.arange(law.start, law.start + TABLE + 1))  # from 1 down
+    above = random.random(nodes)  # the share of nodes with a larger degree
+    place = len(share_from) - 1 - np.searchsorted(share_from[::-1], above, side="left")
+    degree = law.start + np.maximum(place, 0)
+    beyond = above <= share_from[-1]
+    scale = (share_from[-1] / np.maximum(above[beyond], np.finfo(float).tiny)) ** (1 / (law.exponent - 1))
+    degree[beyond] = np.minimum((law.start + TABLE - 0.5) * scale + 0.5, LARGEST)
+    return degree

@@ -1,0 +1,96 @@
+"""The columns of a collection and the rules they obey: Graphs -> nothing, or a DataError."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from egocnn.data.arrays import LARGEST, bits, mix
+from egocnn.errors import DataError
+
+if TYPE_CHECKING:
+    from egocnn.data.graphs import Graphs
+
+PARTS = ("train", "validation", "test")
+NODE_COLUMNS = ("node_label", "node_attr", "node_truth")
+EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
+GRAPH_COLUMNS = ("target", "group", "part")
+ENTRIES_AT_ONCE = 1 << 15
+"""Adjacency entries checked together: few enough for the processor's cache."""
+INTEGERS = ("node_ptr", "indptr", "indices", "node_label", "edge_label", "group", "part")
+
+
+def check_rules(graphs: Graphs) -> None:
+    """Check kinds, lengths, ranges and symmetry; the rules are those of the field descriptions of Graphs."""
+
+    def rule(holds: bool | np.bool_, message: str) -> None:
+        if not holds:
+            raise DataError(message)
+
+    node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
+    for name in INTEGERS + (("target",) if graphs.is_classification else ()):
+        values = getattr(graphs, name)
+        rule(values is None or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")
+    for name, pointer in (("node_ptr", node_ptr), ("indptr", indptr)):
+        rule(pointer.ndim == 1 and len(pointer) >= 1 and pointer[0] == 0, f"{name} must start with 0")
+        rule(bool((pointer[1:] >= pointer[:-1]).all()), f"{name} must not decrease")
+    sizes = {"graphs": len(graphs), "nodes": graphs.n_nodes, "adjacency entries": len(indices)}
+    rule(len(indptr) == sizes["nodes"] + 1, f"indptr has {len(indptr)} entries for {sizes['nodes']} nodes")
+    rule(indptr[-1] == len(indices), f"indptr ends at {indptr[-1]} but there are {len(indices)} adjacency entries")
+    rule(indices.size == 0 or (indices.min() >= 0 and indices.max() < sizes["nodes"]), "indices out of range")
+    for columns, unit in ((NODE_COLUMNS, "nodes"), (EDGE_COLUMNS, "adjacency entries"), (GRAPH_COLUMNS, "graphs")):
+        for name in columns:
+            values = getattr(graphs, name)
+            if values is not None:
+                rule(len(values) == sizes[unit], f"{name} has {len(values)} entries for {sizes[unit]} {unit}")
+    rule(len(graphs.names) == len(graphs), f"{len(graphs.names)} names for {len(graphs)} graphs")
+    rule(graphs.smiles is None or len(graphs.smiles) == len(graphs), "smiles must name every graph")
+    for name, names in (("node_label", graphs.node_label_names), ("edge_label", graphs.edge_label_names)):
+        codes = getattr(graphs, name)
+        rule(
+            codes is None or codes.size == 0 or (codes.min() >= -1 and codes.max() < len(names)), f"{name} out of range"
+        )
+    if graphs.target is not None and graphs.is_classification:
+        known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
+        rule(bool(known.all()), "target names a class that does not exist")
+    elif graphs.target is not None:
+        rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
+        beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
+        if len(beyond):
+            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
+            raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
+    if graphs.part is not None:
+        rule(bool(((graphs.part >= 0) & (graphs.part < len(PARTS))).all()), f"part must be one of {', '.join(PARTS)}")
+    rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
+    if graphs.node_attr is not None:
+        rule(graphs.node_attr.ndim == 2, "node_attr must be a table, one row per node")
+        fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
+        rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
+    if graphs.edge_weight is not None:
+        rule(bool(np.isfinite(graphs.edge_weight).all()), "edge_weight must be finite")
+    if len(indices):
+        node = graphs.entry_node
+        owner = graphs.graph_of
+        rule(bool((owner[node] == owner[indices]).all()), "an edge must stay inside one graph")
+        ascending = (indices[1:] > indices[:-1]) | (node[1:] != node[:-1])
+        rule(bool(ascending.all()), "the neighbours of a node must be in ascending order, each once")
+        rule(_is_symmetric(graphs), "an edge must stand in the rows of both its ends, with the same label and weight")
+
+
+def _is_symmetric(graphs: Graphs) -> bool:
+    """Whether the entries below the diagonal mirror those above.
+
+    Both halves are summed up as scattered 64-bit numbers, one per entry, and must cancel out: sorting tens of
+    millions of entries would take far longer.
+    """
+    columns = [values for name in EDGE_COLUMNS if (values := getattr(graphs, name)) is not None]
+    node_of, neighbour_of, balance = graphs.entry_node, graphs.indices, 0
+    for first in range(0, graphs.n_entries, ENTRIES_AT_ONCE):
+        here = slice(first, first + ENTRIES_AT_ONCE)
+        node, neighbour = node_of[here].astype(np.int64), neighbour_of[here].astype(np.int64)
+        entry = mix(bits(np.minimum(node, neighbour) * graphs.n_nodes + np.maximum(node, neighbour)))
+        for values in columns:
+            entry = mix(entry ^ mix(bits(values[here])))
+        balance += int((entry.view(np.int64) * np.sign(neighbour - node)).sum())
+    return balance % 2**64 == 0

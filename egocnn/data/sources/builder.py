@@ -1,0 +1,208 @@
+"""Graphs given one at a time -> one collection: records -> Graphs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.data.arrays import Floats, Ints, pointers
+from egocnn.errors import DataError, DuplicateEdgeError
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.columns import encode_labels
+from egocnn.data.sources.text import is_sound, one_line, short
+
+MOST_NODES = 10_000_000
+"""A few bytes can claim any number of nodes; this many in one graph are believed."""
+
+MOST_SKIPPED_LINES = 10
+"""Rows left out that are reported one by one; the rest are counted."""
+
+log = logging.getLogger("egocnn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRecord:
+    """One graph as a reader found it: node ids count from 0, edges stand in either or both directions.
+
+    A column is None where the source does not have it, and a label is None where it is not known.
+    """
+
+    place: str
+    """Where the graph stands, for error messages: ``graphs.jsonl, line 3``."""
+    n_nodes: int
+    edges: Ints | Sequence[Sequence[int]]
+    """(E, 2)"""
+    node_label: Sequence[str | None] | None = None
+    edge_label: Sequence[str | None] | None = None
+    edge_weight: Floats | Sequence[float] | None = None
+    node_attr: NDArray[Any] | Sequence[Sequence[float]] | None = None
+    """(n_nodes, A)"""
+    node_truth: Sequence[bool] | None = None
+    edge_truth: Sequence[bool] | None = None
+
+
+class Rejects:
+    """Bad rows: the first one stops the reader, or all are left out and told to the log."""
+
+    def __init__(self, *, skip: bool, where: str) -> None:
+        self.skip = skip
+        self.where = where
+        self.count = 0
+
+    def add(self, error: DataError) -> None:
+        if not self.skip:
+            raise error
+        self.count += 1
+        if self.count <= MOST_SKIPPED_LINES:
+            log.warning("left out: %s", one_line(str(error)))
+
+    def tell(self) -> None:
+        if self.count > MOST_SKIPPED_LINES:
+            log.warning("%s: %d rows left out in all", self.where, self.count)
+
+
+def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Graphs:
+    """Put the records into one collection; ``columns`` are the fields of :class:`Graphs` with one entry per graph."""
+    if not records:
+        raise DataError(f"{where}: no graphs in it")
+    edges = [_checked_edges(record) for record in records]
+    starts = pointers(np.array([record.n_nodes for record in records]))
+    if _has_column(records, "node_label"):
+        labels = list(chain.from_iterable(record.node_label or () for record in records))
+        columns["node_label"], columns["node_label_names"] = encode_labels(labels)
+    if _has_column(records, "edge_label"):
+        labels = list(chain.from_iterable(record.edge_label or () for record in records))
+        columns["edge_label"], columns["edge_label_names"] = encode_labels(labels)
+    if _has_column(records, "edge_weight"):
+        columns["edge_weight"] = np.concatenate([_weights(record) for record in records])
+    if _has_column(records, "node_attr"):
+        columns["node_attr"] = _attributes(records)
+    for name in ("node_truth", "edge_truth"):
+        if _has_column(records, name):
+            columns[name] = np.array([*chain.from_iterable(getattr(r, name) or () for r in records)], bool)
+    _check_texts(where, columns)
+    try:
+        return Graphs.from_edges(
+            node_counts=np.diff(starts),
+            edges=np.concatenate([part + start for part, start in zip(edges, starts, strict=False)]),
+            **columns,
+        )
+    except DuplicateEdgeError as error:
+        raise _explain_duplicate(records, edges, error) from None
+
+
+def take_apart(graphs: Graphs) -> Iterator[GraphRecord]:
+    """The collection as records again, each edge once; their places are the names of the graphs."""
+    for g, name in enumerate(graphs.names):
+        one = graphs[[g]]
+        once = one.entry_node <= one.indices
+
+        def of_edges(values: NDArray[Any] | None, once: NDArray[Any] = once) -> NDArray[Any] | None:
+            return None if values is None else values[once]
+
+        yield GraphRecord(
+            place=name,
+            n_nodes=one.n_nodes,
+            edges=one.edges,
+            node_label=_decode_labels(one.node_label, one.node_label_names),
+            edge_label=_decode_labels(of_edges(one.edge_label), one.edge_label_names),
+            edge_weight=of_edges(one.edge_weight),
+            node_attr=one.node_attr,
+            node_truth=None if one.node_truth is None else one.node_truth.tolist(),
+            edge_truth=None if one.edge_truth is None else one.edge_truth[once].tolist(),
+        )
+
+
+def checked_numbers(values: Any, place: str, what: str) -> NDArray[np.float32]:
+    """Numbers of any type -> float32, all finite."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{place}: {what} must be numbers") from None
+    bad = ~(np.abs(numbers) <= np.finfo(np.float32).max)  # also true of NaN
+    if bad.any():
+        raise DataError(f"{place}: {what} must be finite numbers, got {numbers[bad][0]:g}")
+    return numbers.astype(np.float32)
+
+
+def _checked_edges(record: GraphRecord) -> Ints:
+    """Edges (E, 2) as integers, every end a node of the graph."""
+    if record.n_nodes < 1:
+        raise DataError(f"{record.place}: a graph must have at least one node")
+    if record.n_nodes > MOST_NODES:
+        raise DataError(f"{record.place}: {record.n_nodes} nodes; a graph may have {MOST_NODES}")
+    if not len(record.edges):
+        return np.zeros((0, 2), np.int64)
+    try:
+        edges = np.asarray(record.edges)
+    except OverflowError:
+        raise DataError(f"{record.place}: an edge names a node that does not exist") from None
+    outside = np.flatnonzero(((edges < 0) | (edges >= record.n_nodes)).any(axis=1))
+    if len(outside):
+        u, v = edges[outside[0]]
+        raise DataError(f"{record.place}: edge {u}, {v} leaves the graph; its nodes are 0 to {record.n_nodes - 1}")
+    return edges.astype(np.int64)
+
+
+def _has_column(records: Sequence[GraphRecord], name: str) -> bool:
+    """Whether the graphs have this column: all or none; a graph without edges fits either way."""
+    concerned = [r for r in records if len(r.edges) or not name.startswith("edge_")] or records
+    first: dict[bool, str] = {}
+    for record in concerned:
+        first.setdefault(getattr(record, name) is not None, record.place)
+    if len(first) == 2:
+        what = {"attr": "attributes", "truth": "known critical parts"}.get(name[5:], f"{name[5:]}s")
+        raise DataError(
+            f"{first[False]}: has no {name[:4]} {what}, but {first[True]} has; give all graphs some or none"
+        )
+    return True in first
+
+
+def _weights(record: GraphRecord) -> NDArray[np.float32]:
+    return checked_numbers([] if record.edge_weight is None else record.edge_weight, record.place, "edge weights")
+
+
+def _attributes(records: Sequence[GraphRecord]) -> NDArray[np.float32]:
+    tables: list[NDArray[np.float32]] = []
+    for record in records:
+        table = checked_numbers(record.node_attr, record.place, "node attributes")
+        if table.ndim != 2 or len(table) != record.n_nodes:
+            raise DataError(f"{record.place}: node attributes must be one row of numbers per node, all of one length")
+        if tables and table.shape[1] != tables[0].shape[1]:
+            width, other = table.shape[1], tables[0].shape[1]
+            raise DataError(f"{record.place}: {width} attributes per node, but {records[0].place} has {other}")
+        tables.append(table)
+    return np.concatenate(tables)
+
+
+def _decode_labels(codes: Ints | None, names: Sequence[str]) -> list[str | None] | None:
+    return None if codes is None else [names[code] if code >= 0 else None for code in codes]
+
+
+def _check_texts(where: str, columns: dict[str, Any]) -> None:
+    for name in ("names", "smiles", "class_names", "node_label_names", "edge_label_names"):
+        for text in columns.get(name) or ():
+            if not is_sound(text):
+                raise DataError(f"{where}: {short(text)} is not text that can be written as UTF-8")
+
+
+def _explain_duplicate(records: Sequence[GraphRecord], edges: Sequence[Ints], error: DuplicateEdgeError) -> DataError:
+    """The same complaint in the graph's own node ids and labels."""
+    first_row = pointers(np.array([len(part) for part in edges]))
+    g = int(np.searchsorted(first_row, error.rows[0], side="right")) - 1
+    record, (one, other) = records[g], (row - int(first_row[g]) for row in error.rows)
+    u, v = edges[g][other]
+    labels = record.edge_label
+    if labels is not None and labels[one] != labels[other]:
+        what, pair = "labels", (labels[one], labels[other])
+    else:
+        weights = _weights(record)
+        what, pair = "weights", (f"{weights[one]:g}", f"{weights[other]:g}")
+    shown = " and ".join(map(str, pair))
+    return DataError(f"{record.place}: edge {u}, {v} is given twice with different {what}: {shown}")

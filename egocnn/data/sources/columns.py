@@ -1,0 +1,121 @@
+"""What is said about each graph besides its structure -> columns of Graphs: name, target, split, group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from egocnn.data.arrays import Ints
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError, MissingColumnError
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.targets import encode_targets, encode_values, sort_names
+from egocnn.data.sources.text import listed, short
+from egocnn.data.schema import PARTS
+
+TARGET_FIELDS = ("target", "label", "class", "y")
+NAME_FIELDS = ("name", "id")
+PART_WORDS = {
+    **dict.fromkeys(("train", "training"), PARTS.index("train")),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), PARTS.index("validation")),
+    **dict.fromkeys(("test",), PARTS.index("test")),
+}
+
+
+def graph_columns(
+    fields: Sequence[Mapping[str, object]],
+    config: ReadConfig,
+    *,
+    where: str,
+    places: Sequence[str],
+    names: Sequence[str],
+    typed: bool = True,
+) -> dict[str, Any]:
+    """The fields of each graph -> names, target, class_names, part and group.
+
+    ``places`` says where each graph stands, ``names`` what to call those without a name; ``typed`` fields tell
+    the number 1 from the text 1, which those of a CSV cannot.
+    """
+    available = list(dict.fromkeys(key for row in fields for key in row))
+    name_field = choose_field(available, config.name, NAME_FIELDS, where)
+    target_field = choose_field(available, config.target, TARGET_FIELDS, where)
+    split_field = choose_field(available, config.split, (), where)
+    group_field = choose_field(available, config.group, (), where)
+
+    def texts(field: str) -> list[str]:
+        return [_text(row.get(field)) for row in fields]
+
+    columns: dict[str, Any] = {"names": tuple(names)}
+    if name_field is not None:
+        columns["names"] = tuple(text or name for text, name in zip(texts(name_field), names, strict=True))
+    if target_field is not None and typed:
+        values = [row.get(target_field) for row in fields]
+        columns["target"], columns["class_names"] = encode_values(values, config.task, where, places)
+    elif target_field is not None:
+        columns["target"], columns["class_names"] = encode_targets(texts(target_field), config.task, where, places)
+    if split_field is not None:
+        columns["part"] = encode_parts(texts(split_field), places)
+    if group_field is not None:
+        columns["group"] = encode_groups(texts(group_field))
+    return columns
+
+
+def graph_facts(graphs: Graphs, g: int) -> dict[str, Any]:
+    """What is said about graph ``g``, as the fields that :func:`graph_columns` reads."""
+    facts: dict[str, Any] = {"name": graphs.names[g]}
+    if graphs.target is not None:
+        facts["target"] = graphs[g].target
+    if graphs.part is not None:
+        facts["split"] = PARTS[int(graphs.part[g])]
+    if graphs.group is not None:
+        facts["group"] = int(graphs.group[g])
+    if graphs.smiles is not None:
+        facts["smiles"] = graphs.smiles[g]
+    return facts
+
+
+def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequence[str], where: str) -> str | None:
+    """The field that was asked for, else the first of the defaults that there is, in capitals or not."""
+    there_are = f"there are {listed(available)}" if available else "there are none"
+    if wanted is not None:
+        if wanted not in available:
+            raise MissingColumnError(f"{where}: no column or field is called {short(wanted)}; {there_are}")
+        return wanted
+    for default in defaults:
+        found = [default] if default in available else [name for name in available if name.lower() == default]
+        if len(found) > 1:
+            raise DataError(f"{where}: {' and '.join(found)} differ only in capitals; say which one to use")
+        if found:
+            return found[0]
+    return None
+
+
+def encode_labels(values: Sequence[str | None]) -> tuple[Ints, tuple[str, ...]]:
+    """Labels -> their positions in the sorted list of names, and that list; None, a label not known, is -1."""
+    names = sort_names([name for name in dict.fromkeys(values) if name is not None])
+    position: dict[str | None, int] = {name: number for number, name in enumerate(names)}
+    position[None] = -1
+    return np.fromiter((position[value] for value in values), np.int32, len(values)), names
+
+
+def encode_parts(values: Sequence[str], places: Sequence[str]) -> Ints:
+    codes = np.empty(len(values), np.int64)
+    for row, (value, place) in enumerate(zip(values, places, strict=True)):
+        part = PART_WORDS.get(value.strip().lower())
+        if part is None:
+            raise DataError(f"{place}: split {short(value)} must be one of {', '.join(PARTS)}")
+        codes[row] = part
+    return codes
+
+
+def encode_groups(values: Sequence[str]) -> Ints:
+    """Equal texts get one number; an empty text says nothing, so that graph stands alone."""
+    number: dict[object, int] = {}
+    keys: list[object] = [value.strip() or row for row, value in enumerate(values)]
+    return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value).strip()

@@ -1,0 +1,284 @@
+"""JSON lines, one graph an object -> Graphs, and back.
+
+::
+
+    {"name": "ethanol", "nodes": ["C", "C", "O"], "edges": [[0, 1, "single"], [1, 2, "single"]], "target": "alcohol"}
+
+``nodes``
+    a whole number of nodes; or a list with the label of every node; or a list of objects
+    ``{"label": "C", "attributes": [0.1, 2]}`` with either field or both. Nodes are counted from 0.
+``edges``
+    a list of ``[0, 1]`` or ``[0, 1, "single"]`` or ``{"source": 0, "target": 1, "label": "single", "weight": 2.0}``.
+    Edges are undirected; an edge may stand in both directions if both say the same.
+``target``
+    a text or a boolean is a class, a number with a point a value to predict; whole numbers are judged as those of a
+    table are. ``null``, or no such field: unknown.
+``name``, ``split``, ``group``
+    as the columns of a table.
+``smiles``
+    the molecule, its atoms in the order of the nodes.
+``critical_nodes``, ``critical_edges``
+    the part that is known to decide the target: ``[2]`` and ``[[1, 2]]``.
+
+Labels are texts or whole numbers, ``null`` for a label that is not known. What one graph has (labels, attributes,
+weights), all must have. Other fields are left alone; the names of the fields for target, name, split and group are
+those of :class:`~egocnn.config.ReadConfig`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egocnn.data.arrays import Ints
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError
+from egocnn.files import replacing
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.builder import MOST_NODES, GraphRecord, Rejects, assemble, take_apart
+from egocnn.data.sources.columns import graph_columns, graph_facts
+from egocnn.data.sources.text import read_text, short
+
+NODE_KEYS = ("label", "attributes")
+STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")
+UNMENTIONED_NODES = 250_000
+"""Nodes beyond the number of its characters that a file may claim to have."""
+EDGE_KEYS = ("source", "target", "label", "weight")
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
+    """Read one graph per line; blank lines are skipped, and a graph without a name is called by its line."""
+    rejects = Rejects(skip=config.skip_invalid, where=path.name)
+    records: list[GraphRecord] = []
+    budget = NodeBudget()
+    fields: list[Mapping[str, object]] = []
+    numbers: list[str] = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_line(line)
+            budget.check(value.get("nodes"), len(line))
+            records.append(parse_graph(value, f"{path.name}, line {number}"))
+        except DataError as error:
+            rejects.add(DataError(f"{path.name}, line {number}: {error}"))
+            continue
+        fields.append({key: item for key, item in value.items() if key not in STRUCTURE})
+        numbers.append(str(number))
+    rejects.tell()
+    places = [record.place for record in records]
+    columns = graph_columns(fields, config, where=path.name, places=places, names=numbers)
+    smiles = [row.get("smiles") for row in fields]
+    if smiles and all(isinstance(text, str) for text in smiles):
+        columns["smiles"] = tuple(smiles)
+    return assemble(records, path.name, **columns)
+
+
+class NodeBudget:
+    """Nodes that a file may claim by number alone: a line of twenty bytes must not fill the memory.
+
+    A graph whose nodes have edges takes more characters than it has nodes, so no graph of the real world is refused.
+    """
+
+    def __init__(self) -> None:
+        self.left = UNMENTIONED_NODES
+
+    def check(self, nodes: Any, length: int) -> None:
+        """Take the nodes of one line, of this length, out of the budget."""
+        self.left += length
+        if _is_whole(nodes) and 0 < nodes <= MOST_NODES:  # any other number is no number of nodes anyway
+            if nodes > self.left:
+                raise DataError(
+                    f"{nodes} nodes by number alone; a file may have {UNMENTIONED_NODES} more nodes than characters, "
+                    "so list them"
+                )
+            self.left -= nodes
+
+
+def parse_line(line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise DataError("nested too deeply for a graph") from None
+    except ValueError as error:
+        raise DataError(f"not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise DataError("a line must be one JSON object, {...}")
+    return value
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise DataError(f"the field {short(twice)} is given twice")
+    return value
+
+
+def _refuse_constant(word: str) -> Any:
+    raise DataError(f"{word} is not a number that JSON knows; use null where a target is unknown")
+
+
+def parse_graph(value: Mapping[str, Any], place: str) -> GraphRecord:
+    n_nodes, node_label, node_attr = _parse_nodes(value.get("nodes"))
+    edges, edge_label, edge_weight = _parse_edges(value.get("edges", []), n_nodes)
+    nodes_known, edges_known = "critical_nodes" in value, "critical_edges" in value
+    return GraphRecord(
+        place=place,
+        n_nodes=n_nodes,
+        edges=edges,
+        node_label=node_label,
+        node_attr=node_attr,
+        edge_label=edge_label,
+        edge_weight=edge_weight,
+        node_truth=_parse_critical_nodes(value["critical_nodes"], n_nodes) if nodes_known else None,
+        edge_truth=_parse_critical_edges(value["critical_edges"], edges, n_nodes) if edges_known else None,
+    )
+
+
+def _parse_nodes(nodes: Any) -> tuple[int, list[str | None] | None, list[list[float]] | None]:
+    """The field ``nodes`` -> how many, their labels, their attributes."""
+    if _is_whole(nodes):
+        if not 1 <= nodes <= MOST_NODES:
+            raise DataError(f"nodes must be 1 to {MOST_NODES}, got {short(nodes)}")
+        return nodes, None, None
+    if not isinstance(nodes, list):
+        raise DataError(f"nodes must be a number or a list, got {short(nodes)}")
+    if not nodes:
+        raise DataError("a graph must have at least one node")
+    if not isinstance(nodes[0], dict):
+        return len(nodes), [_label(node, "node") for node in nodes], None
+    keys = nodes[0].keys()
+    for number, node in enumerate(nodes):
+        _check_keys(node, NODE_KEYS, f"node {number}")
+        if node.keys() != keys:
+            raise DataError(f"node {number} has other fields than node 0; labels and attributes are for all or none")
+    return (
+        len(nodes),
+        [_label(node["label"], "node") for node in nodes] if "label" in keys else None,
+        [_numbers(node["attributes"], f"attributes of node {i}") for i, node in enumerate(nodes)]
+        if "attributes" in keys
+        else None,
+    )
+
+
+def _parse_edges(edges: Any, n_nodes: int) -> tuple[Ints, list[str | None] | None, list[float] | None]:
+    """The field ``edges`` -> pairs of nodes, their labels, their weights."""
+    if not isinstance(edges, list):
+        raise DataError(f"edges must be a list, got {short(edges)}")
+    if not edges:
+        return np.zeros((0, 2), np.int64), None, None
+    columns = _edge_columns(edges)
+    for u, v in zip(columns["source"], columns["target"], strict=True):
+        if not (type(u) is type(v) is int and 0 <= u < n_nodes and 0 <= v < n_nodes):
+            raise DataError(f"edge {short([u, v])} must join two nodes, numbered 0 to {n_nodes - 1}")
+    pairs = np.array([columns["source"], columns["target"]], np.int64).T
+    labels = [_label(label, "edge") for label in columns["label"]] if "label" in columns else None
+    weights = _numbers(list(columns["weight"]), "edge weights") if "weight" in columns else None
+    return pairs, labels, weights
+
+
+def _edge_columns(edges: list[Any]) -> dict[str, Sequence[Any]]:
+    """Edges, all lists or all objects, all with the same fields -> one sequence per field."""
+    kind = type(edges[0])
+    if kind not in (list, dict):
+        raise DataError(f"edge {short(edges[0])} must be a list or an object")
+    length = len(edges[0])
+    for edge in edges:
+        if type(edge) is not kind or len(edge) != length:
+            raise DataError(f"edge {short(edge)} is not written as edge 0 is; labels and weights are for all or none")
+    if kind is list:
+        if not 2 <= length <= 3:
+            raise DataError(f"edge {short(edges[0])} must be [source, target] or [source, target, label]")
+        return {key: [edge[i] for edge in edges] for i, key in enumerate(EDGE_KEYS[:length])}
+    for edge in edges:
+        _check_keys(edge, EDGE_KEYS, f"edge {short(edge)}")
+        if edge.keys() != edges[0].keys() or not {"source", "target"} <= edge.keys():
+            raise DataError(f"edge {short(edge)} must have a source and a target, and the fields that the others have")
+    return {key: [edge[key] for edge in edges] for key in edges[0]}
+
+
+def _parse_critical_nodes(nodes: Any, n_nodes: int) -> list[bool]:
+    if not isinstance(nodes, list) or not all(_is_whole(node) and 0 <= node < n_nodes for node in nodes):
+        raise DataError(f"critical_nodes must be a list of nodes, got {short(nodes)}")
+    critical = set(nodes)
+    return [node in critical for node in range(n_nodes)]
+
+
+def _parse_critical_edges(edges: Any, there_are: Ints, n_nodes: int) -> list[bool]:
+    pairs, _, _ = _parse_edges(edges, n_nodes)
+    critical = {(min(pair), max(pair)) for pair in pairs.tolist()}
+    known = [(min(pair), max(pair)) for pair in there_are.tolist()]
+    for u, v in critical.difference(known):
+        raise DataError(f"critical edge {u}, {v} is not among the edges")
+    return [pair in critical for pair in known]
+
+
+def _check_keys(value: Any, known: Sequence[str], what: str) -> None:
+    if not isinstance(value, dict):
+        raise DataError(f"{what} must be an object with {', '.join(known)}, got {short(value)}")
+    for key in value:
+        if key not in known:
+            raise DataError(f"{what} has a field {short(key)}; there may be {', '.join(known)}")
+
+
+def _label(value: Any, what: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if _is_whole(value):
+        return str(value)
+    raise DataError(f"{what} label {short(value)} must be a text or a whole number")
+
+
+def _numbers(values: Any, what: str) -> list[float]:
+    if not isinstance(values, list) or not all(_is_whole(v) or isinstance(v, float) for v in values):
+        raise DataError(f"{what} must be numbers, got {short(values)}")
+    return values
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int  # isinstance would let booleans pass
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_jsonlines(graphs: Graphs, path: str | Path) -> None:
+    """Write one object per graph; read back with split="split" and group="group" it is the same collection.
+
+    Names of labels and classes that no graph bears are not written.
+    """
+    with replacing(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        for g, record in enumerate(take_apart(graphs)):
+            value = {**_structure(record), **graph_facts(graphs, g)}
+            file.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _structure(record: GraphRecord) -> dict[str, Any]:
+    edges = np.asarray(record.edges).tolist()
+    value: dict[str, Any] = {"nodes": record.n_nodes, "edges": edges}
+    if record.node_attr is not None:
+        value["nodes"] = [{"attributes": row} for row in np.asarray(record.node_attr).tolist()]
+        for node, label in zip(value["nodes"], record.node_label or (), strict=False):
+            node["label"] = label
+    elif record.node_label is not None:
+        value["nodes"] = record.node_label
+    if record.edge_weight is not None:
+        weights = np.asarray(record.edge_weight).tolist()
+        value["edges"] = [{"source": u, "target": v, "weight": w} for (u, v), w in zip(edges, weights, strict=True)]
+        for edge, label in zip(value["edges"], record.edge_label or (), strict=False):
+            edge["label"] = label
+    elif record.edge_label is not None:
+        value["edges"] = [[u, v, label] for (u, v), label in zip(edges, record.edge_label, strict=True)]
+    if record.node_truth is not None:
+        value["critical_nodes"] = np.flatnonzero(record.node_truth).tolist()
+    if record.edge_truth is not None:
+        value["critical_edges"] = [edge for edge, critical in zip(edges, record.edge_truth, strict=True) if critical]
+    return value

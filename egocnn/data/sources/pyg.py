@@ -1,0 +1,220 @@
+"""PyTorch Geometric data, or any objects with an edge_index -> Graphs, and back."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.data.arrays import Ints
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.builder import GraphRecord, assemble, checked_numbers
+from egocnn.data.sources.columns import NAME_FIELDS, graph_columns
+from egocnn.data.sources.text import short
+
+
+def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
+    """Read objects with an ``edge_index`` (2, E); PyTorch Geometric itself is not needed.
+
+    ``x`` are the node attributes, ``node_label`` or ``z`` whole numbers that label the nodes (negative: not known);
+    ``edge_label``, or ``edge_attr`` where it holds whole numbers or one-hot rows, labels the edges; ``edge_weight``, or
+    ``edge_attr`` where it is one real number per edge, weighs them. ``y`` is a class where it is a whole number or a
+    text, and a value to predict where it is real; ``name`` and the fields that ``config`` names are read, too.
+    """
+    settings = config or ReadConfig()
+    places = [f"graph {i}" for i in range(len(data))]
+    records = [_record(item, place) for item, place in zip(data, places, strict=True)]
+    target = settings.target or "y"
+    keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
+    fields = [_fields(item, keys, place) for item, place in zip(data, places, strict=True)]
+    targets = [row.get(target) for row in fields]
+    if settings.task == "auto" and not any(isinstance(value, float) for value in targets):
+        settings = replace(settings, task="classification")
+    names = [str(i) for i in range(len(data))]
+    return assemble(records, "data", **graph_columns(fields, settings, where="data", places=places, names=names))
+
+
+def to_pyg(graphs: Graphs) -> list[Any]:
+    """One ``torch_geometric.data.Data`` per graph, every edge in both directions.
+
+    Labels and classes are written as numbers: positions in ``node_label_names``, ``edge_label_names``, ``class_names``.
+    A graph whose target is unknown has no ``y``.
+    """
+    try:
+        import torch
+        from torch_geometric.data import Data
+    except ImportError:
+        raise MissingExtraError("torch-geometric", "pyg") from None
+    made = []
+    for g, name in enumerate(graphs.names):
+        one = graphs[[g]]
+        item = Data(edge_index=torch.from_numpy(np.stack([one.entry_node, one.indices]).astype(np.int64)))
+        item.num_nodes = one.n_nodes
+        for key, values, kind in (
+            ("x", one.node_attr, np.float32),
+            ("node_label", one.node_label, np.int64),
+            ("edge_label", one.edge_label, np.int64),
+            ("edge_weight", one.edge_weight, np.float32),
+        ):
+            if values is not None:
+                item[key] = torch.from_numpy(values.astype(kind))
+        if one.target is not None and one[0].target is not None:
+            item.y = torch.from_numpy(one.target.astype(np.int64 if one.is_classification else np.float32))
+        item.name = name
+        made.append(item)
+    return made
+
+
+def _record(item: Any, place: str) -> GraphRecord:
+    edges = _edges(item, place)
+    attributes = _array(item, "x", place)
+    node_label = _whole(item, "node_label", place)
+    if node_label is None and _is_whole(getattr(item, "z", None)):
+        node_label = _whole(item, "z", place)
+    n_nodes = _count_nodes(item, edges, [column for column in (attributes, node_label) if column is not None], place)
+    edge_label, edge_weight = _edge_columns(item, len(edges), place)
+    if attributes is not None:
+        if attributes.ndim > 2:
+            raise DataError(f"{place}: x must have one row of numbers per node, got the shape {attributes.shape}")
+        attributes = checked_numbers(attributes[:, None] if attributes.ndim == 1 else attributes, place, "x")
+    return GraphRecord(
+        place=place,
+        n_nodes=n_nodes,
+        edges=edges,
+        node_label=_texts(node_label),
+        edge_label=_texts(edge_label),
+        edge_weight=edge_weight,
+        node_attr=attributes if attributes is not None and attributes.size else None,
+    )
+
+
+def _edges(item: Any, place: str) -> Ints:
+    edge_index = _array(item, "edge_index", place)
+    if edge_index is None:
+        raise DataError(f"{place}: {short(item)} has no edge_index")
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        raise DataError(f"{place}: edge_index must have the shape (2, E), got {edge_index.shape}")
+    if edge_index.size and edge_index.dtype.kind not in "iu":
+        raise DataError(f"{place}: edge_index must be whole numbers, got {edge_index.dtype}")
+    if edge_index.dtype == np.uint64 and edge_index.max(initial=0) > np.iinfo(np.int64).max:
+        raise DataError(f"{place}: edge_index names node {edge_index.max()}, which there is not")
+    return edge_index.T.astype(np.int64)
+
+
+def _count_nodes(item: Any, edges: Ints, columns: Sequence[NDArray[Any]], place: str) -> int:
+    """Rows of x and of the labels, which must agree, else num_nodes, else as many as the edges need."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyG warns when it has to infer the number
+        try:
+            stated = getattr(item, "num_nodes", None)
+        except Exception as error:  # a property of somebody else's class
+            raise DataError(f"{place}: num_nodes cannot be had ({short(error)})") from None
+    lengths = {len(column) for column in columns}
+    if stated is not None:
+        try:
+            lengths.add(int(stated))
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            raise DataError(f"{place}: num_nodes must be a whole number, got {short(stated)}") from None
+    if len(lengths) > 1:
+        counts = " and ".join(map(str, sorted(lengths)))
+        raise DataError(f"{place}: num_nodes, x and the node labels disagree: {counts} nodes")
+    return lengths.pop() if lengths else int(edges.max(initial=-1)) + 1
+
+
+def _edge_columns(item: Any, n_edges: int, place: str) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    """Label and weight of every edge; edge_attr serves as the one or the other where it can be nothing else."""
+    label = _whole(item, "edge_label", place)
+    weight = _array(item, "edge_weight", place)
+    attributes = _array(item, "edge_attr", place)
+    if attributes is not None and n_edges:
+        if attributes.ndim == 2 and attributes.shape[1] == 1:
+            attributes = attributes[:, 0]
+        if attributes.ndim == 1 and attributes.dtype.kind in "iub":
+            label = attributes.astype(np.int64) if label is None else label
+        elif attributes.ndim == 1:
+            weight = attributes if weight is None else weight
+        elif label is None:
+            label = _from_one_hot(attributes, place)
+    for name, column in (("edge_label", label), ("edge_weight", weight)):
+        if column is not None and column.shape not in ((n_edges,), (n_edges, 1)):
+            raise DataError(f"{place}: {name} must have one entry for each of {n_edges} edges, got {column.shape}")
+    return label, None if weight is None else checked_numbers(weight.reshape(-1), place, "edge weights")
+
+
+def _from_one_hot(rows: NDArray[Any], place: str) -> NDArray[Any]:
+    if rows.ndim != 2 or not (np.isin(rows, (0, 1)).all() and (rows.sum(axis=1) == 1).all()):
+        shape = f"edge_attr of shape {rows.shape}"
+        raise DataError(f"{place}: {shape} is neither a label nor a weight; set edge_label or edge_weight instead")
+    labels: NDArray[Any] = rows.argmax(axis=1)
+    return labels
+
+
+def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:
+    """A tensor, array or list of numbers, at least one-dimensional."""
+    value = getattr(item, name, None)
+    if value is None:
+        return None
+    try:
+        array = _to_numpy(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        array = np.empty((), object)
+    if array.ndim == 0 or array.dtype.kind not in "biuf":
+        raise DataError(f"{place}: {name} must be an array of numbers, got {short(value)}")
+    return array
+
+
+def _to_numpy(value: Any) -> NDArray[Any]:
+    detach = getattr(value, "detach", None)
+    return np.asarray(value if detach is None else detach().cpu().numpy())
+
+
+def _is_whole(value: Any) -> bool:
+    try:
+        return _to_numpy(value).dtype.kind in "iu"
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return False
+
+
+def _whole(item: Any, name: str, place: str) -> NDArray[Any] | None:
+    """Labels as numbers, one per row."""
+    array = _array(item, name, place)
+    if array is None:
+        return None
+    if array.dtype.kind == "f" and array.size:
+        raise DataError(f"{place}: {name} must be whole numbers, got {array.dtype}")
+    if array.shape not in ((len(array),), (len(array), 1)):
+        raise DataError(f"{place}: {name} must be one number each, got the shape {array.shape}")
+    return array.reshape(-1).astype(np.int64)
+
+
+def _texts(labels: NDArray[Any] | None) -> list[str | None] | None:
+    if labels is None:
+        return None
+    values, positions = np.unique(labels, return_inverse=True)
+    names = [str(value) if value >= 0 else None for value in values]
+    return [names[position] for position in positions]
+
+
+def _fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object]:
+    """What is said about the graph as plain values: a tensor of one number counts as that number."""
+    fields: dict[str, object] = {}
+    for key in keys:
+        value = getattr(item, key, None)
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            try:
+                value = _to_numpy(value)
+            except (TypeError, ValueError, RuntimeError, OverflowError):
+                raise DataError(f"{place}: {key} {short(value)} must be a number or a text") from None
+            if value.size != 1:
+                raise DataError(f"{place}: {key} must be one number or text, got the shape {value.shape}")
+            value = value.item()
+        fields[key] = value
+    return fields

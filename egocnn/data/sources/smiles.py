@@ -1,0 +1,177 @@
+"""Molecules as SMILES -> Graphs: atoms are nodes in the order of the SMILES, bonds are edges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.builder import GraphRecord, Rejects, assemble
+from egocnn.data.sources.columns import choose_field, encode_groups, graph_columns
+from egocnn.data.sources.table import read_table
+from egocnn.data.sources.text import listed, short
+
+MOST_CHARACTERS = 5_000
+"""RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
+
+
+def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
+    """One molecule per row of a CSV or TSV file with a header.
+
+    Copies of one molecule share a group, unless ``config.group`` names a column.
+    """
+    table = read_table(path)
+    column = choose_field(table.columns, config.smiles, ("smiles",), table.where)
+    if column is None:
+        columns = listed(table.columns)
+        raise DataError(f"{table.where}: no column is called smiles; there are {columns}; name one with --smiles")
+    smiles = [row[column] for row in table.rows]
+    places = [table.place(row) for row in range(len(smiles))]
+    numbers = [str(row + 1) for row in range(len(smiles))]
+    return _read_molecules(smiles, table.rows, places, numbers, table.where, config, typed=False)
+
+
+def from_smiles(
+    smiles: Sequence[str],
+    targets: Sequence[object] | None = None,
+    names: Sequence[str] | None = None,
+    config: ReadConfig | None = None,
+) -> Graphs:
+    """Molecules given as texts, called 0, 1, ... unless they have names; column names in ``config`` do not count."""
+    smiles = list(smiles)
+    given = {what: list(v) for what, v in (("target", targets), ("name", names)) if v is not None}
+    for what, values in given.items():
+        if len(values) != len(smiles):
+            raise DataError(f"{len(values)} {what}s for {len(smiles)} SMILES")
+    fields = [{what: values[row] for what, values in given.items()} for row in range(len(smiles))]
+    places = [f"molecule {row}" for row in range(len(smiles))]
+    numbers = [str(row) for row in range(len(smiles))]
+    settings = replace(config or ReadConfig(), smiles=None, target=None, name=None, split=None, group=None)
+    return _read_molecules(smiles, fields, places, numbers, "SMILES", settings, typed=True)
+
+
+def atom_label(atom: Any) -> str:
+    """Element, in lower case where aromatic, and charge: C, n, N+, O-, Fe+2."""
+    charge: int = atom.GetFormalCharge()
+    symbol: str = atom.GetSymbol()
+    symbol = symbol.lower() if atom.GetIsAromatic() else symbol
+    sign = "" if charge == 0 else "+" if charge > 0 else "-"
+    return f"{symbol}{sign}{abs(charge) if abs(charge) > 1 else ''}"
+
+
+def bond_label(bond: Any) -> str:
+    """single, double, triple, aromatic, or RDKit's word for a rarer kind."""
+    kind: str = bond.GetBondType().name
+    return kind.lower()
+
+
+def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
+    """The molecule as RDKit holds it; a :class:`DataError` with the reason where it is not one."""
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError:
+        raise MissingExtraError("rdkit", "molecules") from None
+    if not isinstance(text, str):
+        raise DataError(f"SMILES {short(text)} must be a text")
+    text = text.strip()
+    if len(text) > MOST_CHARACTERS:
+        raise DataError(f"SMILES {short(text)} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
+    if not text.isascii():
+        raise DataError(f"SMILES {short(text)} does not parse (a character that SMILES does not know)")
+    options: Any = Chem.SmilesParserParams()
+    options.parseName = False
+    options.allowCXSMILES = False
+    with rdBase.BlockLogs():
+        try:
+            molecule = Chem.MolFromSmiles(text, options)
+        except (RuntimeError, ValueError) as error:  # RDKit's own broken invariants
+            raise DataError(f"SMILES {short(text)} does not parse ({_one_line(str(error))})") from None
+        if molecule is None:
+            raise DataError(f"SMILES {short(text)} does not parse ({_reason(text, options)})")
+        if molecule.GetNumAtoms() == 0:
+            raise DataError(f"SMILES {short(text)} has no atoms")
+        return Chem.AddHs(molecule) if hydrogens else molecule
+
+
+def _read_molecules(
+    smiles: Sequence[str],
+    fields: Sequence[Mapping[str, object]],
+    places: Sequence[str],
+    numbers: Sequence[str],
+    where: str,
+    config: ReadConfig,
+    *,
+    typed: bool,
+) -> Graphs:
+    records, kept, canonical = [], [], []
+    rejects = Rejects(skip=config.skip_invalid, where=where)
+    for row, text in enumerate(smiles):
+        try:
+            molecule = parse_smiles(text, hydrogens=config.hydrogens)
+        except DataError as error:
+            rejects.add(DataError(f"{places[row]}: {error}; --skip-invalid leaves such rows out"))
+            continue
+        kept.append(row)
+        records.append(record_of(molecule, places[row]))
+        if config.group is None:
+            canonical.append(canonical_of(molecule))
+    rejects.tell()
+    if not kept:
+        raise DataError(f"{where}: no molecules in it")
+    columns = graph_columns(
+        [fields[row] for row in kept],
+        config,
+        where=where,
+        places=[places[row] for row in kept],
+        names=[numbers[row] for row in kept],
+        typed=typed,
+    )
+    if config.group is None:
+        columns["group"] = encode_groups(canonical)
+    return assemble(records, where, smiles=tuple(smiles[row].strip() for row in kept), **columns)
+
+
+def record_of(molecule: Any, place: str) -> GraphRecord:
+    bonds = list(molecule.GetBonds())
+    return GraphRecord(
+        place=place,
+        n_nodes=molecule.GetNumAtoms(),
+        edges=np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], np.int64).reshape(-1, 2),
+        node_label=[atom_label(atom) for atom in molecule.GetAtoms()],
+        edge_label=[bond_label(bond) for bond in bonds],
+    )
+
+
+def canonical_of(molecule: Any) -> str:
+    from rdkit import Chem
+
+    # without stereo marks: mirror images are the same graph, and must not stand on both sides of a split
+    text: str = Chem.MolToSmiles(molecule, isomericSmiles=False)
+    return text
+
+
+def _reason(text: str, options: Any) -> str:
+    """Why RDKit refuses the text: the first line of its own log, or its list of problems."""
+    from rdkit import Chem, rdBase
+
+    if not hasattr(rdBase, "CaptureErrorLog"):  # an older RDKit, whose log goes to the terminal or nowhere
+        unchecked = Chem.MolFromSmiles(text, sanitize=False)
+        problems = [] if unchecked is None else Chem.DetectChemistryProblems(unchecked)
+        return _one_line(problems[0].Message()) if problems else "this is not SMILES"
+    with rdBase.CaptureErrorLog() as capture:
+        Chem.MolFromSmiles(text, options)
+    lines = [re.sub(r"^\[[\d:]+\] (SMILES Parse Error: )?", "", line) for line in capture.messages.splitlines()]
+    reason = re.sub(r" (while parsing: .*|for input: .*)$", "", lines[0]) if lines else "this is not SMILES"
+    position = re.search(r"around position (\d+)", " ".join(lines[1:2]))
+    return _one_line(reason) + (f" at position {position[1]}" if position else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).rstrip(".")

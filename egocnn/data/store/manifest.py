@@ -1,0 +1,196 @@
+"""What a store says of itself: manifest.json <-> Manifest, refused unless every word of it makes sense.
+
+A store is a folder with ``manifest.json`` and one file ``NAME.bin`` for each column: the numbers themselves, little end
+first, row after row, and nothing else. The columns are those of :class:`~egocnn.data.graphs.Graphs`; in addition there are
+``entry_ptr`` (the first adjacency entry of every graph) and, for names and SMILES, the UTF-8 texts end to end
+(``names``) with where each of them starts (``names_ptr``).
+
+The manifest never names a file: a column's file is called by the column, so no manifest can point out of the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from egocnn.errors import DataError
+from egocnn.files import digest_of_plain
+
+FORMAT = "egocnn store"
+VERSION = 1
+"""Raised whenever an older egocnn could no longer read the folder."""
+NAME = "manifest.json"
+CHUNK = 1 << 20
+"""Bytes under one checksum: what is read is checked, and no more."""
+LARGEST = 1 << 28
+"""Bytes of a manifest that are believed: enough for the checksums of terabytes."""
+MOST_ATTRIBUTES = 1 << 20
+
+WHOLE = ("<i8", "<i4", "<i2", "|i1")
+REAL = ("<f8", "<f4")
+TEXT = ("names", "smiles")
+NAME_LISTS = ("node_label_names", "edge_label_names", "class_names")
+
+COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "node_ptr": ("graphs + 1", ("<i8",)),
+    "entry_ptr": ("graphs + 1", ("<i8",)),
+    "indptr": ("nodes + 1", ("<i8",)),
+    "indices": ("entries", ("<i4",)),
+    "node_label": ("nodes", WHOLE),
+    "node_attr": ("nodes", REAL),
+    "node_truth": ("nodes", ("|b1",)),
+    "edge_label": ("entries", WHOLE),
+    "edge_weight": ("entries", REAL),
+    "edge_truth": ("entries", ("|b1",)),
+    "target": ("graphs", WHOLE + REAL),
+    "group": ("graphs", WHOLE),
+    "part": ("graphs", WHOLE),
+    "names": ("", ("|u1",)),
+    "names_ptr": ("graphs + 1", ("<i8",)),
+    "smiles": ("", ("|u1",)),
+    "smiles_ptr": ("graphs + 1", ("<i8",)),
+}
+"""Of each column: how many rows it has (empty: any number), and the kinds of numbers it may hold."""
+ALWAYS = ("node_ptr", "entry_ptr", "indptr", "indices", "names", "names_ptr")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    dtype: str
+    """as numpy writes it: <i4"""
+    shape: tuple[int, ...]
+    digests: tuple[str, ...]
+    """SHA-256 of every ``CHUNK`` bytes"""
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.dtype(self.dtype).itemsize) * math.prod(self.shape[1:])
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.shape[0] * self.row_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    graphs: int
+    nodes: int
+    entries: int
+    columns: Mapping[str, Column]
+    node_label_names: tuple[str, ...] = ()
+    edge_label_names: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+    source: str = ""
+    """what the graphs were read from"""
+    read: Mapping[str, Any] = field(default_factory=dict)
+    """with which settings"""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all columns together."""
+        return sum(column.size for column in self.columns.values())
+
+    def to_text(self) -> str:
+        plain: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "graphs": self.graphs,
+            "nodes": self.nodes,
+            "entries": self.entries,
+            **{name: list(getattr(self, name)) for name in NAME_LISTS},
+            "source": self.source,
+            "read": dict(self.read),
+            "columns": {
+                name: {"dtype": column.dtype, "shape": list(column.shape), "digests": list(column.digests)}
+                for name, column in self.columns.items()
+            },
+        }
+        return json.dumps({**plain, "digest": digest_of_plain(plain)}, indent=1, ensure_ascii=False) + "\n"
+
+    @staticmethod
+    def from_text(text: bytes) -> Manifest:
+        """The record again; a :class:`DataError` names what is wrong with it."""
+        try:
+            plain = json.loads(text.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{NAME} is not JSON ({' '.join(str(error).split())[:120]})") from None
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise DataError(f"{NAME} is not that of a store")
+        if type(plain.get("version")) is not int or plain["version"] != VERSION:
+            found = str(plain.get("version"))[:20]
+            raise DataError(f"a store of version {found}; this egocnn reads version {VERSION}: prepare it again")
+        digest = plain.pop("digest", None)
+        try:
+            is_whole = digest == digest_of_plain(plain)
+        except (ValueError, RecursionError):  # half a surrogate pair cannot be encoded
+            is_whole = False
+        if not is_whole:
+            raise DataError(f"{NAME} is damaged: its checksum differs")
+        return _parse(plain)
+
+
+def _parse(plain: Mapping[str, Any]) -> Manifest:
+    sizes: dict[str, Any] = {name: _size(plain.get(name), name) for name in ("graphs", "nodes", "entries")}
+    if sizes["nodes"] >= 2**31:
+        raise DataError(f"{sizes['nodes']} nodes; a collection holds fewer than 2^31")
+    columns = plain.get("columns")
+    if not isinstance(columns, dict):
+        raise DataError(f"{NAME} names no columns")
+    for name in ALWAYS:
+        if name not in columns:
+            raise DataError(f"the column {name} is missing")
+    if ("smiles" in columns) != ("smiles_ptr" in columns):
+        raise DataError("the columns smiles and smiles_ptr go together")
+    names: dict[str, Any] = {name: _texts(plain.get(name), name) for name in NAME_LISTS}
+    read, source = plain.get("read"), plain.get("source")
+    if not isinstance(read, dict) or not isinstance(source, str):
+        raise DataError("source and settings of reading must be a text and an object")
+    found = {str(name): _column(str(name), column, sizes) for name, column in columns.items()}
+    if "target" in found and (found["target"].dtype in WHOLE) != bool(names["class_names"]):
+        raise DataError("target must be whole numbers with class_names, or real values without")
+    return Manifest(columns=found, source=source, read=read, **sizes, **names)
+
+
+def _column(name: str, plain: Any, sizes: Mapping[str, int]) -> Column:
+    if name not in COLUMNS:
+        raise DataError(f"a column {name[:40]!r}, which no store has")
+    rows, kinds = COLUMNS[name]
+    if not isinstance(plain, dict) or plain.get("dtype") not in kinds:
+        raise DataError(f"the column {name} must hold one of {', '.join(kinds)}")
+    shape = plain.get("shape")
+    if not isinstance(shape, list) or len(shape) != (2 if name == "node_attr" else 1):
+        raise DataError(f"the column {name} has a shape that does not fit")
+    shape = tuple(_size(size, f"{name}: a length") for size in shape)
+    unit, _, more = rows.partition(" + ")
+    if rows and shape[0] != sizes[unit] + int(more or 0):
+        raise DataError(f"the column {name} has {shape[0]} rows for {sizes[unit]} {unit}")
+    if shape[1:] > (MOST_ATTRIBUTES,):
+        raise DataError(f"{shape[1]} attributes; a node may have {MOST_ATTRIBUTES}")
+    digests = plain.get("digests")
+    if not isinstance(digests, list) or not all(
+        isinstance(each, str) and re.fullmatch("[0-9a-f]{64}", each) for each in digests
+    ):
+        raise DataError(f"the checksums of {name} are not such")
+    column = Column(plain["dtype"], shape, tuple(digests))
+    if len(digests) != -(-column.size // CHUNK):
+        raise DataError(f"{len(digests)} checksums for the {column.size} bytes of {name}")
+    return column
+
+
+def _size(value: Any, what: str) -> int:
+    if type(value) is not int or not 0 <= value < 2**48:
+        raise DataError(f"{what} must be a whole number in its range, got {str(value)[:40]!r}")
+    return value
+
+
+def _texts(value: Any, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise DataError(f"{what} must be a list of texts")
+    return tuple(value)

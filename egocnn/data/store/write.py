@@ -1,0 +1,292 @@
+"""Portions of graphs -> a store, written beside its place and put there whole.
+
+Whatever happens on the way, at the place of the store is what was there before, or all of the new one. What a killed
+writer leaves behind is a hidden folder that the next one removes; a lock on that folder tells it from one in use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.errors import DataError
+from egocnn.files import put_folder, told_of
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
+from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
+
+ROWS_AT_ONCE = 1 << 20
+
+Facts = Callable[[], Mapping[str, Any]]
+"""Called when all portions are written: columns with one entry per graph, and orders of label names."""
+
+
+def write_store(
+    portions: Iterable[Graphs],
+    folder: str | Path,
+    *,
+    source: str = "",
+    read: Mapping[str, Any] | None = None,
+    facts: Facts | None = None,
+    overwrite: bool = False,
+    report: Callable[[int], None] | None = None,
+) -> Manifest:
+    """Write the portions, one after the other, as one collection; only one of them is in memory at a time.
+
+    Label and class names are united, and groups taken as they are. ``facts`` brings, at the end, columns with one entry
+    per graph (``names``, ``target``, ...) that take the place of the portions' own, and ``node_label_names`` or
+    ``edge_label_names`` in the order wanted. ``report`` hears how many graphs are written.
+    """
+    folder = Path(folder)
+    check_place(folder, overwrite=overwrite)
+    with _beside(folder, overwrite=overwrite) as temporary:
+        writer = _Writer(temporary)
+        for graphs in portions:
+            writer.add(graphs)
+            if report is not None:
+                report(writer.graphs)
+        return writer.finish({} if facts is None else facts(), source, dict(read or {}))
+
+
+def check_place(folder: Path, *, overwrite: bool) -> None:
+    """Refuse, before anything is read, a place where no store can be put."""
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise DataError(f"{place}: is a file, not a folder")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    if not (folder / NAME).is_file():
+        raise DataError(f"{folder}: is not empty and holds no store; name another folder")
+    if not overwrite:
+        raise DataError(f"{folder}: holds a store already; --overwrite replaces it")
+
+
+# ── columns ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Writer:
+    """Appends portions to the files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.graphs = self.nodes = self.entries = 0
+        self.columns: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        """of each: the kind of its numbers and the shape of a row"""
+        self.rows: dict[str, int] = {}
+        self.names: dict[str, dict[str, int]] = {name: {} for name in ("node_label", "edge_label", "target")}
+        self.is_classification: bool | None = None
+
+    def add(self, graphs: Graphs) -> None:
+        if len(graphs) == 0:
+            return
+        if self.nodes + graphs.n_nodes >= 2**31:
+            raise DataError("a store holds fewer than 2^31 nodes")
+        self._check_kind(graphs)
+        first = 1 if self.graphs else 0  # a pointer's first number is the last one of the portion before
+        self._append("node_ptr", graphs.node_ptr[first:].astype(np.int64) + self.nodes)
+        self._append("entry_ptr", graphs.indptr[graphs.node_ptr[first:]].astype(np.int64) + self.entries)
+        self._append("indptr", graphs.indptr[first:].astype(np.int64) + self.entries)
+        for some in _slices(graphs.n_entries):
+            self._append("indices", graphs.indices[some].astype(np.int32) + np.int32(self.nodes))
+        for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS):
+            self._add_column(name, graphs)
+        self._append_texts("names", graphs.names, 1 - first)
+        if graphs.smiles is not None:
+            self._append_texts("smiles", graphs.smiles, 1 - first)
+        self.graphs, self.nodes = self.graphs + len(graphs), self.nodes + graphs.n_nodes
+        self.entries += graphs.n_entries
+
+    def _check_kind(self, graphs: Graphs) -> None:
+        """What one portion has, all must have; one without edges need not say what edges are like."""
+        if graphs.target is not None:
+            if self.is_classification not in (None, graphs.is_classification):
+                raise DataError("some of these graphs have classes and some have values to predict")
+            self.is_classification = graphs.is_classification
+        for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS, "smiles"):
+            is_there, was_there = getattr(graphs, name) is not None, name in self.columns
+            has_before = self.entries if name in EDGE_COLUMNS else self.graphs
+            has_now = graphs.n_entries if name in EDGE_COLUMNS else len(graphs)
+            if is_there != was_there and has_before and has_now:
+                first = graphs.names[0] if graphs.names else ""
+                raise DataError(
+                    f"graph {first!r} and those after it {'have' if is_there else 'do not have'} {name}, those before "
+                    f"{'do not' if is_there else 'do'}; give all graphs some or none"
+                )
+
+    def _add_column(self, name: str, graphs: Graphs) -> None:
+        values = getattr(graphs, name)
+        if values is None:
+            return
+        names = {
+            "node_label": graphs.node_label_names,
+            "edge_label": graphs.edge_label_names,
+            "target": graphs.class_names,
+        }
+        known = self.names.get(name)
+        if known is None or not (ours := names[name]):
+            self._append(name, values)
+            return
+        codes = np.array([*(known.setdefault(each, len(known)) for each in ours), -1])  # the last serves -1 itself
+        for some in _slices(len(values)):
+            self._append(name, codes[values[some]].astype(values.dtype))
+
+    def _append_texts(self, name: str, texts: Sequence[str], more: int) -> None:
+        encoded = [text.encode() for text in texts]
+        lengths = np.array([0] * more + [len(text) for text in encoded], np.int64)
+        start = self.rows.get(name, 0)
+        self._append(f"{name}_ptr", np.cumsum(lengths) + start)
+        self._append(name, np.frombuffer(b"".join(encoded), np.uint8))
+
+    def _append(self, name: str, values: NDArray[Any]) -> None:
+        little = values.dtype.newbyteorder("<") if values.dtype.byteorder == ">" else values.dtype
+        dtype, row = self.columns.setdefault(name, (little, values.shape[1:]))
+        if dtype.str not in COLUMNS[name][1]:
+            raise DataError(f"{name} holds {dtype}, which a store cannot keep")
+        if values.shape[1:] != row:
+            raise DataError(f"{values.shape[1]} attributes per node after {row[0]}; give all graphs the same")
+        if values.dtype != dtype and not np.can_cast(values.dtype, dtype, "same_kind"):
+            raise DataError(f"{name} holds {values.dtype} after {dtype}; give all graphs the same")
+        self.rows[name] = self.rows.get(name, 0) + len(values)
+        with (self.folder / f"{name}.bin").open("ab") as file:
+            for some in _slices(len(values)):
+                file.write(np.ascontiguousarray(values[some], dtype).data)
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────────
+
+    def finish(self, facts: Mapping[str, Any], source: str, read: Mapping[str, Any]) -> Manifest:
+        if self.graphs == 0:
+            raise DataError("no graphs to write")
+        class_names = tuple(self.names["target"])
+        for name in (*GRAPH_COLUMNS, *TEXT):
+            if (values := facts.get(name)) is not None:
+                if len(values) != self.graphs:
+                    raise DataError(f"{len(values)} of {name} for {self.graphs} graphs")
+                self._replace(name, values)
+                class_names = tuple(facts.get("class_names", ())) if name == "target" else class_names
+        node_names = self._ordered("node_label", facts.get("node_label_names"))
+        edge_names = self._ordered("edge_label", facts.get("edge_label_names"))
+        for name in EDGE_COLUMNS:
+            if name in self.columns and self.rows[name] != self.entries:  # told by graphs without edges alone
+                self._drop(name)
+        manifest = Manifest(
+            graphs=self.graphs,
+            nodes=self.nodes,
+            entries=self.entries,
+            columns={name: self._described(name) for name in sorted(self.columns)},
+            node_label_names=node_names,
+            edge_label_names=edge_names,
+            class_names=class_names,
+            source=source,
+            read=read,
+        )
+        with (self.folder / NAME).open("w", encoding="utf-8") as file:
+            file.write(manifest.to_text())
+            file.flush()
+            os.fsync(file.fileno())
+        return manifest
+
+    def _replace(self, name: str, values: Any) -> None:
+        for each in (name, f"{name}_ptr") if name in TEXT else (name,):
+            self._drop(each)
+        if name in TEXT:
+            self._append_texts(name, values, 1)
+        else:
+            self._append(name, np.asarray(values))
+
+    def _drop(self, name: str) -> None:
+        self.columns.pop(name, None)
+        self.rows.pop(name, None)
+        (self.folder / f"{name}.bin").unlink(missing_ok=True)
+
+    def _ordered(self, name: str, wanted: Sequence[str] | None) -> tuple[str, ...]:
+        """The names in the order wanted, what is written counted by it."""
+        known = self.names[name]
+        if wanted is None or tuple(wanted) == tuple(known):
+            return tuple(known)
+        position = {each: number for number, each in enumerate(wanted)}
+        codes = np.array([*(position[each] for each in known), -1])
+        if self.rows.get(name):
+            mapped = np.memmap(self.folder / f"{name}.bin", self.columns[name][0], "r+")
+            for some in _slices(len(mapped)):
+                mapped[some] = codes[mapped[some]]
+            mapped.flush()
+        return tuple(wanted)
+
+    def _described(self, name: str) -> Column:
+        dtype, row = self.columns[name]
+        with (self.folder / f"{name}.bin").open("rb") as file:
+            digests = []
+            while chunk := file.read(CHUNK):
+                digests.append(hashlib.sha256(chunk).hexdigest())
+            os.fsync(file.fileno())
+        return Column(dtype.str, (self.rows[name], *row), tuple(digests))
+
+
+def _slices(length: int) -> Iterator[slice]:
+    """Rows in portions, one even if there are none: a column without rows is still a column."""
+    return (slice(first, first + ROWS_AT_ONCE) for first in range(0, max(length, 1), ROWS_AT_ONCE))
+
+
+# ── the place ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _beside(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A locked temporary folder; on success it takes the place of ``folder`` in one step."""
+    place = Path(os.path.realpath(folder))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for left in place.parent.glob(f".{_escaped(place.name)}.????????.tmp"):
+        _clear(left)
+    temporary = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"
+    try:
+        temporary.mkdir()
+    except OSError as error:
+        raise told_of(place, temporary, error) from None
+    lock = os.open(temporary, os.O_RDONLY)
+    try:
+        _try_lock(lock)
+        yield temporary
+        os.fsync(lock)
+        check_place(place, overwrite=overwrite)
+        put_folder(temporary, place)
+    except OSError as error:
+        raise told_of(place, temporary, error) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # what is left: a failure's, or what was replaced
+        os.close(lock)
+
+
+def _clear(left: Path) -> None:
+    """Remove what a killed writer left; one that is still at work holds the lock."""
+    with suppress(OSError):
+        lock = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            if _try_lock(lock):
+                shutil.rmtree(left, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # not Unix: leave what may be in use
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

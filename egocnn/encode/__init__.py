@@ -1,0 +1,1 @@
+"""Graphs -> batches of tensors: ranked neighbours, patches and scales, fitted on training graphs alone."""

@@ -1,0 +1,235 @@
+"""Graphs -> flat tensors ready for the network; what is fitted for that is fitted on training graphs alone.
+
+Everything that does not depend on the weights is worked out once, here: ranked neighbours, Patchy-San's table
+rows, standardised attributes and targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from egocnn.data.arrays import Floats, Ints
+from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.config import ModelConfig
+from egocnn.encode.degrees import describe_by_degree
+from egocnn.data.edges import EdgeTable
+from egocnn.errors import DataError
+from egocnn.encode.survey import ColourCounts, Moments
+from egocnn.data.graphs import Graphs
+from egocnn.encode.patches import NODES_AT_ONCE, PatchShape, find_patches
+from egocnn.encode.ranking import Ranking
+from egocnn.encode.beyond import find_rest
+
+FAR = "too far from those that were trained on to be computed with"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Preparation:
+    """Names, colour counts and scales of the training graphs: saved with the model, applied to every graph."""
+
+    ranking: Ranking
+    by_degree: bool
+    """whether nodes are described by degrees, having no labels of their own"""
+    node_label_names: tuple[str, ...]
+    edge_label_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    """empty where the model predicts a value"""
+    attr_mean: Floats
+    attr_scale: Floats
+    target_mean: float
+    target_scale: float
+
+    @staticmethod
+    def fit(graphs: Graphs, config: ModelConfig) -> Preparation:
+        check_nodes(len(graphs), graphs.n_nodes)
+        by_degree = config.degrees and graphs.node_label is None
+        graphs = describe_by_degree(graphs) if by_degree else graphs
+        return Preparation.fit_portions([graphs], config, target=graphs.target, by_degree=by_degree)
+
+    @staticmethod
+    def fit_portions(
+        portions: Iterable[Graphs], config: ModelConfig, *, target: NDArray[Any] | None, by_degree: bool
+    ) -> Preparation:
+        """The same from portions, one or more, that count labels by the same names; ``target``: of all graphs.
+
+        ``by_degree``: their nodes have been described by degrees
+        """
+        colours, moments = ColourCounts(config.wl_rounds), None
+        for graphs in portions:
+            colours.add(Ranking.fit(graphs, rounds=config.wl_rounds))
+            moments = moments or Moments(0 if graphs.node_attr is None else graphs.node_attr.shape[1])
+            if graphs.node_attr is not None:
+                moments.add(graphs.node_attr)
+        assert moments is not None, "no portion at all"
+        attr_mean, deviation = moments.result()
+        known = np.zeros(1)
+        if target is not None and not graphs.is_classification:
+            known = target[np.isfinite(target)]
+        return Preparation(
+            ranking=colours.ranking(),
+            by_degree=by_degree,
+            node_label_names=graphs.node_label_names,
+            edge_label_names=graphs.edge_label_names,
+            class_names=graphs.class_names,
+            attr_mean=attr_mean,
+            attr_scale=_scale(deviation, attr_mean),
+            target_mean=float(known.mean()),
+            target_scale=float(_scale(known.std(), known.mean())),
+        )
+
+    def shape(self, config: ModelConfig) -> PatchShape:
+        return PatchShape(
+            slots=config.slots, node_labels=len(self.node_label_names), edge_labels=len(self.edge_label_names)
+        )
+
+    def apply(self, graphs: Graphs, config: ModelConfig) -> Prepared:
+        """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
+        graphs = self.renamed(graphs)
+        order = self.ranking.order(graphs)
+        table = self.ranking.neighbours(
+            graphs, max(*config.layer_k, config.slots - 1), max_hops=config.max_hops, order=order
+        )
+        patches = find_patches(graphs, table, self.shape(config))
+        table = np.ascontiguousarray(table[:, : max(config.layer_k)])
+        label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
+        one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
+        adjacency = None if one_hop else torch.from_numpy(edge_weights(graphs, table))
+        return Prepared(
+            node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
+            rest=None if config.rest == "none" else _rest(graphs, table, config),
+            steps=torch.from_numpy(_to_steps(table)),
+            bag_ptr=torch.from_numpy(patches.ptr),
+            bag_rows=torch.from_numpy(patches.rows),
+            bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
+            node_label=torch.from_numpy(label.astype(np.int32)),
+            attributes=torch.from_numpy(self.standardised(graphs)),
+            adjacency=adjacency,
+            place=torch.from_numpy(order.place),
+            target=self.targets(graphs),
+        )
+
+    def neighbours(self, graphs: Graphs, config: ModelConfig, k: int) -> Tensor:
+        """(N, k) ranked neighbours, however many of them the layers read; -1 where absent"""
+        return torch.from_numpy(self.ranking.neighbours(self.renamed(graphs), k, max_hops=config.max_hops))
+
+    def to_value(self, standardised: Tensor) -> Tensor:
+        """A regressor's output in the unit of the target."""
+        return standardised * self.target_scale + self.target_mean
+
+    def renamed(self, graphs: Graphs) -> Graphs:
+        """Labels and classes by the training graphs' names; a kind of label the model does not know is left out."""
+        graphs = describe_by_degree(graphs) if self.by_degree else graphs
+        for kind, ours, theirs in (
+            ("node", self.node_label_names, graphs.node_label),
+            ("edge", self.edge_label_names, graphs.edge_label),
+        ):
+            if ours and theirs is None:
+                raise DataError(f"the model reads {kind} labels ({_some(ours)}), but these graphs have none")
+        renamed = graphs.with_names(
+            nodes=self.node_label_names, edges=self.edge_label_names, classes=self.class_names or None
+        )
+        return replace(  # fields only fall away: nothing to check again
+            renamed,
+            node_label=renamed.node_label if self.node_label_names else None,
+            edge_label=renamed.edge_label if self.edge_label_names else None,
+        )
+
+    def standardised(self, graphs: Graphs) -> NDArray[np.float32]:
+        attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr
+        if attr.shape[1] != len(self.attr_mean):
+            raise DataError(f"the model reads {len(self.attr_mean)} node attributes, these graphs have {attr.shape[1]}")
+        with np.errstate(over="ignore"):
+            standard = ((attr - self.attr_mean) / self.attr_scale).astype(np.float32)
+        if not np.isfinite(standard).all():
+            node, column = np.argwhere(~np.isfinite(standard))[0]
+            name, value = graphs.names[int(graphs.graph_of[node])], attr[node, column]
+            raise DataError(f"graph {name!r}: node attribute {column + 1} is {value:g}, {FAR}")
+        return standard
+
+    def targets(self, graphs: Graphs) -> Tensor | None:
+        """(G) class numbers or standardised values; None where these graphs have none of the kind"""
+        if graphs.target is None or graphs.is_classification != bool(self.class_names):
+            return None
+        if self.class_names:
+            return torch.from_numpy(graphs.target.astype(np.int64))
+        with np.errstate(over="ignore"):
+            standard = ((graphs.target - self.target_mean) / self.target_scale).astype(np.float32)
+        beyond = np.flatnonzero(np.isinf(standard))
+        if len(beyond):
+            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
+            raise DataError(f"graph {name!r}: target {value:g} is {FAR}")
+        return torch.from_numpy(standard)
+
+    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        scales = {"attr_mean": self.attr_mean, "attr_scale": self.attr_scale}
+        return {**scales, **{f"ranking.{name}": values for name, values in self.ranking.state().items()}}
+
+    def texts(self) -> dict[str, Any]:
+        names = ("by_degree", "node_label_names", "edge_label_names", "class_names", "target_mean", "target_scale")
+        return {name: getattr(self, name) for name in names}
+
+    @staticmethod
+    def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Preparation:
+        prefix = "ranking."
+        ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
+        plain: dict[str, Any] = {"by_degree": False}  # as in models that were saved before there was a choice
+        plain |= {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
+        return Preparation(
+            ranking=Ranking.from_state(ranking),
+            attr_mean=arrays["attr_mean"],
+            attr_scale=arrays["attr_scale"],
+            **plain,
+        )
+
+
+def check_nodes(graphs: int, nodes: int) -> None:
+    if nodes == 0:
+        raise DataError(f"{graphs} training graphs have no nodes at all; there is nothing to learn from")
+
+
+def _scale(deviation: Any, mean: Any) -> Any:
+    """What to divide by: a column that never varies, but for rounding, is left as it is."""
+    return np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
+
+
+def _rest(graphs: Graphs, table: Ints, config: ModelConfig) -> RestSteps:
+    ptr, neighbours = find_rest(graphs, table)
+    counts = np.diff(ptr)
+    share = 1 / np.maximum(counts, 1) if config.rest == "mean" else np.ones(len(counts))
+    steps = neighbours - np.repeat(np.arange(len(counts)), counts)
+    return RestSteps(*map(torch.from_numpy, (ptr, steps, share.astype(np.float32))))
+
+
+def _to_steps(table: Ints) -> Ints:
+    """Ids -> differences of ids, 0 where absent; in place, as the table of a large collection takes gigabytes."""
+    absent = table < 0
+    table -= np.arange(len(table), dtype=table.dtype)[:, None]
+    table[absent] = 0
+    return table
+
+
+def edge_weights(graphs: Graphs, table: Ints) -> NDArray[np.float32]:
+    """(N, K) weight of the edge to every ranked neighbour (1 where edges have none), 0 where there is no edge"""
+    edges = EdgeTable(graphs)
+    weights = np.zeros(table.shape, np.float32)
+    for first in range(0, len(table), NODES_AT_ONCE):
+        here = slice(first, first + NODES_AT_ONCE)
+        node, rank = np.nonzero(table[here] >= 0)
+        entry = edges.find(first + node, table[here][node, rank])
+        joined = entry >= 0
+        weight = 1 if graphs.edge_weight is None else graphs.edge_weight[entry[joined]]
+        weights[here][node[joined], rank[joined]] = weight
+    return weights
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")

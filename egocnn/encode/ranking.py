@@ -1,0 +1,280 @@
+"""Rank the neighbours of every node: Graphs -> (N, K) table of node ids, -1 where absent.
+
+The order among the neighbours of a node decides which filter sees which neighbour, so it must not depend on how
+the nodes happen to be numbered. In order of precedence:
+
+1. fewer hops first (with ``max_hops=1``, adjacent nodes only);
+2. heavier edge first, where edges have weights;
+3. rarer colour first, by how often the training graphs have the 1-WL colour; a colour they lack is the rarest
+   (a rare colour says most about its ego network);
+4. ties: the 1-WL colour itself, then rarity and colour after 2 and 3 rounds, then the colour that stays stable,
+   which also sees node attributes and edge weights, then the label of the edge;
+5. what is still tied: node id, one choice at a time, each carried as far as it tells nodes apart
+   (:mod:`egocnn.encode.ties`).
+
+Rule 5 decides only between nodes that Weisfeiler-Lehman cannot tell apart at all. Mostly these are symmetric to
+each other (the hydrogens of a methyl group, two equal cliques that share a node), and then ids change nothing. Where
+they are not (regular graphs with triangles, such as a ring of six joined to two rings of three), renumbering the
+nodes may change a prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.data.arrays import Ints, equal_rows, stable_order, starts
+from egocnn.encode.colours import COUNTED_ROUNDS, Colours, stable_colours, wl_rounds
+from egocnn.encode.colours import MOST_ROUNDS as MOST_ROUNDS
+from egocnn.errors import ConfigError
+from egocnn.data.graphs import Graphs
+from egocnn.encode.ties import settle
+
+PAIRS_AT_ONCE = 1 << 22
+"""Candidate pairs expanded together when neighbours may be several hops away: bounds the memory."""
+
+
+def rank_neighbours(
+    graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: Ranking | None = None, device: str | None = None
+) -> Ints:
+    """Rank the neighbours of every node, and keep the first ``k``.
+
+    For graphs that are on a GPU already, see :mod:`egocnn.encode.on_device`.
+
+    Arguments:
+        graphs: The graphs, nodes counted through all of them.
+        k: How many neighbours to keep per node, the node itself not counted.
+        max_hops: How far neighbours may be; nodes beyond the first hop fill the ranks up to k.
+        ranking: Colour counts of training graphs; without it, rarity is counted over ``graphs`` themselves.
+        device: Where to compute, "cuda" say, which is faster on large graphs and gives the same table. Nodes several
+            hops away are looked for on the CPU all the same.
+
+    Returns:
+        (N, k) node ids, -1 where absent; the node itself is never in its row.
+
+    Raises:
+        ConfigError: ``k`` or ``max_hops`` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> import egocnn
+        >>> edges = np.array([[0, 1], [0, 2], [0, 3]])
+        >>> star = egocnn.Graphs.from_edges(node_counts=[4], edges=edges)
+        >>> egocnn.rank_neighbours(star, k=2)
+        array([[ 1,  2],
+               [ 0, -1],
+               [ 0, -1],
+               [ 0, -1]], dtype=int32)
+    """
+    _check_sizes(k, max_hops)
+    if device is not None and max_hops == 1:
+        from egocnn.encode import on_device as resident  # not at the top: this module must not wait for torch
+
+        on_device = resident.ResidentGraphs.of(graphs, device)
+        table: Ints = resident.rank_neighbours(on_device, k, ranking=ranking).cpu().numpy()
+        return table
+    return _table(graphs, order_nodes(graphs, ranking), k, max_hops)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """All nodes (N) of a collection, from the one to be ranked first to the one to be ranked last."""
+
+    nodes: Ints
+    place: Ints
+    """where each node stands in ``nodes``"""
+    tier: Ints
+    """the first place among its equals: the same for nodes that no colour tells apart"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """How often the training graphs have each colour, for the first few WL rounds."""
+
+    colours: tuple[Colours, ...]
+    """per round: the colours seen, ascending"""
+    counts: tuple[Ints, ...]
+    """per round: how many nodes have each"""
+
+    @classmethod
+    def fit(cls, graphs: Graphs, *, rounds: int = COUNTED_ROUNDS, device: str | None = None) -> Ranking:
+        """Count the colours of training graphs, large ones faster on a ``device``."""
+        if rounds < 1:
+            raise ConfigError(f"rarity needs at least 1 round of colours, got {rounds}")
+        seen: list[tuple[Colours, Ints]]
+        if device is None:
+            seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
+        else:
+            from egocnn.encode import on_device as resident
+
+            seen = list(resident.count_colours(resident.ResidentGraphs.of(graphs, device), rounds))
+        return cls(tuple(colours for colours, _ in seen), tuple(counts for _, counts in seen))
+
+    def neighbours(self, graphs: Graphs, k: int, *, max_hops: int = 1, order: Order | None = None) -> Ints:
+        """(N, k) node ids, -1 where absent; ``order`` saves working :meth:`order` out again."""
+        _check_sizes(k, max_hops)
+        return _table(graphs, self.order(graphs) if order is None else order, k, max_hops)
+
+    def order(self, graphs: Graphs) -> Order:
+        """Put all nodes of the collection in the order of rules 3 to 5."""
+        return order_nodes(graphs, self)
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Plain arrays, to be saved with a model."""
+        names = range(1, len(self.colours) + 1)
+        colours = {f"colours.{r}": c for r, c in zip(names, self.colours, strict=True)}
+        return {**colours, **{f"counts.{r}": c for r, c in zip(names, self.counts, strict=True)}}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Ranking:
+        names = range(1, len(state) // 2 + 1)
+        return cls(
+            tuple(state[f"colours.{r}"].astype(np.uint64) for r in names),
+            tuple(state[f"counts.{r}"].astype(np.int64) for r in names),
+        )
+
+
+def _check_sizes(k: int, max_hops: int) -> None:
+    if k < 1 or max_hops < 1:
+        raise ConfigError(f"k and max_hops must be at least 1, got {k} and {max_hops}")
+
+
+def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
+    """:meth:`Ranking.order`, rarity counted over ``graphs`` themselves unless a fitted ``ranking`` is given."""
+    tier: Ints = np.zeros(graphs.n_nodes, np.int64)
+    for number, colour in enumerate(wl_rounds(graphs, COUNTED_ROUNDS if ranking is None else len(ranking.colours))):
+        classes = Classes.of(colour)
+        # counted over these very graphs, a colour is as rare as its class is small
+        rarity = classes.sizes if ranking is None else _look_up(classes.colour, ranking, number)
+        tier = _part_tiers(tier, classes, rarity)
+    stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
+    classes = Classes.of(stable)
+    tier = _part_tiers(tier, classes, np.zeros_like(classes.sizes))
+    is_tied = len(classes.sizes) < graphs.n_nodes
+    nodes = stable_order(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier)
+    place = np.empty_like(nodes)
+    place[nodes] = np.arange(len(nodes))
+    return Order(nodes, place, tier)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """Nodes of one colour together, the colours (C) in ascending order."""
+
+    nodes: Ints
+    """(N) class by class"""
+    colour: Colours
+    """(C)"""
+    one: Ints
+    """(C) a node of each"""
+    sizes: Ints
+    """(C)"""
+
+    @staticmethod
+    def of(colour: Colours) -> Classes:
+        nodes = np.argsort(colour, kind="stable")
+        ordered = colour[nodes]
+        first = starts(ordered)
+        return Classes(nodes, ordered[first], nodes[first], np.diff(first, append=len(nodes)))
+
+
+def _part_tiers(tier: Ints, classes: Classes, rarity: Ints) -> Ints:
+    """Tiers (N) parted by rarity (C) and then by colour; a tier is counted by the nodes that come before it.
+
+    Colours only ever become finer, so all nodes of one colour share a tier: to put one of them in its place will do.
+    """
+    sizes = classes.sizes
+    by = stable_order(tier[classes.one] * (rarity.max(initial=0) + 1) + rarity)  # the colours ascend already
+    before = np.empty_like(sizes)
+    before[by] = np.cumsum(sizes[by]) - sizes[by]
+    parted = np.empty_like(tier)
+    parted[classes.nodes] = np.repeat(before, sizes)
+    return parted
+
+
+def _look_up(colour: Colours, ranking: Ranking, number: int) -> Ints:
+    """How often the training graphs have each colour in this round; 0 for one that they lack."""
+    seen, counts = ranking.colours[number], ranking.counts[number]
+    if len(seen) == 0:
+        return np.zeros(len(colour), np.int64)
+    at = np.minimum(np.searchsorted(seen, colour), len(seen) - 1)
+    return np.where(seen[at] == colour, counts[at], 0)
+
+
+def _table(graphs: Graphs, order: Order, k: int, max_hops: int) -> Ints:
+    """The first k nodes within reach of every node."""
+    table = _adjacent(graphs, order, k)
+    if max_hops > 1:
+        _fill_up(table, graphs, order, max_hops)
+    return table
+
+
+def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
+    """The first k adjacent nodes of every node by weight, place in the order, and label of the edge."""
+    table = np.full((graphs.n_nodes, k), -1, np.int32)
+    place, nodes = order.place.astype(np.int32), np.append(order.nodes, -1).astype(np.int32)
+    for rows, entries in equal_rows(graphs.indptr):
+        neighbours = graphs.indices[entries]
+        is_loop = neighbours == rows[:, None].astype(np.int32)
+        if graphs.edge_weight is None and graphs.edge_label is None:
+            # clip: no neighbour is out of range, and to check each once more takes as long as to fetch it
+            places = np.take(place, neighbours, out=np.empty_like(place, shape=neighbours.shape), mode="clip")
+            places[is_loop] = graphs.n_nodes
+            places.sort(axis=1)
+            ranked = nodes[places[:, :k]]
+        else:
+            heavy = np.zeros((1, 1)) if graphs.edge_weight is None else graphs.edge_weight[entries]
+            label = np.zeros((1, 1)) if graphs.edge_label is None else graphs.edge_label[entries]
+            keys = (place[neighbours], label, order.tier[neighbours], -heavy, is_loop)  # the last counts most
+            by = np.lexsort(np.broadcast_arrays(*keys), axis=1)[:, :k]
+            ranked = np.take_along_axis(np.where(is_loop, -1, neighbours), by, axis=1)
+        table[rows, : ranked.shape[1]] = ranked
+    return table
+
+
+def _fill_up(table: Ints, graphs: Graphs, order: Order, max_hops: int) -> None:
+    """Write nodes 2 to ``max_hops`` hops away into the free ranks of the table.
+
+    A row with free ranks names all the nodes that are nearer. Of the neighbours of a node among them, it names some
+    already and needs some more, K at most together: to look at the first K is enough, however many there are.
+    """
+    K = table.shape[1]
+    nearest = _adjacent(replace(graphs, edge_weight=None, edge_label=None), order, K)
+    unfilled = np.flatnonzero(table[:, -1] < 0)
+    at_once = max(1, PAIRS_AT_ONCE // K**2)
+    for start in range(0, len(unfilled), at_once):
+        rows = unfilled[start : start + at_once]
+        farthest = table[rows]
+        for _ in range(2, max_hops + 1):
+            known = np.concatenate([rows[:, None], table[rows]], axis=1)
+            row, node = _new_nodes(farthest, nearest, known, order)
+            rank = (table[rows] >= 0).sum(axis=1)[row] + _rank_in_row(row)
+            fits = rank < K
+            row, node, rank = row[fits], node[fits], rank[fits]
+            table[rows[row], rank] = node
+            farthest = np.full_like(farthest, -1)
+            farthest[row, rank] = node
+            farthest[table[rows, -1] >= 0] = -1
+
+
+def _new_nodes(farthest: Ints, nearest: Ints, known: Ints, order: Order) -> tuple[Ints, Ints]:
+    """Neighbours of the farthest nodes of every row that the row does not know: row numbers and nodes, in order."""
+    row, rank = np.nonzero(farthest >= 0)
+    reached = nearest[farthest[row, rank]]
+    at, rank = np.nonzero(reached >= 0)
+    found = np.sort(row[at] * len(nearest) + order.place[reached[at, rank]])
+    found = found[starts(found)]
+    row, rank = np.nonzero(known >= 0)
+    old = np.sort(row * len(nearest) + order.place[known[row, rank]])
+    found = found[old[np.minimum(np.searchsorted(old, found), len(old) - 1)] != found]
+    row, place = np.divmod(found, len(nearest))
+    return row, order.nodes[place]
+
+
+def _rank_in_row(row: Ints) -> Ints:
+    """0, 1, 2, ... within every run of equal numbers."""
+    first = starts(row)
+    return np.arange(len(row)) - np.repeat(first, np.diff(first, append=len(row)))

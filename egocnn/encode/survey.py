@@ -1,0 +1,148 @@
+"""Training graphs in portions -> what is fitted on them all: label names, colour counts, scales.
+
+However the graphs are cut into portions, the outcome is the same, bit by bit: counts are whole numbers, and means are
+added up in blocks of rows that do not follow the portions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.data.arrays import Bools, Floats, Ints
+from egocnn.encode.colours import Colours
+from egocnn.encode.degrees import levels, name_of
+from egocnn.data.graphs import Graphs
+from egocnn.encode.ranking import Ranking
+
+NUMBERS_AT_ONCE = 1 << 18
+"""Numbers in a block of rows. It decides how rounding falls, so to change it changes every scale in its last bits."""
+
+
+class Survey:
+    """What must be known of all training graphs before any of them can be counted: the labels in use, and degrees."""
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.degrees: Ints = np.zeros(0, np.int64)
+        """how many nodes have each degree, from 0"""
+        self._used: dict[str, Bools | None] = {"node": None, "edge": None}
+        self._names: dict[str, tuple[str, ...]] = {"node": (), "edge": ()}
+        self._levels: set[int] = set()
+
+    @staticmethod
+    def of(portions: Iterable[Graphs]) -> Survey:
+        survey = Survey()
+        for graphs in portions:
+            survey.add(graphs)
+        return survey
+
+    def add(self, graphs: Graphs) -> None:
+        self.nodes += graphs.n_nodes
+        self.degrees = _added(self.degrees, np.bincount(graphs.degree))
+        for kind, codes, names in (
+            ("node", graphs.node_label, graphs.node_label_names),
+            ("edge", graphs.edge_label, graphs.edge_label_names),
+        ):
+            self._names[kind] = names
+            if codes is not None:
+                used = self._used[kind]
+                used = np.zeros(len(names), bool) if used is None else used
+                used[codes[codes >= 0]] = True
+                self._used[kind] = used
+        if graphs.node_label is None:
+            node = graphs.entry_node
+            proper = np.bincount(node[node != graphs.indices], minlength=graphs.n_nodes)
+            self._levels |= set(np.unique(levels(proper)).tolist())
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Of the node or edge labels, those that are used; all where graphs have names and no labels."""
+        used, names = self._used[kind], self._names[kind]
+        return names if used is None else tuple(names[code] for code in np.flatnonzero(used))
+
+    @property
+    def has_node_labels(self) -> bool:
+        return self._used["node"] is not None
+
+    @property
+    def degree_names(self) -> tuple[str, ...]:
+        """Names of the labels that nodes have where they are described by their degrees."""
+        return tuple(name_of(level) for level in sorted(self._levels))
+
+
+class ColourCounts:
+    """Counts of portions, put together."""
+
+    def __init__(self, rounds: int) -> None:
+        self._rounds: list[list[tuple[Colours, Ints]]] = [[] for _ in range(rounds)]
+
+    def add(self, ranking: Ranking) -> None:
+        for several, counted in zip(self._rounds, zip(ranking.colours, ranking.counts, strict=True), strict=True):
+            several.append(counted)
+            # not for every portion: to put many small ones together at once costs the same as one
+            if sum(len(colours) for colours, _ in several[1:]) > len(several[0][0]):
+                several[:] = [_together(several)]
+
+    def ranking(self) -> Ranking:
+        counted = [_together(several) for several in self._rounds]
+        return Ranking(tuple(colours for colours, _ in counted), tuple(counts for _, counts in counted))
+
+
+class Moments:
+    """Mean and standard deviation of columns of numbers, row by row."""
+
+    def __init__(self, columns: int) -> None:
+        self._block = max(1, NUMBERS_AT_ONCE // max(columns, 1))
+        self._held: list[Floats] = []
+        """rows that make no whole block yet"""
+        self._rows = 0
+        self._mean = np.zeros(columns)
+        self._squares = np.zeros(columns)
+        """of the distances from the mean, summed up"""
+
+    def add(self, rows: NDArray[Any]) -> None:
+        start = 0
+        while start < len(rows):
+            held = sum(map(len, self._held))
+            some = rows[start : start + self._block - held]
+            start += len(some)
+            self._held.append(np.array(some, np.float64, order="C"))
+            if held + len(some) == self._block:
+                self._take()
+
+    def result(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation; nothing may be added afterwards."""
+        if self._held:
+            self._take()
+        return self._mean, np.sqrt(self._squares / max(self._rows, 1))
+
+    def _take(self) -> None:
+        block = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
+        self._held = []
+        mean = block.mean(axis=0)
+        squares = np.square(block - mean).sum(axis=0)
+        rows = self._rows + len(block)
+        away = mean - self._mean
+        # Chan, Golub and LeVeque: two sums of squares, each around its own mean, as one around the mean of both
+        self._squares = self._squares + squares + away**2 * (self._rows * len(block) / rows)
+        self._mean = self._mean + away * (len(block) / rows)
+        self._rows = rows
+
+
+def _together(several: list[tuple[Colours, Ints]]) -> tuple[Colours, Ints]:
+    if len(several) == 1:
+        return several[0]
+    colours, place = np.unique(np.concatenate([colours for colours, _ in several]), return_inverse=True)
+    counts = np.zeros(len(colours), np.int64)
+    np.add.at(counts, place, np.concatenate([counts for _, counts in several]))
+    return colours, counts
+
+
+def _added(one: Ints, other: Ints) -> Ints:
+    longer, shorter = (one, other) if len(one) > len(other) else (other, one)
+    added = longer.copy()
+    added[: len(shorter)] += shorter
+    return added

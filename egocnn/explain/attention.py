@@ -1,0 +1,135 @@
+r"""The paper's attention: a layer and a linear head trained on frozen ego layers (section 3.2; supplement, section 2).
+
+.. math:: a_n = \mathrm{softmax}_n\big(h^{(L)}_n \cdot u\big), \qquad z = V \sum_n a_n h^{(L)}_n + c
+
+The softmax runs over the nodes of a graph. The ego layers stay as they are; only u, V and c are trained, in seconds,
+and being linear the head ties a node's attention to its importance. It attends to the deepest embeddings alone, also
+where the network itself reads out every layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from egocnn.encode.batch import Batch
+from egocnn.train.checkpoint import check_seal, sealed
+from egocnn.explain.layers import run_layers
+from egocnn.errors import ConfigError, DataError, RunError
+from egocnn.files import digest_of_file, replacing
+from egocnn.data.graphs import Graphs
+from egocnn.model import MODEL, Predictor
+from egocnn.train.loop import choose_device, loss_of, portions
+
+FILE = "attention.safetensors"
+
+GRAPHS_AT_ONCE = 64
+"""Graphs per step."""
+
+
+class AttentionHead(nn.Module):
+    """Node embeddings (N, D) -> attention (N), logits (B, C)"""
+
+    def __init__(self, width: int, outputs: int) -> None:
+        super().__init__()
+        self.attend = nn.Parameter(torch.zeros(width))
+        self.out = nn.Linear(width, outputs)
+
+    def scores(self, h: Tensor, batch: Batch) -> Tensor:
+        score = h @ self.attend
+        largest = score.new_full((len(batch),), -torch.inf).scatter_reduce(0, batch.graph_of, score, "amax")
+        weight = torch.exp(score - largest[batch.graph_of])
+        return weight / weight.new_zeros(len(batch)).index_add(0, batch.graph_of, weight)[batch.graph_of]
+
+    def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        pooled = h.new_zeros(len(batch), h.shape[1])
+        logits: Tensor = self.out(pooled.index_add(0, batch.graph_of, h * self.scores(h, batch)[:, None]))
+        return logits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Example:
+    h: Tensor
+    batch: Batch
+    target: Tensor
+
+
+def fit_attention(
+    predictor: Predictor,
+    graphs: Graphs,
+    *,
+    epochs: int = 60,
+    learning_rate: float = 0.01,
+    seed: int = 0,
+    device: str = "auto",
+) -> AttentionHead:
+    """Train on graphs, their classes or values where known, else what the model predicts for them."""
+    if epochs < 1 or not learning_rate > 0:
+        raise ConfigError(f"epochs and learning_rate must be above 0, got {epochs} and {learning_rate}")
+    if graphs.n_nodes == 0:
+        raise DataError("these graphs have no nodes; there is nothing to attend to")
+    examples = _examples(predictor, graphs, choose_device(device))
+    with torch.random.fork_rng(), torch.enable_grad():
+        torch.manual_seed(seed)
+        head = AttentionHead(examples[0].h.shape[1], predictor.network.out.out_features).to(examples[0].h.device)
+        optimiser = torch.optim.Adam(head.parameters(), lr=learning_rate)
+        for _ in range(epochs):
+            for number in torch.randperm(len(examples)).tolist():
+                example = examples[number]
+                optimiser.zero_grad()
+                torch.autograd.backward(loss_of(head(example.h, example.batch), example.target))
+                optimiser.step()
+    return head.requires_grad_(False)
+
+
+@torch.no_grad()
+def _examples(predictor: Predictor, graphs: Graphs, place: torch.device) -> Sequence[_Example]:
+    """The deepest embeddings, worked out once: the ego layers do not change."""
+    data, network = predictor.prepare(graphs).to(place), predictor.network.to(place).eval()
+    examples = []
+    for chosen in portions(data):
+        for some in torch.split(chosen, GRAPHS_AT_ONCE):
+            batch = data.batch(some)
+            if len(batch.place) == 0:
+                continue
+            layers = run_layers(network, batch)
+            logits = layers.logits
+            said = logits.argmax(dim=1) if predictor.class_names else logits[:, 0]
+            known = said if batch.target is None else batch.target
+            is_known = known >= 0 if predictor.class_names else torch.isfinite(known)
+            examples.append(_Example(layers.h[-1], batch, torch.where(is_known, known, said)))
+    return examples
+
+
+def save_attention(head: AttentionHead, folder: Path) -> None:
+    """Beside the model, with a checksum; the model's own in it says which one it was trained on."""
+    tensors = {name: value.cpu().contiguous() for name, value in head.state_dict().items()}
+    tensors["model"] = torch.frombuffer(bytearray(digest_of_file(folder / MODEL).encode()), dtype=torch.uint8)
+    with replacing(folder / FILE) as temporary:
+        save_file(sealed(tensors), temporary)
+
+
+def load_attention(folder: Path, predictor: Predictor) -> AttentionHead | None:
+    """The attention layer saved in a run folder; None where there is none, or that of a model which is no more."""
+    if not (folder / FILE).exists():
+        return None
+    head = AttentionHead(predictor.config.layer_width[-1], predictor.network.out.out_features)
+    try:
+        state = load_file(folder / FILE)
+        if "digest" in state:  # older versions wrote none
+            check_seal(state)
+            if state.pop("model").numpy().tobytes().decode() != digest_of_file(folder / MODEL):
+                return None
+        if not all(bool(torch.isfinite(value).all()) for value in state.values()):
+            raise RunError(f"{folder / FILE}: has numbers that are not finite")
+        head.load_state_dict(state)
+    except (SafetensorError, OSError, RuntimeError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise RunError(f"{folder / FILE}: does not fit the model beside it ({reason}); delete it") from None
+    return head.requires_grad_(False)

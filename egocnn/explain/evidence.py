@@ -1,0 +1,121 @@
+r"""Evidence: what the embeddings that are read out hold for a class, or for a predicted value.
+
+The question put to the network is the margin of a class over all others,
+
+.. math:: y_c = z_c - \log \sum_{c' \ne c} e^{z_{c'}}
+
+for two classes the difference of their logits; for a regressor it is the predicted value itself. With
+:math:`p^{(l)}` what the readout took of layer l, the evidence of its unit d at node n is
+
+.. math:: E^{(l)}_{n,d} = \frac{\partial y}{\partial p^{(l)}_d} \, s^{(l)}_{n,d} \, h^{(l)}_{n,d}
+
+where s is the share of node n in what was taken: for the maximum, 1 over the number of nodes that attain it.
+Nodes that are symmetric attain it together; the gradient would go to whichever rounding favours.
+Only the deepest layer L is read out, and has evidence, unless the network has jumping knowledge: then every layer has,
+the embedding (l = 0) included.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from egocnn.encode.batch import Batch
+from egocnn.explain.layers import Layers
+from egocnn.nn import EgoCNN, Pool, SortPool
+from egocnn.nn.readout import counted, pool, turned
+
+SAME = 1e-5
+"""Relative difference up to which two activations count as equal: rounding of float32 over a few layers."""
+
+
+def margins(logits: Tensor, classes: Tensor) -> Tensor:
+    """(B, C) logits, (B) class numbers -> (B) margins; (B, 1) values of a regressor -> (B) the values"""
+    if logits.shape[1] == 1:
+        return logits[:, 0]
+    own = torch.nn.functional.one_hot(classes, logits.shape[1]).bool()
+    return logits[own] - logits.masked_fill(own, -torch.inf).logsumexp(dim=1)
+
+
+def margin(
+    network: EgoCNN, batch: Batch, classes: Tensor, factor: Tensor | None = None, of_inputs: Tensor | None = None
+) -> Tensor:
+    """The margins (B) as a function of everything in the batch that asks for a gradient.
+
+    ``factor`` (N) scales the nodes' embeddings, ``of_inputs`` (N) what their labels and attributes count.
+    """
+    h = network.embed(batch)
+    h = h if factor is None else h * factor[:, None]
+    inputs = None if of_inputs is None else _inputs(network, batch) * of_inputs[:, None]
+    reached = [h]
+    for conv in network.convs:
+        h = conv(h, batch.neighbours, batch.rest)
+        reached.append(h)
+    return margins(network.head(network.read_out(reached, batch, inputs)), classes)
+
+
+def evidence(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
+    """(N, D) for every layer that is read out, the deepest last, for the given class of every graph (B)"""
+    return tuple(steep * h for steep, h in zip(slopes(layers, classes), layers.read, strict=True))
+
+
+def slopes(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
+    """(N, D) for every layer that is read out, the deepest last: how much the margin of a graph rises with what its
+    nodes hold there, all other layers left as they are"""
+    parts = _above(layers, classes)[: len(layers.read)]
+    readout = layers.network.readout
+    return tuple(_below(readout, h, layers.batch, part) for h, part in zip(layers.read, parts, strict=True))
+
+
+def evidence_of_inputs(layers: Layers, classes: Tensor) -> Tensor:
+    """(N, columns) where inputs are counted: the evidence of each node's own, read with no layer between"""
+    network, batch = layers.network, layers.batch
+    above = _above(layers, classes)[-1]
+    inputs = _inputs(network, batch)
+    return inputs * _below(network.readout, inputs, batch, turned(above, above.shape[1] // network.counted))
+
+
+def _inputs(network: EgoCNN, batch: Batch) -> Tensor:
+    return counted(batch.node_label, batch.attributes, network.counted)
+
+
+def _above(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
+    """(B, ...) for every layer that is read out, the deepest last, and for the inputs if they are counted: how much
+    the margin rises with what the readout took there"""
+    network = layers.network
+    with torch.enable_grad():
+        pooled = network.read_out(layers.h, layers.batch).detach().requires_grad_()
+        (above,) = torch.autograd.grad(margins(network.head(pooled), classes).sum(), pooled)
+    widths = [h.shape[1] for h in layers.read] + ([network.counted] if network.counted else [])
+    columns = pooled.shape[1] // sum(widths)  # of the readout, for each of a layer
+    return torch.split(above, [columns * width for width in widths], dim=1)
+
+
+def _below(readout: Pool | SortPool, h: Tensor, batch: Batch, above: Tensor) -> Tensor:
+    """The slope (B, ...) of what the readout took -> the slope (N, D) of what it took it from"""
+    if not isinstance(readout, Pool):
+        with torch.enable_grad():
+            below = h.detach().requires_grad_()
+            (through,) = torch.autograd.grad((readout(below, batch) * above).sum(), below)
+        return through
+    kinds = readout.kind.split("+")
+    parts = above.chunk(len(kinds), dim=1)
+    return sum((_through(kind, h, batch, part) for kind, part in zip(kinds, parts, strict=True)), torch.zeros_like(h))
+
+
+def _through(kind: str, h: Tensor, batch: Batch, above: Tensor) -> Tensor:
+    """The slope (B, D) of what was pooled -> the slope (N, D) of what it was pooled from"""
+    if kind == "max":
+        return above[batch.graph_of] * _shares_of_maximum(h, batch)
+    if kind == "mean":
+        above = above / batch.node_counts.clamp(min=1)[:, None]
+    if kind == "log":
+        above = above / (1 + pool(h, batch.node_counts, "sum").abs())
+    return above[batch.graph_of]
+
+
+def _shares_of_maximum(h: Tensor, batch: Batch) -> Tensor:
+    """(N, D) 1 over the number of nodes of the graph that attain its maximum, 0 for all others"""
+    largest = pool(h, batch.node_counts, "max")
+    attained = (h >= (largest - SAME * largest.abs())[batch.graph_of]).to(h.dtype)
+    return attained / pool(attained, batch.node_counts, "sum").clamp(min=1)[batch.graph_of]

@@ -1,0 +1,253 @@
+"""Critical structures of a data set -> the patterns that recur in them, class by class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from egocnn.data.arrays import Bools
+from egocnn.errors import DataError
+from egocnn.data.graphs import Graph
+from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
+from egocnn.explain.patterns.labelled import lies_in, plan
+from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, mine
+from egocnn.explain.patterns.names import name_fragment
+from egocnn.explain.patterns.presence import Presence, Report
+from egocnn.explain.patterns.record import Occurrence, Pattern, is_significant
+from egocnn.explain.patterns.samples import Sample, read_samples
+from egocnn.explain.structure import CriticalStructure
+
+MOST_TESTED = 200
+"""Fragments per class that are searched for in all graphs."""
+MOST_EXAMPLES = 5
+MORE_TELLING = 1.1
+"""Of two patterns, one inside or always beside the other, the lower in rank stays if its lift is so much higher."""
+
+
+def find_patterns(
+    structures: Sequence[CriticalStructure],
+    *,
+    min_support: int = 5,
+    most: int = 20,
+    least_nodes: int = 1,
+    most_nodes: int = 12,
+    data: str | None = None,
+    report: Report | None = None,
+) -> list[Pattern]:
+    """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
+
+    Candidates are the connected fragments of critical structures whose explained class is the predicted one, of
+    ``least_nodes`` to ``most_nodes`` nodes, critical in at least ``min_support`` graphs of a class. Up to seven
+    nodes all of them count, beyond that whole critical components. One that a larger fragment covers in 95% of
+    its graphs is dropped. Molecules are read as chemists do: hydrogens belong to their atom, aromatic bonds are one
+    kind, a nitro group is the same however it was written. ``data`` names the set where its labels are numbers that
+    stand for elements (Mutagenicity, MUTAG, PTC_MR).
+
+    A candidate is then looked for in all graphs. ``p_value`` is the one-sided hypergeometric (Fisher) chance of as
+    many graphs of the class among those that contain it, or more, multiplied by the number of candidates of all
+    classes (Bonferroni). Where a search takes too long, in dense graphs without labels, the graph counts against the
+    pattern: as without it in the class, as with it elsewhere; ``undecided`` says how many. The chance speaks about
+    the graphs given, and assumes that they are independent of each other.
+
+    Order: first what is commoner in the class with p < 0.01, by (graphs in which it is critical) x log2(lift); then
+    the rest, by the graphs in which it is critical. A pattern that contains a better one, lies in it, or is critical
+    only where that is critical too (in 95% of its graphs), stays only if its lift is a tenth higher: a nitro group on
+    a ring is no news beside the nitro group, unless it tells more.
+
+    Where values were predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of
+    their importance, graphs by whether their value lies above the median.
+    """
+    if min_support < 1 or most < 1 or not 1 <= least_nodes <= most_nodes:
+        raise DataError(
+            f"patterns need min_support and most of at least 1 and 1 <= least_nodes <= most_nodes, "
+            f"not {min_support}, {most}, {least_nodes}, {most_nodes}"
+        )
+    samples = read_samples(structures, data)
+    fragments = mine(samples, min_support=min_support, least_nodes=least_nodes, most_nodes=most_nodes)
+    names = sorted({name for sample in samples for name, _ in sample.critical})
+    per_class = {name: closed(fragments, name, min_support=min_support) for name in names}
+    tests = sum(map(len, per_class.values()))
+    chosen = {name: _most_telling(per_class[name], name, samples) for name in names}
+    wanted = {id(fragment): fragment for some in chosen.values() for fragment in some}
+    # small ones first: where they are not, nothing that contains them is
+    ordered = sorted(wanted.values(), key=lambda f: len(f.shape.labels))
+    presence = Presence(samples, ordered, report)
+    for fragment in ordered:
+        presence.of(fragment)
+    patterns = []
+    for name in names:
+        counted = [_count(f, name, *presence.of(f), samples, tests) for f in chosen[name]]
+        patterns += [_pattern(c, samples, tests) for c in _distinct(sorted(counted, key=_rank), most)]
+    return _told_apart(patterns)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A fragment with what was counted for one class."""
+
+    fragment: Fragment
+    name: str
+    present: Bools
+    in_class: int
+    of_class: int
+    lift: float
+    p_value: float
+    undecided: int
+
+    @property
+    def critical(self) -> int:
+        return len(self.fragment.where[self.name])
+
+
+def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sample]) -> list[Fragment]:
+    """Those to be searched for: critical often, and for this class rather than for another."""
+    traced = [explained for sample in samples for explained, _ in sample.critical]
+    expected = traced.count(name) / max(len(traced), 1)
+
+    def telling(fragment: Fragment) -> tuple[float, int]:
+        here, anywhere = len(fragment.where[name]), sum(map(len, fragment.where.values()))
+        return here * math.log2(here / anywhere / expected), here
+
+    return sorted(fragments, key=telling, reverse=True)[:MOST_TESTED]
+
+
+def _count(
+    fragment: Fragment, name: str, present: Bools, undecided: Bools, samples: Sequence[Sample], tests: int
+) -> Counted:
+    of_class = np.array([sample.group == name for sample in samples])
+    # counted against the pattern: a search given up must not make it look more telling
+    present = present | (undecided & ~of_class)
+    graphs, members, holders = len(samples), int(of_class.sum()), int(present.sum())
+    both = int((present & of_class).sum())
+    lift = (both / holders) / (members / graphs) if members and holders else 0.0
+    chance = chance_of_as_many(both, holders, members, graphs)
+    return Counted(fragment, name, present, both, members, lift, min(1.0, chance * tests), int(undecided.sum()))
+
+
+def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> float:
+    """P(``both`` or more members among the holders) if ``holders`` of the ``graphs`` were drawn blindly.
+
+    The hypergeometric tail, the p-value of Fisher's exact test, one-sided; summed as logarithms, for 1e-300 is common.
+    """
+
+    def ways(n: int, k: int) -> float:
+        return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+    logarithms = [
+        ways(members, k) + ways(graphs - members, holders - k) - ways(graphs, holders)
+        for k in range(max(both, holders + members - graphs), min(holders, members) + 1)
+    ]
+    most = max(logarithms, default=-math.inf)
+    return min(1.0, math.exp(most) * sum(math.exp(one - most) for one in logarithms)) if logarithms else 0.0
+
+
+def _rank(counted: Counted) -> tuple[bool, float, float]:
+    telling = is_significant(counted.p_value) and counted.lift > 1
+    worth = counted.critical * (math.log2(counted.lift) if telling else 1.0)
+    return not telling, -worth, -len(counted.fragment.shape.labels)
+
+
+def _distinct(counted: Sequence[Counted], most: int) -> list[Counted]:
+    """The first ``most``, without those that add little to one before them."""
+    kept: list[Counted] = []
+    for one in counted:
+        if len(kept) == most:
+            break
+        if not any(one.lift < MORE_TELLING * better.lift and _adds_little(one, better) for better in kept):
+            kept.append(one)
+    return kept
+
+
+def _adds_little(one: Counted, better: Counted) -> bool:
+    """One lies in the other, or the better one is critical nearly wherever this one is."""
+    here, there = one.fragment.where[one.name], better.fragment.where[better.name]
+    if len(here.keys() & there.keys()) >= ALIKE * len(here):
+        return True
+    small, large = sorted((one.fragment.shape, better.fragment.shape), key=lambda shape: len(shape.labels))
+    return lies_in(plan(small), large)
+
+
+def _pattern(counted: Counted, samples: Sequence[Sample], tests: int) -> Pattern:
+    fragment, name = counted.fragment, counted.name
+    holders = int(counted.present.sum())
+    places = _typical(fragment.where[name], name, samples)
+    examples = [Occurrence(samples[s].graph, samples[s].spread(nodes)) for s, nodes in places[:MOST_EXAMPLES]]
+    is_molecule = samples[0].is_molecule
+    words = name_fragment(fragment.shape, [(samples[s], nodes) for s, nodes in places])
+    return Pattern(
+        class_name=name,
+        name=words,
+        graph=_cut(examples[0], fragment, samples[places[0][0]], words),
+        smiles=to_smiles(fragment.shape) if is_molecule else None,
+        smarts=to_smarts(fragment.shape) if is_molecule else None,
+        critical=counted.critical,
+        of_predicted=sum(any(explained == name for explained, _ in sample.critical) for sample in samples),
+        in_class=counted.in_class,
+        of_class=counted.of_class,
+        in_others=holders - counted.in_class,
+        of_others=len(samples) - counted.of_class,
+        p_value=counted.p_value,
+        tests=tests,
+        undecided=counted.undecided,
+        examples=tuple(examples),
+    )
+
+
+def _typical(
+    where: dict[int, tuple[int, ...]], name: str, samples: Sequence[Sample]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Occurrences, those in graphs of the class first, and of these the ones of ordinary size."""
+    middle = float(np.median([samples[s].graph.n_nodes for s in where]))
+    return sorted(
+        where.items(),
+        key=lambda item: (samples[item[0]].group != name, abs(samples[item[0]].graph.n_nodes - middle), item[0]),
+    )
+
+
+def _cut(example: Occurrence, fragment: Fragment, sample: Sample, name: str) -> Graph:
+    """The fragment as a graph of its own, with the labels the search saw."""
+    whole, place = example.graph, {node: i for i, node in enumerate(example.nodes)}
+    inside = np.array([u in place and v in place and u != v for u, v in whole.edges.tolist()], dtype=bool)
+    edges = np.array([sorted((place[u], place[v])) for u, v in whole.edges[inside].tolist()], dtype=np.int64)
+    order = np.lexsort(edges.T[::-1]) if len(edges) else np.zeros(0, np.int64)
+    bonds = {(u, v): bond for u, v, bond in fragment.shape.edges}
+    labels = None
+    if whole.node_label is not None:
+        own = len(fragment.shape.labels)
+        plain = [whole.node_label[node] for node in example.nodes]
+        seen = [_without_hydrogens(label) if sample.is_molecule else label for label in fragment.shape.labels]
+        labels = (*seen, *plain[own:]) if len(plain) > own or not sample.is_molecule else fragment.shape.labels
+    edges = edges.reshape(-1, 2)[order]
+    return Graph(
+        name=name,
+        n_nodes=len(example.nodes),
+        edges=edges,
+        node_label=labels,
+        edge_label=None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges.tolist()),
+        edge_weight=None,
+        node_attr=None,
+        target=None,
+        smiles=None,
+        node_truth=None,
+        edge_truth=None,
+    )
+
+
+def _without_hydrogens(label: str) -> str:
+    return label if label.startswith("H") else label.split("H")[0]
+
+
+def _told_apart(patterns: Sequence[Pattern]) -> list[Pattern]:
+    """Patterns of a class that would go by the same name get their SMILES, or a number, added."""
+    names = [(pattern.class_name, pattern.name) for pattern in patterns]
+    seen: dict[tuple[str, str], int] = {}
+    told = []
+    for key, pattern in zip(names, patterns, strict=True):
+        seen[key] = seen.get(key, 0) + 1
+        if names.count(key) > 1:
+            pattern = replace(pattern, name=f"{pattern.name} ({pattern.smiles or f'no. {seen[key]}'})")
+        told.append(pattern)
+    return told

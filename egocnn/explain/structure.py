@@ -1,0 +1,345 @@
+"""Critical structures: which nodes and edges of a graph made a prediction, as one plain record."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from egocnn.data.arrays import Floats, Ints
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.files import finite_json, replacing
+from egocnn.data.graphs import Graph
+
+if TYPE_CHECKING:
+    import networkx
+    from torch_geometric.explain import Explanation
+
+SHOWN = 12
+"""Nodes that the text of a structure names; of larger structures the most important."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """What the model says of the explained class, or the value it predicts, once the graph is cut."""
+
+    removed: float
+    """when the critical nodes are taken out, and their edges with them"""
+    kept: float
+    """when nothing but the critical nodes and the edges among them is left"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Where the evidence stood on its way down: importance after the deepest layer first, at the input last."""
+
+    nodes: Floats
+    """(L + 2, N)"""
+    edges: Floats
+    """(L + 2, E) what has crossed each edge up to there, nothing at the top; at the input, its importance"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CriticalStructure:
+    """The answer to "which part of this graph made you say so?".
+
+    ``print(structure)`` shows it as text, a notebook shows the picture.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=5).fit(graphs)
+        >>> [structure] = model.explain(graphs[:1])
+        >>> structure.name, structure.node_importance.shape
+        ('C3H8 #1', (11,))
+        >>> structure.draw("propane.svg")[:4]
+        '<svg'
+    """
+
+    graph: Graph
+    """the graph that was predicted"""
+    predicted: str | float
+    """the likeliest class by name, or the predicted value"""
+    probability: float | None
+    """of the predicted class, calibrated; None for a value"""
+    explained: str | None
+    """the class whose evidence was traced; None: what raised and what lowered the predicted value"""
+    technique: str
+    """how importance was found"""
+    node_importance: Floats
+    """(N) positive: speaks for the explained class, or raised the value; negative: speaks against it, lowered it"""
+    edge_importance: Floats
+    """(E) in the order of ``graph.edges``"""
+    critical_nodes: Ints
+    """node ids, ascending"""
+    critical_edges: Ints
+    """positions in ``graph.edges``, ascending"""
+    fidelity: Fidelity | None = None
+    """what is predicted without the structure, and with nothing else; None where that was not asked for"""
+    trace: Trace | None = None
+    """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
+
+    @property
+    def name(self) -> str:
+        return self.graph.name
+
+    @property
+    def critical_pairs(self) -> Ints:
+        """(n, 2) the critical edges by their ends"""
+        return self.graph.edges[self.critical_edges]
+
+    def __str__(self) -> str:
+        by_importance = self.critical_nodes[np.argsort(-self.node_importance[self.critical_nodes], kind="stable")]
+        shown = ", ".join(self._node_text(node) for node in by_importance[:SHOWN].tolist())
+        more = len(by_importance) - SHOWN
+        said = f"{self.predicted}" if isinstance(self.predicted, str) else f"{self.predicted:.4g}"
+        lines = [f"{self.name}: {said}" + (f" ({self.probability:.1%})" if self.probability is not None else "")]
+        if self.explained is not None and self.explained != self.predicted:
+            lines[0] += f", explained for {self.explained}"
+        lines.append(f"  critical: {shown or 'nothing'}" + (f" and {more} more" if more > 0 else ""))
+        if self.fidelity is not None:
+            form = ".1%" if self.explained is not None else ".4g"
+            lines.append(f"  kept alone {self.fidelity.kept:{form}}, removed {self.fidelity.removed:{form}}")
+        return "\n".join(lines)
+
+    def _node_text(self, node: int) -> str:
+        label = "" if self.graph.node_label is None else self.graph.node_label[node]
+        return f"{label}{node}" if not label[-1:].isdigit() else f"{label}:{node}"
+
+    def draw(self, path: str | Path | None = None, **settings: Any) -> str:
+        """Draw the graph with its critical structure.
+
+        Arguments:
+            path: Also write the picture there, as .svg, .png or .gexf (for Gephi).
+            settings: Those of :func:`egocnn.show.drawing.draw`, ``size=(640, 480)`` say.
+
+        Returns:
+            The picture as SVG text.
+        """
+        from egocnn.show.drawing import draw
+
+        settings.setdefault("caption", "" if path is None else self.caption)
+        settings.setdefault("words", ("for", "against") if self.explained is not None else ("raised", "lowered"))
+        return draw(
+            self.graph,
+            self.node_importance,
+            self.edge_importance,
+            critical_nodes=self.critical_nodes,
+            critical_edges=self.critical_edges,
+            path=path,
+            **settings,
+        )
+
+    def _repr_svg_(self) -> str:
+        """The picture inline in a notebook."""
+        return self.draw(caption=self.caption)
+
+    @property
+    def caption(self) -> str:
+        said = str(self.predicted) if isinstance(self.predicted, str) else f"{self.predicted:.4g}"
+        return f"{self.name}: {said}" + (f", {self.probability:.0%}" if self.probability is not None else "")
+
+    # ── as plain data and for other libraries ─────────────────────────────────────────────────────
+
+    def to_plain(self, *, trace: bool = False) -> dict[str, Any]:
+        """What stands in one line of ``structures.jsonl``; :meth:`from_plain` reads it back.
+
+        Arguments:
+            trace: Also how the evidence travelled down the layers.
+
+        Returns:
+            Texts, numbers, lists and dictionaries, ready for JSON.
+        """
+        graph = self.graph
+        plain: dict[str, Any] = {
+            "name": graph.name,
+            "predicted": self.predicted,
+            "probability": self.probability,
+            "true": graph.target,
+            "class": self.explained,
+            "technique": self.technique,
+            "node_importance": self.node_importance.tolist(),
+            "edge_importance": [
+                [u, v, x] for (u, v), x in zip(graph.edges.tolist(), self.edge_importance.tolist(), strict=True)
+            ],
+            "critical_nodes": self.critical_nodes.tolist(),
+            "critical_edges": self.critical_pairs.tolist(),
+            "fidelity": None
+            if self.fidelity is None
+            else {"removed": self.fidelity.removed, "kept": self.fidelity.kept},
+        }
+        for key in ("smiles", "node_label", "edge_label"):
+            if (value := getattr(graph, key)) is not None:
+                plain[key] = value
+        if trace and self.trace is not None:
+            plain["trace"] = {"nodes": self.trace.nodes.tolist(), "edges": self.trace.edges.tolist()}
+        return plain
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
+        """The record of :meth:`to_plain` again; attributes, weights and truths of the graph are not in it.
+
+        Arguments:
+            plain: What :meth:`to_plain` gave.
+
+        Returns:
+            The structure.
+
+        Raises:
+            DataError: something is missing or does not fit.
+        """
+        try:
+            return _from_plain(plain)
+        except KeyError as error:
+            raise DataError(f"not a critical structure: it has no {error}") from None
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise DataError(f"not a critical structure: {' '.join(str(error).split())[:200]}") from None
+
+    def to_networkx(self) -> networkx.Graph:
+        """The graph for networkx.
+
+        Returns:
+            Nodes and edges with their ``importance``, ``label``, and whether they are ``critical``.
+        """
+        try:
+            import networkx as nx
+        except ImportError:
+            raise MissingExtraError("networkx", "networks") from None
+        graph, critical = nx.Graph(name=self.name), set(self.critical_nodes.tolist())
+        for node, importance in enumerate(self.node_importance.tolist()):
+            label = {} if self.graph.node_label is None else {"label": self.graph.node_label[node]}
+            graph.add_node(node, importance=importance, critical=node in critical, **label)
+        chosen = set(self.critical_edges.tolist())
+        for number, ((u, v), importance) in enumerate(
+            zip(self.graph.edges.tolist(), self.edge_importance.tolist(), strict=True)
+        ):
+            label = {} if self.graph.edge_label is None else {"label": self.graph.edge_label[number]}
+            graph.add_edge(u, v, importance=importance, critical=number in chosen, **label)
+        return graph
+
+    def to_pyg(self) -> Explanation:
+        """The record that PyTorch Geometric has for explanations.
+
+        Returns:
+            ``edge_index`` in both directions, ``node_mask`` (N, 1) and ``edge_mask`` as importances.
+        """
+        try:
+            import torch
+            from torch_geometric.explain import Explanation
+        except ImportError:
+            raise MissingExtraError("torch-geometric", "pyg") from None
+        edges = torch.from_numpy(self.graph.edges)
+        again = edges[:, 0] != edges[:, 1]  # a loop stands once
+        importance = torch.from_numpy(self.edge_importance).float()
+        return Explanation(
+            num_nodes=self.graph.n_nodes,
+            edge_index=torch.cat([edges, edges[again].flip(1)]).t().contiguous(),
+            node_mask=torch.from_numpy(self.node_importance).float()[:, None],
+            edge_mask=torch.cat([importance, importance[again]]),
+        )
+
+
+def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
+    nodes = _numbers(plain["node_importance"])
+    triples = [(u, v, x) for u, v, x in plain["edge_importance"]]
+    edges = _whole([end for u, v, _ in triples for end in (u, v)], len(nodes), "nodes").reshape(-1, 2)
+    number = {(u, v): position for position, (u, v) in enumerate(edges.tolist())}
+    if len(number) < len(edges) or (edges[:, 0] > edges[:, 1]).any():
+        raise ValueError("an edge must stand once, its lower end first")
+    for pair in (critical := [(u, v) for u, v in plain["critical_edges"]]):
+        if pair not in number:
+            raise ValueError(f"no edge {pair} among those with an importance")
+    predicted, fidelity, trace = plain["predicted"], plain.get("fidelity"), plain.get("trace")
+    graph = Graph(
+        name=str(plain["name"]),
+        n_nodes=len(nodes),
+        edges=edges,
+        node_label=_texts(plain.get("node_label"), len(nodes)),
+        edge_label=_texts(plain.get("edge_label"), len(edges)),
+        edge_weight=None,
+        node_attr=None,
+        target=_text_or_number(plain.get("true")),
+        smiles=_text(plain.get("smiles")),
+        node_truth=None,
+        edge_truth=None,
+    )
+    return CriticalStructure(
+        graph=graph,
+        predicted=predicted if isinstance(predicted, str) else _number(predicted),
+        probability=None if plain["probability"] is None else _number(plain["probability"]),
+        explained=_text(plain["class"]),
+        technique=str(plain.get("technique", "")),
+        node_importance=nodes,
+        edge_importance=_numbers([x for _, _, x in triples]),
+        critical_nodes=np.unique(_whole(plain["critical_nodes"], len(nodes), "nodes")),
+        critical_edges=np.unique(np.array([number[pair] for pair in critical], np.int64)),
+        fidelity=None if fidelity is None else Fidelity(_number(fidelity["removed"]), _number(fidelity["kept"])),
+        trace=None if trace is None else _trace(trace, len(nodes), len(edges)),
+    )
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{str(value)[:50]!r} is not a finite number")
+    return float(value)
+
+
+def _numbers(values: Any) -> Floats:
+    return np.array([_number(value) for value in values], np.float64)
+
+
+def _whole(values: Any, below: int, what: str) -> Ints:
+    for value in values:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < below:
+            raise ValueError(f"{str(value)[:50]!r} is not one of {below} {what}")
+    return np.array(values, np.int64)
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{str(value)[:50]!r} is not a text")
+    return value
+
+
+def _text_or_number(value: Any) -> str | float | None:
+    return value if value is None or isinstance(value, str) else _number(value)
+
+
+def _texts(values: Any, count: int) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    if len(values) != count:
+        raise ValueError(f"{len(values)} labels for {count}")
+    return tuple(map(str, values))
+
+
+def _trace(plain: Any, n_nodes: int, n_edges: int) -> Trace:
+    nodes, edges = ([_numbers(row) for row in plain[kind]] for kind in ("nodes", "edges"))
+    if len(nodes) != len(edges) or not nodes:
+        raise ValueError(f"a trace of {len(nodes)} and {len(edges)} rows")
+    if {len(row) for row in nodes} != {n_nodes} or {len(row) for row in edges} != {n_edges}:
+        raise ValueError("a trace of another graph")
+    return Trace(np.stack(nodes), np.stack(edges))
+
+
+def write_structures(structures: Iterable[CriticalStructure], path: Path) -> None:
+    """One JSON object per line, in order."""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for structure in structures:
+            file.write(finite_json(structure.to_plain()) + "\n")
+
+
+def read_structures(path: Path) -> Iterator[CriticalStructure]:
+    """What :func:`write_structures` wrote."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                structure = CriticalStructure.from_plain(json.loads(line))
+            except (ValueError, RecursionError, DataError) as error:
+                raise DataError(f"{path.name}, line {number}: {error}") from None
+            yield structure

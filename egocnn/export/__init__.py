@@ -1,7 +1,0 @@
-"""A trained model -> one ONNX file that other runtimes compute, and graphs -> the arrays that it reads."""
-
-from egocnn.export.inputs import Input, inputs_for, inputs_of
-from egocnn.export.plain import PlainNetwork
-from egocnn.export.write import Exported, export_onnx
-
-__all__ = ["Exported", "Input", "PlainNetwork", "export_onnx", "inputs_for", "inputs_of"]

@@ -1,0 +1,1 @@
+"""Our models in other libraries' terms: scikit-learn estimators, PyTorch Geometric modules, ONNX files."""

@@ -1,0 +1,141 @@
+"""Graphs -> the plain arrays that an exported model reads, by name; and what each of them means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from egocnn.data.arrays import Ints
+from egocnn.encode.batch import Batch
+from egocnn.errors import ConfigError
+from egocnn.data.graphs import Graphs
+from egocnn.model import Predictor
+
+Kind = Literal["int64", "float32"]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One array: its name, what its axes count, the type of its numbers, and what they say."""
+
+    name: str
+    """as in the file"""
+    axes: tuple[str | int, ...]
+    """a word for what may be of any length, a number for what the model fixes"""
+    kind: Kind
+    """the type of its numbers"""
+    meaning: str
+    """what they say"""
+
+
+def inputs_of(predictor: Predictor) -> tuple[Input, ...]:
+    """The arrays that an exported model reads; a setting that reads no array asks for none.
+
+    Arguments:
+        predictor: What a fitted estimator holds as ``predictor_``.
+
+    Returns:
+        One record per array, in order.
+
+    Raises:
+        ConfigError: the model has an embedding module of its author's own.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.interop.onnx import inputs_of
+        >>> [each.name for each in inputs_of(model.predictor_)][:2]
+        ['neighbours', 'entry_row']
+    """
+    if predictor.network.custom_embedding:
+        raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
+    config = predictor.config
+    K, A = max(config.layer_k), len(predictor.preparation.attr_mean)
+    found = [Input("neighbours", ("nodes", K), "int64", "ranked neighbours of every node; -1 where absent")]
+    if config.embedding == "patchy-san":
+        found += [
+            Input("entry_row", ("entries",), "int64", "row of Patchy-San's table, one for each entry of each patch"),
+            Input("entry_node", ("entries",), "int64", "node around which the entry was found, ascending"),
+            Input("entry_weight", ("entries",), "float32", "weight of the edge that the entry stands for; else 1"),
+        ]
+    if config.embedding == "adjacency":
+        found.append(Input("adjacency", ("nodes", K), "float32", "weight of the edge to each neighbour; 0: no edge"))
+    if A and (config.embedding != "adjacency" or config.count_inputs):
+        found.append(Input("attributes", ("nodes", A), "float32", "(attribute - attr_mean) / attr_scale"))
+    if predictor.network.counted:
+        found.append(Input("node_label", ("nodes",), "int64", "number of the node's label; -1: unknown"))
+    if config.rest != "none":
+        found += [
+            Input("rest_owner", ("rest",), "int64", "node that has a neighbour ranked beyond all columns, ascending"),
+            Input("rest_source", ("rest",), "int64", "that neighbour"),
+            Input("rest_share", ("nodes",), "float32", "1, or for the mean 1 / number of such neighbours"),
+        ]
+    if config.readout == "sort":
+        found.append(Input("position", ("nodes",), "int64", "rank of the node among the nodes of its graph, from 0"))
+    return (
+        *found,
+        Input("graph_of", ("nodes",), "int64", "number of the graph that each node belongs to, ascending"),
+        Input("node_counts", ("graphs",), "int64", "nodes of every graph"),
+    )
+
+
+def inputs_for(predictor: Predictor, graphs: Graphs) -> dict[str, NDArray[Any]]:
+    """What an exported model reads of these graphs: ``session.run(None, inputs_for(predictor, graphs))``.
+
+    Everything before the network happens here: labels are counted by the names of the training graphs, neighbours
+    ranked by their colours, attributes standardised. Nodes are numbered through all graphs.
+
+    Arguments:
+        predictor: The model that was exported.
+        graphs: Graphs to predict.
+
+    Returns:
+        Arrays by name.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.interop.onnx import inputs_for
+        >>> inputs_for(model.predictor_, graphs[:2])["neighbours"].shape
+        (23, 16)
+    """
+    wanted = inputs_of(predictor)
+    batch = predictor.prepare(graphs).batch(torch.arange(len(graphs)))
+    return {each.name: _array(batch, each.name).astype(each.kind) for each in wanted}
+
+
+def _array(batch: Batch, name: str) -> NDArray[Any]:
+    match name:
+        case "neighbours":
+            return batch.neighbours.table.numpy()
+        case "entry_row":
+            return batch.bags.rows.numpy()
+        case "entry_node":
+            counts = np.diff(batch.bags.offsets.numpy(), append=len(batch.bags.rows))
+            return np.repeat(np.arange(len(counts)), counts)
+        case "entry_weight":
+            weight = batch.bags.weight
+            return np.ones(len(batch.bags.rows)) if weight is None else weight.numpy()
+        case "rest_owner" | "rest_source" | "rest_share":
+            values: torch.Tensor = getattr(batch.rest, name.removeprefix("rest_"))
+            return values.numpy()
+        case "position":
+            return _positions(batch.place.numpy(), batch.node_counts.numpy())
+        case _:
+            plain: torch.Tensor = getattr(batch, name)
+            return plain.numpy()
+
+
+def _positions(place: Ints, node_counts: Ints) -> Ints:
+    """(N) places among all nodes -> places among the nodes of the same graph"""
+    graph_of = np.repeat(np.arange(len(node_counts)), node_counts)
+    order = np.lexsort((place, graph_of))
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order)) - np.repeat(np.cumsum(node_counts) - node_counts, node_counts)
+    return position

@@ -1,0 +1,209 @@
+"""A trained model -> an ONNX file that says of itself what it reads, compared with the model before it is there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from egocnn import __version__
+from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
+from egocnn.interop.onnx.inputs import inputs_for, inputs_of
+from egocnn.interop.onnx.plain import PlainNetwork
+from egocnn.interop.onnx.trial import trial_graphs
+from egocnn.files import replacing
+from egocnn.model import Predictor
+
+TOLERANCE = 1e-4
+"""Largest difference between file and model, beside the largest output or 1: rounding stays far below it."""
+LARGEST = 2**31 - 2**20
+"""Bytes of a file: its format counts them in 31 bits."""
+HOW = (
+    "egocnn.interop.onnx.inputs_for(egocnn.model.Predictor.load(RUN), graphs) makes the arrays; nodes are numbered from "
+    "0 through all graphs of a call; egocnn/encode/ranking.py and egocnn/encode/patches.py say how neighbours and entries are found"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What was written, and how it was checked."""
+
+    file: str
+    """where to"""
+    bytes: int
+    """its size"""
+    opset: int
+    """the version of ONNX's operators that it needs"""
+    inputs: tuple[str, ...]
+    """arrays that it reads, by name"""
+    outputs: tuple[str, ...]
+    """arrays that it answers, by name"""
+    graphs: int
+    """random graphs on which file and model were compared; 0 where onnxruntime is not installed"""
+    largest_difference: float | None
+    """between logits, or standardised values, of both; None where they were not compared"""
+
+    def __str__(self) -> str:
+        size = f"{self.bytes / 1e6:.1f} MB" if self.bytes >= 1e5 else f"{self.bytes / 1e3:.1f} kB"
+        if self.largest_difference is None:
+            checked = "not compared with the model: onnxruntime is not installed"
+        else:
+            most = f"{self.largest_difference:.1e} at most on {self.graphs} random graphs"
+            checked = f"onnxruntime and the model differ by {most}"
+        return f"{self.file}: {size}, opset {self.opset}; {checked}"
+
+
+def export_onnx(predictor: Predictor, path: str | Path, *, seed: int = 0) -> Exported:
+    """Write a model as an ONNX file, once onnx accepts it and onnxruntime, where installed, computes the same.
+
+    Arguments:
+        predictor: What a fitted estimator holds as ``predictor_``.
+        path: A file that ends in ``.onnx``.
+        seed: Which random graphs the file and the model are compared on.
+
+    Returns:
+        What was written, and by how much the two differ.
+
+    Raises:
+        ConfigError: the model cannot be exported, or not to this place.
+        EgoCNNError: the file does not compute what the model does; nothing is written.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.interop.onnx import export_onnx
+        >>> export_onnx(model.predictor_, "alcohols.onnx").outputs
+        ('logits', 'probabilities')
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):
+        raise ConfigError(f"{path}: name a file that ends in .onnx")
+    onnx = _library("onnx")
+    _library("onnxscript")
+    network = PlainNetwork(predictor)
+    if sum(each.numel() * each.element_size() for each in network.parameters()) > LARGEST:
+        raise ConfigError("this model takes more than 2 GB, which one ONNX file cannot hold")
+    written = _convert(predictor, network, seed)
+    opset = next(each.version for each in written.opset_import if each.domain == "")
+    with replacing(path) as temporary:
+        temporary.write_bytes(written.SerializeToString())
+        stored = temporary.read_bytes()
+        try:
+            onnx.checker.check_model(stored, full_check=True)
+        except onnx.checker.ValidationError as error:
+            raise EgoCNNError(f"{path}: does not pass onnx's check ({str(error).splitlines()[0]})") from None
+        graphs, difference = _compare(predictor, stored, seed)
+    return Exported(
+        file=str(path),
+        bytes=len(stored),
+        opset=opset,
+        inputs=network.names,
+        outputs=network.answers,
+        graphs=graphs,
+        largest_difference=difference,
+    )
+
+
+def metadata(predictor: Predictor) -> dict[str, Any]:
+    """What the file says of itself under the key ``egocnn``, as JSON: all that stands between numbers and names."""
+    ours = predictor.preparation
+    return {
+        "version": __version__,
+        "task": "classification" if predictor.class_names else "regression",
+        "class_names": ours.class_names,
+        "node_label_names": ours.node_label_names,
+        "edge_label_names": ours.edge_label_names,
+        "nodes_described_by_degree": ours.by_degree,
+        "attr_mean": ours.attr_mean.tolist(),
+        "attr_scale": ours.attr_scale.tolist(),
+        "temperature": predictor.temperature,
+        "target_mean": ours.target_mean,
+        "target_scale": ours.target_scale,
+        "model": asdict(predictor.config),
+        "inputs": {each.name: {"axes": each.axes, "meaning": each.meaning} for each in inputs_of(predictor)},
+        "how": HOW,
+    }
+
+
+def _convert(predictor: Predictor, network: PlainNetwork, seed: int) -> Any:
+    """The network as an ``onnx.ModelProto``"""
+    arrays = inputs_for(predictor, trial_graphs(predictor, weights=True, seed=seed))
+    words = dict.fromkeys(axis for each in inputs_of(predictor) for axis in each.axes if isinstance(axis, str))
+    sizes = {word: torch.export.Dim(word) for word in words}
+    dynamic = tuple(
+        {number: sizes[axis] for number, axis in enumerate(each.axes) if isinstance(axis, str)}
+        for each in inputs_of(predictor)
+    )
+    with _quietly():
+        program = torch.onnx.export(
+            network.eval(),
+            tuple(torch.from_numpy(arrays[name]) for name in network.names),
+            dynamo=True,
+            dynamic_shapes=(dynamic,),
+            input_names=network.names,
+            output_names=network.answers,
+            verbose=False,
+        )
+    assert program is not None
+    written: Any = program.model_proto
+    _forget_origin(written)
+    written.producer_name, written.producer_version = "egocnn", __version__
+    entry = written.metadata_props.add()
+    entry.key, entry.value = "egocnn", json.dumps(metadata(predictor), allow_nan=False)
+    return written
+
+
+def _forget_origin(written: Any) -> None:
+    """Without the lines of source, and so the folders of this machine, that torch notes beside every operation"""
+    graph = written.graph
+    for part in (written, graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+
+
+def _compare(predictor: Predictor, stored: bytes, seed: int) -> tuple[int, float | None]:
+    """Graphs tried, and the largest difference between the outputs of file and model"""
+    try:
+        runtime = _library("onnxruntime")
+    except MissingExtraError:
+        return 0, None
+    session = runtime.InferenceSession(stored, providers=["CPUExecutionProvider"])
+    trials = [trial_graphs(predictor, weights=weights, seed=seed + 1) for weights in (False, True)]
+    ours = np.concatenate([predictor.outputs(graphs, device="cpu") for graphs in trials])
+    theirs = np.concatenate([session.run(None, inputs_for(predictor, graphs))[0] for graphs in trials])
+    difference = float(np.abs(ours - theirs).max())
+    if not difference <= TOLERANCE * max(1.0, float(np.abs(ours).max())):  # so that NaN is refused too
+        raise EgoCNNError(f"nothing is written: onnxruntime and the model differ by {difference:.1e}")
+    return len(ours), difference
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtraError(name, "export") from None
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without torch's remarks on libraries that are not there and on its own future"""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)

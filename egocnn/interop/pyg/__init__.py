@@ -1,0 +1,25 @@
+"""Side by side with PyTorch Geometric: a trained model -> a module for its explainers, and ours among them.
+
+``as_module(model)`` is a plain ``torch.nn.Module`` over ``x``, ``edge_index`` and ``batch``, and ``EgoExplainer`` an
+``ExplainerAlgorithm`` for ``torch_geometric.explain.Explainer``; :class:`EgoModule` says what a mask changes.
+``RankNeighbours`` is a transform that brings data what :class:`~egocnn.nn.EgoConv` reads in a model of your own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from egocnn.interop.pyg.explainer import explainer_class
+from egocnn.interop.pyg.module import EgoModule, as_module
+from egocnn.interop.pyg.transform import neighbours_of, transform_class
+
+__all__ = ["EgoExplainer", "EgoModule", "RankNeighbours", "as_module", "neighbours_of"]
+
+_MADE = {"EgoExplainer": explainer_class, "RankNeighbours": transform_class}
+
+
+def __getattr__(name: str) -> Any:
+    """These inherit from classes of PyTorch Geometric, which is slow to import: made when they are first asked for."""
+    if name not in _MADE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _MADE[name]()

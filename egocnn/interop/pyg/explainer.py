@@ -1,0 +1,188 @@
+"""Our techniques as one of PyTorch Geometric's explainer algorithms: an EgoModule and tensors -> an Explanation."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from egocnn.data.arrays import Floats
+from egocnn.config import ExplainConfig, Technique
+from egocnn.explain import explain
+from egocnn.explain.attention import AttentionHead
+from egocnn.errors import ConfigError, MissingExtraError
+from egocnn.data.graphs import Graphs
+from egocnn.interop.pyg.module import EgoModule
+
+log = logging.getLogger(__name__)
+
+
+class _EgoExplainer(nn.Module):
+    """What made an :class:`~egocnn.interop.pyg.EgoModule` say so, found by egocnn's own techniques.
+
+    ``node_mask`` (N, 1) and ``edge_mask`` (M), in the order of ``edge_index``, are importances between 0 and 1, which
+    is what thresholds, subgraphs and metrics expect: what speaks against the explained class is 0, and the
+    largest of every graph is 1. For a regressor it is the size that counts, raised or lowered. The importances
+    themselves, signed, stand beside them as ``node_importance`` (N) and ``edge_importance`` (M).
+
+    Arguments:
+        technique: How importance is found.
+        attention: The trained attention layer, for the paper's technique.
+        settings: Further fields of :class:`~egocnn.config.ExplainConfig`.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from torch_geometric.explain import Explainer
+        >>> from egocnn.interop.pyg import EgoExplainer, as_module
+        >>> module = as_module(model)
+        >>> explainer = Explainer(
+        ...     module,
+        ...     algorithm=EgoExplainer(),
+        ...     explanation_type="model",
+        ...     node_mask_type="object",
+        ...     edge_mask_type="object",
+        ...     model_config={
+        ...         "mode": "multiclass_classification",
+        ...         "task_level": "graph",
+        ...         "return_type": "raw",
+        ...     },
+        ... )
+        >>> data = module.to_data(graphs[:1])
+        >>> explainer(data.x, data.edge_index, batch=data.batch).node_mask.shape
+        torch.Size([11, 1])
+    """
+
+    explainer_config: Any
+    model_config: Any
+
+    def __init__(
+        self, technique: Technique = "relevance", *, attention: AttentionHead | None = None, **settings: Any
+    ) -> None:
+        super().__init__()
+        self.settings = ExplainConfig(technique=technique, **settings)
+        self.attention = attention
+
+    def supports(self) -> bool:
+        """Graphs as wholes, outputs as the module gives them, a class among several or a value, nodes and edges.
+
+        Returns:
+            Whether this is what was asked for; if not, the log says what is.
+        """
+        nodes = self.explainer_config.node_mask_type
+        for name, found, known in (
+            ("task_level", self.model_config.task_level.value, ("graph",)),
+            ("mode", self.model_config.mode.value, ("multiclass_classification", "regression")),
+            ("return_type", self.model_config.return_type.value, ("raw",)),
+            ("node_mask_type", "object" if nodes is None else nodes.value, ("object",)),
+        ):
+            if found not in known:
+                log.error("EgoExplainer: %s must be %s, got %s", name, " or ".join(known), found)
+                return False
+        return True
+
+    def forward(
+        self,
+        model: nn.Module,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        target: Tensor,
+        index: int | Tensor | None = None,
+        **tensors: Any,
+    ) -> Any:
+        """Explain, as ``torch_geometric.explain.Explainer`` asks for it.
+
+        Arguments:
+            model: What :func:`~egocnn.interop.pyg.as_module` made.
+            x: (N, labels + attributes) as the module reads them.
+            edge_index: (2, M) every edge in both directions.
+            target: (B) the number of the class to explain, per graph.
+            index: Explain these graphs only; all others get zeros.
+            tensors: What else the module takes, ``batch`` say.
+
+        Returns:
+            An ``Explanation`` with masks and importances.
+        """
+        from torch_geometric.explain import Explanation
+
+        if not isinstance(model, EgoModule):
+            raise ConfigError(f"EgoExplainer explains what as_module makes, not {type(model).__name__}")
+        graphs = model.to_graphs(x, edge_index, **tensors)
+        nodes, edges = self._importances(model, graphs, target, x.device)
+        asked = torch.ones(len(graphs), dtype=torch.bool, device=x.device)
+        if index is not None:
+            asked = torch.zeros_like(asked).index_fill(0, torch.as_tensor(index, device=x.device).reshape(-1), True)
+        of_nodes = torch.from_numpy(graphs.graph_of).to(x.device)
+        nodes, edges = nodes.to(x.device), edges.to(x.device)[_edge_of(graphs, edge_index)]
+        nodes, edges = nodes * asked[of_nodes], edges * asked[of_nodes[edge_index[0]]]
+        found = Explanation(node_importance=nodes, edge_importance=edges)
+        if self.explainer_config.node_mask_type is not None:
+            found.node_mask = self._mask(nodes, of_nodes, len(graphs))[:, None]
+        if self.explainer_config.edge_mask_type is not None:
+            found.edge_mask = self._mask(edges, of_nodes[edge_index[0]], len(graphs))
+        return found
+
+    def _importances(
+        self, model: EgoModule, graphs: Graphs, target: Tensor, device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        """(N) and (E), signed"""
+        names = model.predictor.class_names
+        if self._is_value == bool(names):
+            said = f"predicts one of {len(names)} classes" if names else "predicts a value"
+            raise ConfigError(f"the mode is {self.model_config.mode.value}, but the model {said}")
+        classes = None
+        if names:
+            numbers = target.reshape(-1).tolist()
+            if not all(0 <= number < len(names) for number in numbers):
+                raise ConfigError(f"the target must be class numbers from 0 to {len(names) - 1}, got {numbers}")
+            classes = [names[number] for number in numbers]
+        structures = explain(
+            model.predictor,
+            graphs,
+            self.settings,
+            classes=classes,
+            attention=self.attention,
+            fidelity=False,
+            device=device.type,
+        )
+        return (
+            _joined([structure.node_importance for structure in structures]),
+            _joined([structure.edge_importance for structure in structures]),
+        )
+
+    def _mask(self, importance: Tensor, graph_of: Tensor, n_graphs: int) -> Tensor:
+        size = importance.abs() if self._is_value else importance.clamp(min=0)
+        largest = size.new_zeros(n_graphs).scatter_reduce(0, graph_of, size, "amax")
+        return size / largest.clamp(min=torch.finfo(size.dtype).tiny)[graph_of]
+
+    @property
+    def _is_value(self) -> bool:
+        return bool(self.model_config.mode.value == "regression")
+
+
+@cache
+def explainer_class() -> Any:
+    """``EgoExplainer``, a subclass of ``torch_geometric.explain.ExplainerAlgorithm``"""
+    try:
+        from torch_geometric.explain import ExplainerAlgorithm
+    except ImportError:
+        raise MissingExtraError("torch-geometric", "pyg") from None
+    about = {"__module__": "egocnn.interop.pyg", "__doc__": _EgoExplainer.__doc__}
+    return type("EgoExplainer", (_EgoExplainer, ExplainerAlgorithm), about)
+
+
+def _joined(parts: list[Floats]) -> Tensor:
+    return torch.from_numpy(np.concatenate([np.zeros(0), *parts])).float()
+
+
+def _edge_of(graphs: Graphs, edge_index: Tensor) -> Tensor:
+    """(M) the position in ``graphs.edges`` of every column, whichever way round"""
+    edges = torch.from_numpy(graphs.edges.astype(np.int64)).to(edge_index.device)
+    low, high = edge_index.long().sort(dim=0).values
+    return torch.searchsorted(edges[:, 0] * graphs.n_nodes + edges[:, 1], low * graphs.n_nodes + high)

@@ -1,0 +1,150 @@
+"""Graphs -> the tensors that PyTorch Geometric passes around, in a model's own label order, and back.
+
+``x`` (N, labels + attributes): a node's label one-hot, all zeros where the model does not know it, then its attributes
+as the graph has them; where the model describes nodes by degrees, label and last attributes are what these say.
+``edge_index`` (2, M), every edge in both directions; ``edge_attr`` (M, edge labels) one-hot, left out where the model
+knows but one if you like; ``edge_weight`` (M). ``node_attr`` (N, attributes): the attributes again, for what is ranked
+by them; masks change x, and never these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from egocnn.encode.degrees import PROFILE
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.graphs import Graph, Graphs
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+
+
+def to_data(predictor: Predictor, graphs: Graphs | Graph) -> Any:
+    """One ``torch_geometric.data.Data`` for all graphs, ``batch`` (N) telling them apart.
+
+    ``y`` (B) is what the model's outputs are compared with: class numbers, or standardised values; it is left out
+    where some graph's is not known. Truths of nodes and edges come along as ``node_truth`` and ``edge_truth``.
+    """
+    try:
+        from torch_geometric.data import Data
+    except ImportError:
+        raise MissingExtraError("torch-geometric", "pyg") from None
+    graphs = _collection(graphs, predictor.preparation) if isinstance(graphs, Graph) else graphs
+    prepared, ours = predictor.prepare(graphs), predictor.preparation
+    edge_index = np.stack([graphs.entry_node, graphs.indices]).astype(np.int64)
+    described = ours.renamed(graphs).node_attr
+    attributes = torch.zeros(graphs.n_nodes, 0) if described is None else torch.from_numpy(described)
+    data = Data(
+        x=torch.cat([_one_hot(prepared.node_label, len(ours.node_label_names)), attributes.float()], dim=1),
+        edge_index=torch.from_numpy(edge_index),
+        batch=torch.from_numpy(graphs.graph_of.astype(np.int64)),
+    )
+    if ours.edge_label_names:
+        named = graphs.with_names(edges=ours.edge_label_names)
+        assert named.edge_label is not None, "prepare has refused graphs without edge labels"
+        data.edge_attr = _one_hot(torch.from_numpy(named.edge_label), len(ours.edge_label_names))
+    if graphs.edge_weight is not None:
+        data.edge_weight = torch.from_numpy(graphs.edge_weight.astype(np.float32))
+    if attributes.shape[1]:
+        data.node_attr = attributes
+    target = prepared.target
+    if target is not None and bool((torch.isfinite(target) & ((target >= 0) | (not ours.class_names))).all()):
+        data.y = target
+    for name, truth in (("node_truth", graphs.node_truth), ("edge_truth", graphs.edge_truth)):
+        if truth is not None:
+            data[name] = torch.from_numpy(truth)
+    return data
+
+
+def to_graphs(
+    preparation: Preparation,
+    x: Tensor,
+    edge_index: Tensor,
+    batch: Tensor | None = None,
+    edge_attr: Tensor | None = None,
+    edge_weight: Tensor | None = None,
+    node_attr: Tensor | None = None,
+) -> Graphs:
+    """The graphs behind the tensors: a row's label is its largest entry in size, an all-zero row has one unknown."""
+    labels, attributes = len(preparation.node_label_names), len(preparation.attr_mean)
+    if x.ndim != 2 or x.shape[1] != labels + attributes:
+        raise DataError(f"x must have {labels} labels and {attributes} attributes per node, got {tuple(x.shape)}")
+    if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.is_floating_point():
+        raise DataError(f"edge_index must be whole numbers (2, M), got {edge_index.dtype} {tuple(edge_index.shape)}")
+    wanted = edge_index.shape[1], len(preparation.edge_label_names)
+    if edge_attr is None and wanted[1] == 1:
+        edge_attr = torch.ones(wanted)
+    if (edge_attr is None and wanted[1]) or (edge_attr is not None and edge_attr.shape != wanted):
+        found = "none" if edge_attr is None else tuple(edge_attr.shape)
+        raise DataError(f"the model knows {wanted[1]} edge labels; edge_attr must have the shape {wanted}, got {found}")
+    if node_attr is not None and node_attr.shape != (len(x), attributes):
+        raise DataError(f"node_attr must have the shape {(len(x), attributes)}, got {tuple(node_attr.shape)}")
+    given = _array(x)
+    known = given[:, labels:] if node_attr is None else _array(node_attr)
+    own = attributes - (PROFILE if preparation.by_degree else 0)  # what degrees say is read off the edges again
+    return Graphs.from_edges(
+        node_counts=_node_counts(batch, len(x)),
+        edges=_array(edge_index).T,
+        node_label=_largest(given[:, :labels]) if labels else None,
+        node_label_names=preparation.node_label_names,
+        edge_label=None if edge_attr is None else _largest(_array(edge_attr)),
+        edge_label_names=preparation.edge_label_names,
+        edge_weight=None if edge_weight is None else _array(edge_weight),
+        node_attr=known[:, :own] if own else None,
+    )
+
+
+def _node_counts(batch: Tensor | None, n_nodes: int) -> list[int]:
+    if batch is None:
+        return [n_nodes]
+    if batch.shape != (n_nodes,) or batch.is_floating_point() or bool((torch.diff(batch) < 0).any()):
+        raise DataError(f"batch must name the graph of each of {n_nodes} nodes, in ascending order")
+    return torch.bincount(batch).tolist()
+
+
+def _one_hot(codes: Tensor, size: int) -> Tensor:
+    """(n) -> (n, size); all zeros for -1"""
+    return F.one_hot(codes.long() + 1, size + 1)[:, 1:].float()
+
+
+def _largest(rows: NDArray[Any]) -> NDArray[np.int32]:
+    size = np.abs(rows)
+    return np.where(size.any(axis=1), size.argmax(axis=1), -1).astype(np.int32)
+
+
+def _array(values: Tensor) -> NDArray[Any]:
+    return values.detach().cpu().numpy()
+
+
+def _collection(graph: Graph, preparation: Preparation) -> Graphs:
+    """One graph as a collection, its labels and class counted by the model's names."""
+
+    def codes(values: tuple[str, ...] | None, names: tuple[str, ...]) -> NDArray[np.int32] | None:
+        number = {name: position for position, name in enumerate(names)}
+        return None if values is None else np.array([number.get(value, -1) for value in values], np.int32)
+
+    target: NDArray[Any] | None = None
+    if isinstance(graph.target, str):
+        target = codes((graph.target,), preparation.class_names)
+    elif graph.target is not None:
+        target = np.array([graph.target])
+    return Graphs.from_edges(
+        node_counts=[graph.n_nodes],
+        edges=graph.edges,
+        names=[graph.name],
+        node_label=codes(graph.node_label, preparation.node_label_names),
+        node_label_names=preparation.node_label_names,
+        edge_label=codes(graph.edge_label, preparation.edge_label_names),
+        edge_label_names=preparation.edge_label_names,
+        edge_weight=graph.edge_weight,
+        node_attr=graph.node_attr,
+        node_truth=graph.node_truth,
+        edge_truth=graph.edge_truth,
+        target=target,
+        class_names=preparation.class_names if isinstance(graph.target, str) else (),
+    )

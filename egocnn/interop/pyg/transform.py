@@ -1,0 +1,139 @@
+"""A transform of PyTorch Geometric: Data -> the same Data with the ranked neighbours of every node, for EgoConv.
+
+They are kept as steps, differences of node numbers: batching, which puts graphs end to end and so shifts all numbers,
+leaves steps as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from egocnn.data.arrays import Ints
+from egocnn.errors import ConfigError, MissingExtraError
+from egocnn.data.graphs import Graphs
+from egocnn.encode.ranking import Ranking, rank_neighbours
+from egocnn.data.sources.pyg import from_pyg
+
+STRUCTURE = ("edge_index", "x", "node_label", "z", "edge_label", "edge_attr", "edge_weight", "num_nodes")
+"""What the order of neighbours may depend on."""
+
+
+class _RankNeighbours:
+    """Adds ``neighbour_steps`` (N, k): from every node to its ranked neighbours; 0 where absent.
+
+    ``neighbours_of(data)`` turns them into the table of node numbers that :class:`~egocnn.nn.EgoConv` reads, for a
+    single graph and for a batch alike. What is read of the data, and as what, says
+    :func:`egocnn.data.sources.pyg.from_pyg`; a ``y`` is not looked at.
+
+    :meth:`fit` counts how rare every neighbourhood is in training graphs, which is what neighbours are ranked by
+    first; without it, they are counted in every graph by itself.
+
+    Arguments:
+        k: Neighbours to rank per node, the node itself not counted.
+        max_hops: How far neighbours may be.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from egocnn.interop.pyg import RankNeighbours, neighbours_of
+        >>> path = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        >>> neighbours_of(RankNeighbours(k=2)(path))
+        tensor([[ 1, -1],
+                [ 0,  2],
+                [ 1, -1]])
+    """
+
+    def __init__(self, k: int = 16, *, max_hops: int = 1) -> None:
+        if k < 1 or max_hops < 1:
+            raise ConfigError(f"k and max_hops must be at least 1, got {k} and {max_hops}")
+        self.k, self.max_hops = k, max_hops
+        self.ranking: Ranking | None = None
+        self.names: dict[str, tuple[str, ...]] = {}
+
+    def fit(self, data: Iterable[Any]) -> Self:
+        """Count the colours of training graphs, and learn the names of their labels.
+
+        Arguments:
+            data: Training graphs.
+
+        Returns:
+            The transform itself.
+        """
+        graphs = _read(data)
+        self.names = {"nodes": graphs.node_label_names, "edges": graphs.edge_label_names}
+        self.ranking = Ranking.fit(graphs)
+        return self
+
+    def forward(self, data: Any) -> Any:
+        """Rank the neighbours of every node; call the transform itself, as PyTorch Geometric does.
+
+        Arguments:
+            data: One graph, or a batch of them.
+
+        Returns:
+            The same with ``neighbour_steps``.
+        """
+        graphs = self._named(_read(data.to_data_list() if hasattr(data, "to_data_list") else [data]))
+        table = rank_neighbours(graphs, self.k, max_hops=self.max_hops, ranking=self.ranking)
+        data.neighbour_steps = torch.from_numpy(_steps(table)).to(data.edge_index.device)
+        return data
+
+    def _named(self, graphs: Graphs) -> Graphs:
+        return graphs if self.ranking is None else graphs.with_names(**self.names)
+
+    def __repr__(self) -> str:
+        counted = "" if self.ranking is None else f", {len(self.ranking.colours[0])} colours counted"
+        return f"RankNeighbours(k={self.k}, max_hops={self.max_hops}{counted})"
+
+
+@cache
+def transform_class() -> Any:
+    """``RankNeighbours``, a subclass of ``torch_geometric.transforms.BaseTransform``"""
+    try:
+        from torch_geometric.transforms import BaseTransform
+    except ImportError:
+        raise MissingExtraError("torch-geometric", "pyg") from None
+    about = {"__module__": "egocnn.interop.pyg", "__doc__": _RankNeighbours.__doc__}
+    return type("RankNeighbours", (_RankNeighbours, BaseTransform), about)
+
+
+def neighbours_of(data: Any) -> Tensor:
+    """The table that :class:`~egocnn.nn.EgoConv` reads.
+
+    Arguments:
+        data: A graph or a batch of graphs, transformed by ``RankNeighbours``.
+
+    Returns:
+        (N, k) node numbers in the order of their ranks, -1 where absent.
+
+    Raises:
+        ConfigError: the data was not transformed.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Batch, Data
+        >>> from egocnn.interop.pyg import RankNeighbours, neighbours_of
+        >>> edge = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> ranked = RankNeighbours(k=1)(edge)
+        >>> neighbours_of(Batch.from_data_list([ranked, ranked])).flatten()
+        tensor([1, 0, 3, 2])
+    """
+    steps = getattr(data, "neighbour_steps", None)
+    if steps is None:
+        raise ConfigError("this data has no neighbour_steps; transform it with egocnn.interop.pyg.RankNeighbours first")
+    return torch.where(steps == 0, -1, torch.arange(len(steps), device=steps.device)[:, None] + steps)
+
+
+def _read(data: Iterable[Any]) -> Graphs:
+    return from_pyg([SimpleNamespace(**{name: getattr(item, name, None) for name in STRUCTURE}) for item in data])
+
+
+def _steps(table: Ints) -> Ints:
+    return np.where(table < 0, 0, table - np.arange(len(table))[:, None]).astype(np.int64)

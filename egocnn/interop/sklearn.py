@@ -1,0 +1,510 @@
+"""Scikit-learn style models: EgoCNNClassifier and EgoCNNRegressor, Graphs in, classes or values out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from torch import nn
+
+from egocnn.config import (
+    Auto,
+    Device,
+    Embedding,
+    ExplainConfig,
+    ModelConfig,
+    Precision,
+    Readout,
+    Rest,
+    Schedule,
+    TrainConfig,
+)
+from egocnn.explain import AttentionHead, fit_attention, load_attention, save_attention
+from egocnn.explain import explain
+from egocnn.errors import DataError
+from egocnn.files import write_json, write_text
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.model import Predictor
+from egocnn.train.progress import training_report
+from egocnn.data.read import read
+from egocnn.train.run import history_csv, measure, test_scores, versions
+from egocnn.explain.structure import CriticalStructure
+from egocnn.train.loop import History
+
+
+class _EgoCNN(BaseEstimator):
+    """What classifier and regressor share: settings, fitting, saving."""
+
+    predictor_: Predictor
+    history_: History
+    attention_: AttentionHead
+
+    def __init__(
+        self,
+        *,
+        embedding: Embedding = "patchy-san",
+        slots: int = 10,
+        k: int | tuple[int, ...] = 16,
+        width: int | tuple[int, ...] = 128,
+        depth: int = 3,
+        tie: bool | Auto = False,
+        rest: Rest = "none",
+        readout: Readout = "max",
+        jump: bool = False,
+        count_inputs: bool = False,
+        sort_nodes: int = 64,
+        hidden: int = 128,
+        head_norm: bool = False,
+        pool_norm: bool = False,
+        pool_dropout: float = 0.0,
+        dropout: float = 0.05,
+        max_hops: int = 1,
+        degrees: bool = False,
+        wl_rounds: int = 3,
+        epochs: int = 60,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        schedule: Schedule = "cosine",
+        patience: int = 20,
+        judgements: int = 1,
+        validation: float = 0.1,
+        class_weights: bool = False,
+        precision: Precision = "auto",
+        seed: int = 0,
+        device: Device = "auto",
+        embed: nn.Module | None = None,
+        embed_width: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        """Set how the network is built and trained; nothing is computed before ``fit``.
+
+        Arguments:
+            embedding: First layer: labelled neighbourhoods, plain adjacency vectors, or the nodes' own
+                attributes.
+            slots: Nodes that Patchy-San reads around each node, the node itself counted (P).
+            k: Ranked neighbours read per node, the node itself not counted (K); one number, or one per layer.
+            width: Filters per layer (D); one number, or one per layer.
+            depth: Ego-convolution layers (L): a prediction sees this many hops around every node.
+            tie: One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are
+                scale-free.
+            rest: Neighbours ranked beyond K: left out, or their mean or sum read through one more filter.
+            readout: From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all
+                scales.
+            jump: Read out every layer, the embedding included, instead of the deepest alone (jumping
+                knowledge).
+            count_inputs: Read out labels and attributes as they are, too: how many nodes have each label, or a
+                value in each bin.
+            sort_nodes: Nodes that the sort readout keeps per graph.
+            hidden: Neurons of the dense layer before the output.
+            head_norm: Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes,
+                too.
+            pool_norm: Batch normalisation of the graph's vector: counts, means and maxima are of different
+                sizes.
+            pool_dropout: Share of the graph's vector dropped between readout and dense layer.
+            dropout: Share of activations dropped after the embedding, every ego layer and the dense layer.
+            max_hops: How far neighbours may be: more hops fill the ranks up to K.
+            degrees: Where nodes have no labels: take the number of their neighbours for one, and attributes
+                from those around.
+            wl_rounds: Weisfeiler-Lehman rounds whose colours are counted for rarity.
+            epochs: Passes over the training part at most.
+            batch_size: Graphs per step.
+            learning_rate: Step size of AdamW at its highest.
+            weight_decay: Pull of the weights towards zero.
+            schedule: Learning rate over the epochs: falling to zero after a short rise, or constant.
+            patience: Stop after this many epochs without a noticeably better validation score.
+            judgements: Graphs that must speak for the best epoch: a smaller validation part is averaged over
+                several epochs.
+            validation: Share of the training part that chooses the best epoch, where the data has no validation
+                part.
+            class_weights: Weigh classes by the inverse of their frequency in the loss.
+            precision: Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU).
+            seed: Every random choice follows from it.
+            device: Where to compute (auto: the GPU if there is one).
+            embed: A module that takes the place of the node embedding: a batch of N nodes in, (N, embed_width)
+                out.
+            embed_width: The width that this module returns.
+            verbose: Show the progress of the training.
+
+        A setting that is out of its range is refused by ``fit``, as scikit-learn wants it.
+        """
+        for name, value in locals().copy().items():
+            if name != "self":
+                setattr(self, name, value)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name, as scikit-learn wants them.
+
+        Arguments:
+            deep: Also the settings of settings that are estimators themselves; there are none here.
+
+        Returns:
+            The settings, keyed as in the signature.
+        """
+        return dict(BaseEstimator.get_params(self, deep))
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change some settings; a fitted model stays as it was fitted until ``fit`` is called again.
+
+        Arguments:
+            settings: New values by name, as in the signature.
+
+        Returns:
+            The estimator itself.
+        """
+        BaseEstimator.set_params(self, **settings)
+        return self
+
+    def _configs(self) -> tuple[ModelConfig, TrainConfig]:
+        settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        model, train = ({f.name: settings[f.name] for f in fields(config)} for config in (ModelConfig, TrainConfig))
+        return ModelConfig(**model), TrainConfig(**train)
+
+    def _learn(self, graphs: Graphs) -> Self:
+        model, train = self._configs()
+        with training_report(train, visible=self.get_params()["verbose"]) as report:
+            predictor, self.history_ = learn(
+                graphs,
+                model,
+                train,
+                embed=self.get_params(deep=False)["embed"],
+                embed_width=self.get_params()["embed_width"],
+                report=report,
+            )
+        about = {**predictor.about, "train": asdict(train), "versions": versions()}
+        self.predictor_ = replace(predictor, about=about)
+        return self
+
+    @property
+    def _fitted(self) -> Predictor:
+        if not hasattr(self, "predictor_"):
+            raise NotFittedError(f"this {type(self).__name__} has not been fitted; call fit first")
+        return self.predictor_
+
+    def explain(
+        self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
+    ) -> list[CriticalStructure]:
+        """The critical structure behind the prediction for every graph.
+
+        The paper's technique first trains its attention layer on these graphs, unless :meth:`fit_attention` has trained
+        it already.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+            classes: The class to explain, one for all graphs or one for each (default: the predicted ones).
+            fidelity: Predict once more without each structure, and with nothing else.
+            settings: The fields of :class:`egocnn.config.ExplainConfig`, ``technique="occlusion"`` say.
+
+        Returns:
+            One :class:`egocnn.CriticalStructure` per graph, in order.
+        """
+        graphs, config = read(graphs), ExplainConfig(**settings)
+        if config.technique == "paper" and not hasattr(self, "attention_"):
+            self.fit_attention(graphs)
+        asked = None if classes is None else _names(classes)
+        return explain(
+            self._fitted,
+            graphs,
+            config,
+            classes=asked,
+            attention=getattr(self, "attention_", None),
+            fidelity=fidelity,
+            device=self.get_params()["device"],
+        )
+
+    def fit_attention(self, graphs: Any, **settings: Any) -> Self:
+        """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.explain`.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes; where the target is not known, the prediction stands in.
+            settings: ``epochs``, ``learning_rate``, ``seed`` and ``device`` of this second training.
+
+        Returns:
+            The estimator itself.
+        """
+        device = self.get_params()["device"]
+        self.attention_ = fit_attention(self._fitted, read(graphs), **{"device": device, **settings})
+        return self
+
+    def save(self, folder: str | Path) -> None:
+        """Write a run folder that :func:`egocnn.load` and ``egocnn predict`` read.
+
+        Arguments:
+            folder: Where to; it is made where it is missing.
+        """
+        self._fitted.save(folder)
+        if hasattr(self, "attention_"):
+            save_attention(self.attention_, Path(folder))
+        if hasattr(self, "history_"):
+            write_text(Path(folder) / "history.csv", history_csv(self.history_))
+            nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), np.int64))
+            metrics = measure(self._fitted, nothing, self.history_, device="cpu")
+            del metrics["graphs"]
+            write_json(Path(folder) / "metrics.json", metrics)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:
+        """Read a run folder; nothing in it is executed.
+
+        Arguments:
+            folder: What :meth:`save` or ``egocnn train`` wrote.
+            embed: The module in place of the node embedding, where the model was trained with one.
+            embed_width: The width that this module returns.
+
+        Returns:
+            A fitted estimator.
+
+        Raises:
+            RunError: the folder is incomplete or damaged.
+            DataError: the folder holds a model of the other kind.
+        """
+        predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
+        trained = {name: value for name, value in predictor.about.get("train", {}).items() if name != "device"}
+        model = cls(**asdict(predictor.config), **trained, embed=embed, embed_width=embed_width)
+        model._adopt(predictor, folder)
+        attention = load_attention(Path(folder), predictor)
+        if attention is not None:
+            model.attention_ = attention
+        return model
+
+    def _adopt(self, predictor: Predictor, folder: str | Path) -> None:  # noqa: ARG002  what refuses a model names it
+        """Take a trained model for one's own."""
+        self.predictor_ = predictor
+
+
+class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
+    """Tell classes of graphs apart.
+
+    ``fit(graphs)`` takes the classes from the graphs; ``fit(graphs, y)`` takes y instead. Either trains on all graphs
+    that it is given, whatever split they carry; ``graphs.select("train")`` gives it a part of them. A share of them,
+    drawn by the seed in whole groups, chooses the best epoch. Works with scikit-learn's ``clone``,
+    ``cross_val_score`` and ``GridSearchCV``.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=20).fit(graphs)
+        >>> model.classes_
+        array(['alkane', 'alcohol'], dtype='<U7')
+        >>> model.predict_proba(graphs[:3]).shape
+        (3, 2)
+        >>> [structure] = model.explain(graphs[:1])  # which part of the graph made it say so
+        >>> len(structure.node_importance) == structure.graph.n_nodes
+        True
+    """
+
+    classes_: NDArray[Any]
+
+    def fit(self, graphs: Any, y: Any = None) -> Self:
+        """Train on these graphs.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+            y: A class for every graph, in place of the graphs' own.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            DataError: there are no classes, or ``y`` is of another length.
+            ConfigError: a setting is out of its range.
+            DivergedError: no epoch gave a finite loss.
+        """
+        graphs = _all_to_learn_from(graphs)
+        if y is not None:
+            self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
+            _check_length(graphs, codes)
+            graphs = graphs.replace(target=codes, class_names=tuple(map(str, self.classes_.tolist())))
+        elif not graphs.is_classification:
+            raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
+        else:
+            self.classes_ = np.array(graphs.class_names)
+        self._learn(graphs)
+        # names are texts; what y was, numbers say, is kept for load
+        self.predictor_ = replace(self.predictor_, about={**self.predictor_.about, "classes": self.classes_.tolist()})
+        return self
+
+    def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
+        """Calibrated probabilities.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+
+        Returns:
+            (G, C) numbers, the columns as in ``classes_``.
+        """
+        return self._fitted.probabilities(read(graphs), device=self.get_params()["device"])
+
+    def predict(self, graphs: Any) -> NDArray[Any]:
+        """The likeliest class of every graph.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+
+        Returns:
+            (G) classes, as ``y`` had them, else by name.
+        """
+        likeliest = self.predict_proba(graphs).argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[likeliest]
+        return chosen
+
+    def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+            y: The true classes; else the graphs' own, and graphs whose class is not known do not count.
+            sample_weight: How much each graph counts.
+
+        Returns:
+            The share of graphs that are predicted rightly.
+        """
+        graphs = read(graphs)
+        if y is not None:
+            return float(np.average(self.predict(graphs) == np.asarray(y), weights=sample_weight))
+        ours = self._fitted.class_names
+        if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
+            raise DataError("these graphs have no classes to compare with; pass y")
+        if not set(graphs.class_names) & set(ours):
+            raise DataError(f"these graphs' classes ({', '.join(graphs.class_names)}) are not the model's; pass y")
+        known = graphs.target >= 0
+        truth = np.array(graphs.class_names)[graphs.target[known]]
+        right = np.array(ours)[self.predict_proba(graphs[known]).argmax(axis=1)] == truth
+        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
+
+    def _adopt(self, predictor: Predictor, folder: str | Path) -> None:
+        if not predictor.class_names:
+            raise DataError(f"{folder}: this model predicts a value; load it as EgoCNNRegressor, or with egocnn.load")
+        super()._adopt(predictor, folder)
+        names, classes = list(predictor.class_names), predictor.about.get("classes")
+        is_ours = isinstance(classes, list) and list(map(str, classes)) == names
+        self.classes_ = np.array(classes if is_ours else names)
+
+
+class EgoCNNRegressor(RegressorMixin, _EgoCNN):
+    """Predict a number for a graph, and explain what raised and what lowered it.
+
+    Targets are standardised on the training part; predictions are in the unit of the target.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
+        >>> model = egocnn.EgoCNNRegressor(width=8, depth=2, epochs=5, readout="sum")
+        >>> model.fit(graphs, y=graphs.node_counts).predict(graphs[:3]).shape
+        (3,)
+    """
+
+    def fit(self, graphs: Any, y: Any = None) -> Self:
+        """Train on these graphs.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+            y: A number for every graph, in place of the graphs' own.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            DataError: there are no numbers to predict, or ``y`` is of another length.
+            ConfigError: a setting is out of its range.
+            DivergedError: no epoch gave a finite loss.
+        """
+        graphs = _all_to_learn_from(graphs)
+        if y is not None:
+            values = np.asarray(y, dtype=np.float64)
+            _check_length(graphs, values)
+            graphs = graphs.replace(target=values, class_names=())
+        elif graphs.target is None or graphs.is_classification:
+            raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
+        return self._learn(graphs)
+
+    def predict(self, graphs: Any) -> NDArray[np.float64]:
+        """The predicted number of every graph.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+
+        Returns:
+            (G) values in the unit of the target.
+        """
+        return self._fitted.values(read(graphs), device=self.get_params()["device"])
+
+    def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R², the share of the variance that is predicted.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+            y: The true values; else the graphs' own, and graphs whose value is not known do not count.
+            sample_weight: How much each graph counts.
+
+        Returns:
+            At most 1; 0 is what the mean of all values scores.
+        """
+        if y is not None:
+            return float(RegressorMixin.score(self, graphs, y, sample_weight))
+        graphs = read(graphs)
+        if graphs.target is None or graphs.is_classification or np.isnan(graphs.target).all():
+            raise DataError("these graphs have no values to compare with; pass y")
+        if sample_weight is not None:
+            return self.score(graphs, graphs.target, sample_weight)
+        return test_scores(self._fitted, graphs, device=self.get_params()["device"])["r2"]
+
+    def _adopt(self, predictor: Predictor, folder: str | Path) -> None:
+        if predictor.class_names:
+            raise DataError(f"{folder}: this model predicts a class; load it as EgoCNNClassifier, or with egocnn.load")
+        super()._adopt(predictor, folder)
+
+
+def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Any:
+    """Read the classifier or regressor that was saved in a run folder; nothing in it is executed.
+
+    Arguments:
+        folder: What ``model.save`` or ``egocnn train`` wrote.
+        embed: The module in place of the node embedding, where the model was trained with one.
+        embed_width: The width that this module returns.
+
+    Returns:
+        A fitted :class:`EgoCNNClassifier` or :class:`EgoCNNRegressor`.
+
+    Raises:
+        RunError: the folder is incomplete or damaged.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
+        >>> model.save("runs/alcohols")
+        >>> egocnn.load("runs/alcohols").predict(graphs).shape
+        (10,)
+    """
+    predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
+    kind = EgoCNNClassifier if predictor.class_names else EgoCNNRegressor
+    return kind.load(folder, embed=embed, embed_width=embed_width)
+
+
+def _all_to_learn_from(graphs: Any) -> Graphs:
+    """The graphs without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on."""
+    return read(graphs).replace(part=None)
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _names(classes: Any) -> str | list[str]:
+    """Class names as the model has them: texts, whatever y was."""
+    return str(classes) if np.ndim(classes) == 0 else [str(name) for name in np.asarray(classes).tolist()]
+
+
+def _check_length(graphs: Graphs, y: NDArray[Any]) -> None:
+    if y.shape != (len(graphs),):
+        raise DataError(f"y has shape {y.shape} for {len(graphs)} graphs")

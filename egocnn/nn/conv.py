@@ -1,0 +1,135 @@
+"""Ego-convolution: node embeddings (N, D) -> node embeddings (N, D'), one hop wider."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from egocnn.errors import ConfigError
+from egocnn.nn.engines import Neighbours, ego_conv
+from egocnn.nn.engines.beyond import Rest, add_rest
+
+
+class EgoConv(nn.Module):
+    r"""Read one filter bank over every ego network.
+
+    .. math:: h'_n = \sigma\Big(\mathrm{norm}\big(b + \sum_{k=0}^{K} h_{\nu(n,k)} W_k\big)\Big)
+
+    where :math:`\nu(n,0)=n` and :math:`\nu(n,k)` is the k-th ranked neighbour of n (equation 3 of the paper).
+    Absent neighbours contribute nothing. There are no padding nodes, so the batch norm sees real nodes alone; in
+    evaluation it uses its running statistics, where the authors' code used the test batch's own.
+
+    With ``rest``, the neighbours ranked beyond K are read together, their mean or sum through a filter of their own:
+    hubs have thousands, and the paper's model knows nothing of those beyond K. They are blurred, as in message passing.
+
+    Shapes: x (N, D), neighbours (N, at least K; -1 where absent) -> (N, D')
+
+    Arguments:
+        in_width: Columns of x (D).
+        out_width: Filters, the columns of what comes out (D').
+        k: Ranked neighbours read per node, the node itself not counted (K).
+        norm: Batch normalisation after the filters.
+        activation: A rectifier at the end.
+        rest: One more filter for the neighbours ranked beyond K.
+
+    Example:
+        >>> import torch
+        >>> from egocnn.nn import EgoConv
+        >>> path = torch.tensor([[1, -1], [0, 2], [1, -1]])  # three nodes in a row
+        >>> EgoConv(4, 8, k=2)(torch.randn(3, 4), path).shape
+        torch.Size([3, 8])
+    """
+
+    def __init__(
+        self,
+        in_width: int,
+        out_width: int,
+        *,
+        k: int,
+        norm: bool = True,
+        activation: bool = True,
+        rest: bool = False,
+    ) -> None:
+        super().__init__()
+        if k < 0:
+            raise ConfigError(f"k must be at least 0, got {k}")
+        self.k = k
+        self.weight = nn.Parameter(torch.empty(k + 1, in_width, out_width))
+        self.bias = nn.Parameter(torch.zeros(out_width))
+        self.rest = nn.Parameter(torch.empty(in_width, out_width)) if rest else None
+        self.norm: nn.Module = nn.BatchNorm1d(out_width) if norm else nn.Identity()
+        self.activation = activation
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the filters anew, all neighbours alike."""
+        # most graphs fill few ranks: scaled for K + 1 of them, the signal would die out from layer to layer
+        bound = math.sqrt(6 / (self.weight.shape[1] * min(self.k + 1, 4)))
+        nn.init.uniform_(self.weight, -bound, bound)
+        with torch.no_grad():
+            # all neighbours alike at first: what the ranks mean is learned, not unlearned
+            self.weight[2:] = self.weight[1:2]
+            if self.rest is not None:
+                self.rest.copy_(self.weight[1])
+        nn.init.zeros_(self.bias)
+
+    def share(self, other: EgoConv) -> None:
+        """Use the other layer's filters, bias, scale and shift as one's own; only the norm's statistics stay apart.
+
+        Layers see differently distributed embeddings, so one running mean for all of them would fit none.
+
+        Arguments:
+            other: A layer of the same widths and k.
+        """
+        self.weight, self.bias, self.rest = other.weight, other.bias, other.rest
+        if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
+            self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
+
+    def forward(self, x: Tensor, neighbours: Tensor | Neighbours, rest: Rest | None = None) -> Tensor:
+        """Embeddings one hop wider.
+
+        Arguments:
+            x: (N, D) node embeddings.
+            neighbours: (N, at least K) node numbers in the order of their ranks, -1 where absent.
+            rest: The neighbours beyond K, where the layer has a filter for them.
+
+        Returns:
+            (N, D') node embeddings.
+        """
+        neighbours = first_ranks(neighbours, self.k)
+        is_whole = self.rest is None or rest is None
+        if is_whole and not self.training and isinstance(neighbours, Neighbours) and neighbours.tiles is not None:
+            # one pass over the nodes instead of three
+            return ego_conv(x, neighbours, *fold(self.norm, self.weight, self.bias), relu=self.activation)
+        y = ego_conv(x, neighbours, self.weight, self.bias)
+        y = self.norm(y if self.rest is None or rest is None else add_rest(y, x, rest, self.rest))
+        return F.relu(y) if self.activation else y
+
+    def extra_repr(self) -> str:
+        """What ``print`` shows of the layer between the brackets.
+
+        Returns:
+            Both widths and k.
+        """
+        return f"{self.weight.shape[1]}, {self.weight.shape[2]}, k={self.k}"
+
+
+def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Filters (..., D') and bias (D') that do in one step what they and the norm after them do in evaluation."""
+    if not isinstance(norm, nn.BatchNorm1d):
+        return weight, bias
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+    return weight * scale, (bias - norm.running_mean) * scale + norm.bias
+
+
+def first_ranks(neighbours: Tensor | Neighbours, k: int) -> Tensor | Neighbours:
+    """The first k columns of a table that may have more."""
+    table = neighbours.table if isinstance(neighbours, Neighbours) else neighbours
+    if table.shape[1] < k:
+        raise ConfigError(f"the layer reads k={k} neighbours, the table has {table.shape[1]}")
+    return neighbours if table.shape[1] == k else table[:, :k]

@@ -1,7 +1,0 @@
-"""Critical structures of a data set -> the patterns that recur in them, and a page about those."""
-
-from egocnn.patterns.find import find_patterns
-from egocnn.patterns.page import write_patterns
-from egocnn.patterns.record import Occurrence, Pattern
-
-__all__ = ["Occurrence", "Pattern", "find_patterns", "write_patterns"]

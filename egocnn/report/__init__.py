@@ -1,6 +1,0 @@
-"""Critical structures -> one self-contained HTML page that works without a network."""
-
-from egocnn.report.page import write_report
-from egocnn.report.summary import Summary, sentences, summarise
-
-__all__ = ["Summary", "sentences", "summarise", "write_report"]

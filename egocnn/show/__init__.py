@@ -1,0 +1,1 @@
+"""Predictions and critical structures -> what people look at: tables, pictures, pages, a page that answers."""

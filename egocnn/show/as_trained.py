@@ -1,0 +1,29 @@
+"""A source of graphs and a trained model -> Graphs, read as the model's training data were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from egocnn.errors import MissingColumnError
+from egocnn.data.graphs import Graphs
+from egocnn.model import Predictor
+from egocnn.data.read import read
+
+
+def read_as_trained(source: str | Path, predictor: Predictor, **said: Any) -> Graphs:
+    """A model's own way of reading holds for what the user does not say."""
+    trained = predictor.about.get("read", {})
+    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
+    usual["task"] = "classification" if predictor.class_names else "regression"
+    # new data need not have the target, nor name its graphs as the training data did
+    for absent in ((), ("name",), ("target",), ("name", "target")):
+        settings = {name: value for name, value in usual.items() if name not in absent} | said
+        try:
+            graphs = read(source, **settings)
+        except MissingColumnError as error:
+            missing = error
+            continue
+        is_other = "target" in absent and "target" in usual and "target" not in said
+        return graphs.replace(target=None, class_names=()) if is_other else graphs
+    raise missing

@@ -1,0 +1,338 @@
+"""Where to draw the nodes of a graph: Graph -> (N, 2) positions, y upwards, edges about one unit long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.data.arrays import Floats, Ints, build_adjacency, ranges, starts
+from egocnn.errors import EgoCNNError
+from egocnn.data.graphs import Graph
+from egocnn.data.sources.smiles import parse_smiles
+
+ASPECT = 4 / 3
+"""Width to height of the picture that a layout is meant to fill."""
+MOST_FOR_STRESS = 300
+"""Nodes of a component whose distances are all looked at; the work grows with their square."""
+STRESS_STEPS = 200
+FORCE_STEPS = 220
+CELLS = 16
+"""Cells for each node of the grid on which nodes push each other away."""
+PIVOTS = 24
+GAP = 1.2
+"""Free space between components, in edge lengths."""
+LONGEST_STRIP = 7.0
+"""Length to width from which a molecule is folded like a measuring rule."""
+
+
+def positions(graph: Graph, *, seed: int = 0) -> Floats:
+    """(N, 2) the same for the same graph and seed; molecules as chemists draw them, other graphs by their distances.
+
+    Components stand side by side.
+    """
+    molecule = molecule_of(graph)
+    if molecule is not None:
+        return depiction(molecule)
+    proper = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
+    pairs = np.concatenate([proper, proper[:, ::-1]])
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    first = np.searchsorted(pairs[:, 0], np.arange(graph.n_nodes + 1))
+    generator = np.random.default_rng(seed)
+    placed = np.zeros((graph.n_nodes, 2))
+    components = _components(pairs, graph.n_nodes)
+    for nodes in components:
+        own = pairs[ranges(first[nodes], first[nodes + 1])]
+        placed[nodes] = _place_component(len(nodes), np.searchsorted(nodes, own), generator)
+    return _packed(placed, components)
+
+
+# ── molecules ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def molecule_of(graph: Graph) -> Any | None:
+    """The molecule that RDKit reads from the graph's SMILES, atoms in the order of the nodes; None where it is none.
+
+    None also without RDKit, and where the SMILES, with or without hydrogens, does not say what the nodes and edges do.
+    """
+    if not graph.smiles:
+        return None
+    for hydrogens in (False, True):
+        try:
+            molecule = parse_smiles(graph.smiles, hydrogens=hydrogens)
+        except EgoCNNError:
+            return None
+        if molecule.GetNumAtoms() == graph.n_nodes and molecule.GetNumBonds() == len(graph.edges):
+            return _in_node_order(molecule, graph)
+    return None
+
+
+def _in_node_order(molecule: Any, graph: Graph) -> Any | None:
+    from rdkit import Chem
+
+    elements = _elements(graph.node_label)
+    theirs = [atom.GetSymbol() for atom in molecule.GetAtoms()]
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    wanted = _edge_set(graph.edges)
+    if elements in (None, theirs) and _edge_set(bonds) == wanted:
+        return molecule
+    if elements is None:
+        return None
+    # generated compounds number their nodes at random: two equal molecules have equal canonical orders
+    ours, other = (_canonical_order(e, b) for e, b in ((elements, graph.edges.tolist()), (theirs, bonds)))
+    if ours is None or other is None:
+        return None
+    order = np.empty(graph.n_nodes, np.int64)
+    order[ours] = other
+    place = np.argsort(order)
+    if [theirs[atom] for atom in order] != elements or _edge_set(place[np.array(bonds).reshape(-1, 2)]) != wanted:
+        return None
+    return Chem.RenumberAtoms(molecule, order.tolist())
+
+
+def _elements(labels: tuple[str, ...] | None) -> list[str] | None:
+    """The element in labels such as C, n, N+ or Fe+2; None where some label names no element."""
+    from rdkit import Chem
+
+    if labels is None:
+        return None
+    table: Any = Chem.GetPeriodicTable()
+    known = {table.GetElementSymbol(number) for number in range(1, 119)}
+    elements = {label: label.rstrip("+-0123456789").capitalize() for label in set(labels)}
+    return [elements[label] for label in labels] if set(elements.values()) <= known else None
+
+
+def _canonical_order(elements: list[str], bonds: list[Any]) -> list[int] | None:
+    """The atoms in an order that depends on elements and bonds alone; charges and kinds of bonds do not count."""
+    from rdkit import Chem
+
+    skeleton: Any = Chem.RWMol()
+    for element in elements:
+        atom = Chem.Atom(element)
+        atom.SetNoImplicit(True)
+        skeleton.AddAtom(atom)
+    for u, v in bonds:
+        if u == v:
+            return None
+        skeleton.AddBond(int(u), int(v), Chem.BondType.SINGLE)
+    skeleton.UpdatePropertyCache(strict=False)
+    Chem.FastFindRings(skeleton)
+    order: list[int] = np.argsort(list(Chem.CanonicalRankAtoms(skeleton, breakTies=True))).tolist()
+    return order
+
+
+def _edge_set(edges: Any) -> set[tuple[int, int]]:
+    return {(int(min(edge)), int(max(edge))) for edge in edges}
+
+
+def depiction(molecule: Any) -> Floats:
+    """(N, 2) where chemists put the atoms, bonds of length 1"""
+    from rdkit.Chem import rdDepictor
+
+    rdDepictor.Compute2DCoords(molecule, canonOrient=True, useRingTemplates=True)
+    placed = np.array(molecule.GetConformer().GetPositions()[:, :2])
+    bonds = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()], np.int64).reshape(-1, 2)
+    return _folded(_straightened(_upright(_unit_edges(placed, bonds), least=2.0), bonds))
+
+
+def _straightened(placed: Floats, bonds: Ints) -> Floats:
+    """Turn a little, so that most bonds point along multiples of 30 degrees."""
+    if not len(bonds):
+        return placed
+    gap = placed[bonds[:, 1]] - placed[bonds[:, 0]]
+    twelfth = np.angle(np.exp(12j * np.arctan2(gap[:, 1], gap[:, 0])).sum()) / 12
+    cosine, sine = np.cos(twelfth), np.sin(twelfth)
+    turned: Floats = placed @ np.array([[cosine, -sine], [sine, cosine]])
+    return turned
+
+
+def _folded(placed: Floats) -> Floats:
+    """Lay a strip that is far longer than wide to and fro, so that its parts can be drawn several times as large."""
+    length, width = np.ptp(placed, axis=0) + 1.0
+    if length < LONGEST_STRIP * width:
+        return placed
+    radius = 1.1 * width + 0.5
+    rows = max(2, round(np.sqrt(length / (2 * radius) / ASPECT)))
+    turn = np.pi * radius
+    straight = max((length - (rows - 1) * turn) / rows, 0.0)
+    along = placed[:, 0] - placed[:, 0].min()
+    across = placed[:, 1] - (placed[:, 1].min() + placed[:, 1].max()) / 2
+    row = np.minimum(along // (straight + turn), rows - 1)
+    rest = along - row * (straight + turn)
+    angle = np.maximum(rest - straight, 0.0) / radius
+    on_turn = (rest > straight) & (row < rows - 1)
+    angle[~on_turn] = 0.0
+    x = np.where(on_turn, straight + (radius + across) * np.sin(angle), rest)
+    y = np.where(on_turn, -radius + (radius + across) * np.cos(angle), across)
+    # every second row runs backwards, mirrored left to right; its upper side is then the strip's lower one
+    back = row % 2 == 1
+    y_back = np.where(on_turn, -radius + (radius - across) * np.cos(angle), -across)
+    x_back = np.where(on_turn, straight - (straight + (radius - across) * np.sin(angle)), straight - rest)
+    return np.stack([np.where(back, x_back, x), np.where(back, y_back, y) - 2 * radius * row], axis=1)
+
+
+# ── other graphs ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _components(pairs: Ints, n_nodes: int) -> list[Ints]:
+    """The nodes of every connected part, ascending, from both directions of every edge; the largest part first."""
+    least = np.arange(n_nodes)
+    while True:
+        lower = least.copy()
+        np.minimum.at(lower, pairs[:, 0], least[pairs[:, 1]])
+        lower = lower[lower]  # the least of the least: long paths take few rounds
+        if (lower == least).all():
+            break
+        least = lower
+    order = np.argsort(least, kind="stable")
+    parts = np.split(order, starts(least[order])[1:]) if n_nodes else []
+    return sorted(parts, key=lambda nodes: -len(nodes))
+
+
+def _distances(indptr: Ints, indices: Ints, start: int) -> Floats:
+    """(N) steps from one node to every other, infinite where there is no way"""
+    distance = np.full(len(indptr) - 1, np.inf)
+    distance[start] = 0.0
+    front = np.array([start])
+    steps = 0.0
+    while len(front):
+        steps += 1.0
+        reached = indices[ranges(indptr[front], indptr[front + 1])]
+        front = np.unique(reached[np.isinf(distance[reached])])
+        distance[front] = steps
+    return distance
+
+
+def _place_component(n_nodes: int, pairs: Ints, generator: np.random.Generator) -> Floats:
+    """Lay out a connected graph given as both directions of every edge."""
+    if n_nodes == 1:
+        return np.zeros((1, 2))
+    if n_nodes == 2:
+        return np.array([[-0.5, 0.0], [0.5, 0.0]])
+    indptr, indices, _ = build_adjacency(pairs, n_nodes)
+    if n_nodes <= MOST_FOR_STRESS:
+        distances = np.stack([_distances(indptr, indices, node) for node in range(n_nodes)])
+        placed = _by_stress(distances, _project(distances, generator))
+    else:
+        placed = _by_forces(pairs, _project(_from_pivots(indptr, indices), generator))
+    return _upright(_unit_edges(placed, pairs))
+
+
+def _from_pivots(indptr: Ints, indices: Ints) -> Floats:
+    """(P, N) distances from pivots, each as far as can be from those before it"""
+    rows = [_distances(indptr, indices, int(np.diff(indptr).argmax()))]
+    while len(rows) < PIVOTS:
+        rows.append(_distances(indptr, indices, int(np.min(rows, axis=0).argmax())))
+    return np.stack(rows)
+
+
+def _project(distances: Floats, generator: np.random.Generator) -> Floats:
+    """The plane in which squared distances from some nodes (P, N) vary most; noise parts what looks alike."""
+    squared = distances**2
+    centred = squared - squared.mean(axis=0) - squared.mean(axis=1, keepdims=True) + squared.mean()
+    _, vectors = np.linalg.eigh(centred @ centred.T)
+    plane: Floats = centred.T @ vectors[:, -2:]
+    plane *= distances.mean() / max(float(plane.std()), 1e-9)
+    plane += 0.05 * distances.mean() * generator.standard_normal(plane.shape)
+    return plane
+
+
+def _by_stress(distances: Floats, placed: Floats) -> Floats:
+    """Bring distances on paper near distances in the graph, by majorisation: every step lowers the stress."""
+    N = len(distances)
+    weight = 1.0 / np.maximum(distances, 1.0) ** 2
+    np.fill_diagonal(weight, 0.0)
+    laplacian = np.diag(weight.sum(axis=1)) - weight
+    solve = np.linalg.inv(laplacian + 1.0 / N) - 1.0 / N
+    for _ in range(STRESS_STEPS):
+        apart = np.sqrt((placed[:, None, 0] - placed[:, 0]) ** 2 + (placed[:, None, 1] - placed[:, 1]) ** 2)
+        ratio = weight * distances / np.maximum(apart, 1e-9)
+        moved = solve @ (ratio.sum(axis=1)[:, None] * placed - ratio @ placed)
+        shift = float(np.abs(moved - placed).max())
+        placed = moved
+        if shift < 1e-3:
+            break
+    return placed
+
+
+def _by_forces(pairs: Ints, placed: Floats) -> Floats:
+    """Edges pull, nodes push each other away, in steps that grow smaller."""
+    N = len(placed)
+    degree = np.bincount(pairs[:, 0], minlength=N)
+    mass = np.sqrt(degree + 1.0)
+    placed = placed * (np.sqrt(N) / placed.std())
+    kernels = _kernels(int(np.clip(round(np.sqrt(CELLS * N) / 16) * 16, 64, 512)))
+    for step in range(FORCE_STEPS):
+        gap = placed[pairs[:, 1]] - placed[pairs[:, 0]]
+        # a pull that grows with the length alone spreads the leaves of a hub evenly over a disc
+        force = np.stack([np.bincount(pairs[:, 0], gap[:, axis], minlength=N) for axis in (0, 1)], axis=1)
+        force += mass[:, None] * _repulsion(placed, mass, kernels)
+        strength = np.linalg.norm(force, axis=1, keepdims=True)
+        limit = np.sqrt(N) * 0.1 * (1 - step / FORCE_STEPS) ** 2 + 0.01
+        placed = placed + force / np.maximum(strength, 1e-9) * np.minimum(strength * 0.1, limit)
+    return placed
+
+
+def _kernels(side: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The push of a unit of mass along each axis, 1 / distance, transformed; twice the side, for transforms wrap."""
+    offset = np.fft.fftfreq(2 * side, 1 / (2 * side)).astype(np.float32)
+    squared = offset[:, None] ** 2 + offset[None] ** 2 + np.float32(0.25)
+    return np.fft.rfft2(offset[:, None] / squared), np.fft.rfft2(offset[None] / squared)
+
+
+def _repulsion(placed: Floats, mass: Floats, kernels: tuple[NDArray[Any], NDArray[Any]]) -> Floats:
+    """(N, 2) sum over all other nodes of mass / distance, pointing away, on a grid by Fourier transform"""
+    side = len(kernels[0]) // 2
+    cell = float(np.ptp(placed, axis=0).max()) / (side - 2) + 1e-12
+    where = (placed - placed.min(axis=0)) / cell
+    corner = where.astype(np.int64)
+    part = where - corner
+    cells = np.stack([(corner[:, 0] + i) * side + corner[:, 1] + j for i in (0, 1) for j in (0, 1)])
+    shares = np.stack([np.abs(1 - i - part[:, 0]) * np.abs(1 - j - part[:, 1]) for i in (0, 1) for j in (0, 1)])
+    density = np.bincount(cells.ravel(), (shares * mass).ravel(), minlength=side * side).reshape(side, side)
+    transformed = np.fft.rfft2(density.astype(np.float32), (2 * side, 2 * side))
+    fields = [np.fft.irfft2(transformed * kernel)[:side, :side].ravel() for kernel in kernels]
+    force: Floats = np.stack([(shares * field[cells]).sum(axis=0) for field in fields], axis=1) / cell
+    return force
+
+
+# ── on the page ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _unit_edges(placed: Floats, edges: Ints) -> Floats:
+    lengths = np.linalg.norm(placed[edges[:, 0]] - placed[edges[:, 1]], axis=1)
+    mean = float(lengths.mean()) if len(lengths) else 1.0
+    return placed / mean if mean > 1e-9 else placed
+
+
+def _upright(placed: Floats, least: float = 0.0) -> Floats:
+    """Turn the longer axis to the horizontal; what is not ``least`` times as long as wide stays as it is."""
+    centred: Floats = placed - placed.mean(axis=0)
+    if len(placed) < 3:
+        return centred
+    _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
+    if lengths[0] < least * lengths[1]:
+        return centred
+    axes = axes * np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1, 1)[:, None]
+    if np.linalg.det(axes) < 0:  # a rotation, for a mirrored molecule is another one
+        axes[1] *= -1
+    turned: Floats = centred @ axes.T
+    return turned
+
+
+def _packed(placed: Floats, components: list[Ints]) -> Floats:
+    """Components in rows, the largest first, in a page of about the right shape."""
+    if len(components) <= 1:
+        return placed
+    corners = [placed[nodes].min(axis=0) for nodes in components]
+    sizes = [np.ptp(placed[nodes], axis=0) + GAP for nodes in components]
+    width = max(float(np.sqrt(ASPECT * sum(s[0] * s[1] for s in sizes))), max(float(s[0]) for s in sizes))
+    x, y, height = 0.0, 0.0, 0.0
+    packed = np.empty_like(placed)
+    for i in sorted(range(len(components)), key=lambda i: (-float(sizes[i][1]), i)):
+        if x > 0 and x + sizes[i][0] > width * 1.001:
+            x, y, height = 0.0, y - height, 0.0
+        packed[components[i]] = placed[components[i]] - corners[i] + [x, y - sizes[i][1]]
+        x, height = x + float(sizes[i][0]), max(height, float(sizes[i][1]))
+    return packed

@@ -1,0 +1,148 @@
+"""A graph of any kind as a scene: grey where it does not matter, large and coloured where it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from egocnn.data.arrays import Bools, Floats
+from egocnn.show.drawing.palette import FAINT, GREY, INK, WHITE, mix, signed
+from egocnn.show.drawing.picture import Part, Picture
+from egocnn.show.drawing.scene import Discs, Lines, Scene, Shape, Text, clean, strip, strip_height
+
+LEVELS = 16
+"""Steps of strength that are drawn apart: more cannot be told apart, and each is one element of the file."""
+MOST_LABELLED = 60
+MOST_TITLED = 500
+"""Nodes up to which each says its label and importance when the mouse rests on it."""
+LONGEST_LABEL = 4
+MOST_BROAD = 200
+"""Edges up to which they are drawn as broad as they are important; more are drawn finer."""
+
+
+def draw_network(picture: Picture, placed: Floats) -> Scene:
+    scene = Scene(picture.size, picture.caption or picture.graph.name)
+    if picture.graph.n_nodes == 0:
+        width, height = picture.size
+        middle = (height - strip_height(picture)) / 2
+        scene.shapes.append(Text(width / 2, middle, "no nodes", 12 * picture.unit, GREY))
+    else:
+        at, length = _on_page(picture, placed)
+        smallest, largest = _radii(picture, length)
+        radii = smallest + (largest - smallest) * picture.nodes.strength
+        above_edges, above_nodes = _above(picture)
+        for edges, nodes in ((~above_edges, ~above_nodes), (above_edges, above_nodes)):
+            scene.shapes.extend(_edges(picture, at, edges, smallest, largest))
+            scene.shapes.extend(_nodes(picture, at, nodes, radii))
+    scene.shapes.extend(strip(picture))
+    return scene
+
+
+def _on_page(picture: Picture, placed: Floats) -> tuple[Floats, float]:
+    """Positions in pixels, and the pixels of a unit of length."""
+    width, height = picture.size
+    height_left = height - strip_height(picture)
+    margin = 20 * picture.unit
+    low, high = placed.min(axis=0), placed.max(axis=0)
+    room = np.maximum(np.array([width, height_left]) - 2 * margin, 1.0)
+    extent = np.maximum(high - low, 1e-9)
+    scale = min(float((room / extent).min()), 70 * picture.unit)
+    centre = np.array([width, height_left]) / 2
+    return centre + (placed - (low + high) / 2) * np.array([scale, -scale]), scale
+
+
+def _radii(picture: Picture, length: float) -> tuple[float, float]:
+    """Pixels of the least and of the most important node; they shrink as nodes crowd."""
+    unit = picture.unit
+    width, height = picture.size
+    crowd = float(np.sqrt(width * height / picture.graph.n_nodes))
+    smallest = float(np.clip(min(0.22 * length, 0.12 * crowd), 0.7 * unit, 7 * unit))
+    largest = float(np.clip(min(0.42 * length, 0.3 * crowd), 6 * unit, 13 * unit))
+    return (max(smallest, 5 * unit) if _is_labelled(picture) else smallest), max(largest, 1.6 * smallest)
+
+
+def _is_labelled(picture: Picture) -> bool:
+    return picture.graph.node_label is not None and picture.graph.n_nodes <= MOST_LABELLED
+
+
+def _above(picture: Picture) -> tuple[Bools, Bools]:
+    """Edges and nodes that lie over all others: an edge that matters is not hidden by a crowd of nodes."""
+    edges, nodes = (p.critical if p.is_marked else p.strength > 0.25 for p in (picture.edges, picture.nodes))
+    nodes = nodes.copy()
+    nodes[picture.graph.edges[edges]] = True
+    return edges, nodes
+
+
+def _layers(part: Part, wanted: Bools) -> Iterator[tuple[Bools, float, str, bool]]:
+    """Which ones, how strong, their colour, whether critical: from what recedes to what must be seen."""
+    level = np.ceil(part.strength * LEVELS - 1e-9).astype(np.int64)
+    for critical in (False, True):
+        for step in range(LEVELS + 1):
+            for sign in (-1, 0, 1):
+                chosen = wanted & (part.critical == critical) & (level == step) & (np.sign(part.importance) == sign)
+                if chosen.any():
+                    strength = step / LEVELS
+                    yield chosen, strength, _colour(part, sign, strength, critical), critical
+
+
+def _colour(part: Part, sign: int, strength: float, critical: bool) -> str:
+    if critical:
+        return mix(FAINT, signed(sign), 0.45 + 0.55 * strength)
+    if part.is_marked or sign == 0:
+        return mix(FAINT, GREY, strength)
+    return mix(FAINT, signed(sign), strength)
+
+
+def _edges(picture: Picture, at: Floats, wanted: Bools, smallest: float, largest: float) -> Iterator[Shape]:
+    ends = at[picture.graph.edges]
+    loops = picture.graph.edges[:, 0] == picture.graph.edges[:, 1]
+    crowd = float(np.clip(np.sqrt(MOST_BROAD / max(len(ends), 1)), 0.4, 1.0))
+    thin, thick = crowd * min(0.35 * smallest, 1.2 * picture.unit), crowd * 0.55 * largest
+    for chosen, strength, colour, critical in _layers(picture.edges, wanted):
+        width = thin + (thick - thin) * strength
+        if critical:
+            width = max(width, 2.2 * thin, 1.5 * picture.unit)
+        straight = ends[chosen & ~loops]
+        if len(straight):
+            yield Lines(straight, width, colour)
+        round_about = ends[chosen & loops, 0]
+        if len(round_about):
+            # beside the node, so that the ring touches it
+            radius = 0.7 * max(largest, 2 * smallest)
+            centres = round_about - np.array([0.0, 1.3 * radius])
+            yield Discs(centres, np.full(len(centres), radius), None, colour, max(width, 0.8))
+
+
+def _nodes(picture: Picture, at: Floats, wanted: Bools, radii: Floats) -> Iterator[Shape]:
+    unit = picture.unit
+    titles = _titles(picture)
+    for chosen, strength, colour, critical in _layers(picture.nodes, wanted):
+        which = np.flatnonzero(chosen)
+        outline, width = (INK, 1.2 * unit) if critical else (WHITE, 0.5 * unit)
+        if not critical and radii[which[0]] < 2 * unit:
+            outline, width = colour, 0.0
+        said = [titles[node] for node in which] if titles else ()
+        yield Discs(at[which], radii[which], colour, outline, width, said)
+        if _is_labelled(picture):
+            dark = strength > 0.5 and (critical or not picture.nodes.is_marked)
+            yield from _labels(picture, at, radii, which.tolist(), WHITE if dark else INK)
+
+
+def _labels(picture: Picture, at: Floats, radii: Floats, nodes: list[int], colour: str) -> Iterator[Text]:
+    for node in nodes:
+        label = clean((picture.graph.node_label or ())[node]).strip()
+        short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+        size = min(1.25, 2.4 / max(len(short), 1)) * radii[node]
+        yield Text(float(at[node, 0]), float(at[node, 1]), short, max(float(size), 6 * picture.unit), colour)
+
+
+def _titles(picture: Picture) -> list[str]:
+    graph = picture.graph
+    if graph.n_nodes > MOST_TITLED:
+        return []
+    labels = graph.node_label or ("",) * graph.n_nodes
+    return [
+        f"node {node}{f' ({label})' if label else ''}: {importance:.3g}"
+        for node, (label, importance) in enumerate(zip(labels, picture.nodes.importance.tolist(), strict=True))
+    ]

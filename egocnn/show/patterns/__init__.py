@@ -1,0 +1,1 @@
+"""Patterns that recur -> a page with their pictures."""

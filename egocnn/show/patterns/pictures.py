@@ -1,0 +1,118 @@
+"""Patterns -> drawings as SVG: the fragment alone, and a graph with the fragment marked in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from egocnn.show.drawing import draw
+from egocnn.data.molecules import to_molecule
+from egocnn.data.graphs import Graph
+from egocnn.explain.patterns.record import Occurrence, Pattern
+from egocnn.data.sources.smiles import atom_label, bond_label
+
+Size = tuple[int, int]
+
+
+def draw_pattern(pattern: Pattern, size: Size = (240, 180)) -> str:
+    """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
+    if pattern.smiles is None:
+        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), size)
+    return _draw_fragment(pattern.smiles, size)
+
+
+def draw_occurrence(occurrence: Occurrence, size: Size = (320, 240)) -> str:
+    """The whole graph with the fragment marked; a molecule without its hydrogens."""
+    graph, nodes = _as_drawn(occurrence)
+    return _draw_marked(graph, nodes, size)
+
+
+def _draw_marked(graph: Graph, nodes: Any, size: Size) -> str:
+    marked = np.zeros(graph.n_nodes, bool)
+    marked[list(nodes)] = True
+    u, v = graph.edges.T
+    edges = marked[u] & marked[v]
+    return draw(
+        graph,
+        marked.astype(np.float64),
+        edges.astype(np.float64),
+        critical_nodes=np.flatnonzero(marked),
+        critical_edges=np.flatnonzero(edges),
+        size=size,
+        words=("the pattern", ""),
+    )
+
+
+def _draw_fragment(smiles: str, size: Size) -> str:
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import rdDepictor
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    with rdBase.BlockLogs():
+        molecule: Any = Chem.MolFromSmiles(smiles, sanitize=False)
+        molecule.UpdatePropertyCache(strict=False)
+        for atom in molecule.GetAtoms():
+            _label(atom)
+        molecule.UpdatePropertyCache(strict=False)
+        Chem.FastFindRings(molecule)
+        rdDepictor.Compute2DCoords(molecule)
+        drawer: Any = rdMolDraw2D.MolDraw2DSVG(*size)
+        options = drawer.drawOptions()
+        options.useBWAtomPalette()
+        options.clearBackground = False
+        options.prepareMolsBeforeDrawing = False
+        options.fixedBondLength = 42
+        options.minFontSize = options.maxFontSize = 18
+        drawer.DrawMolecule(rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=False, addChiralHs=False))
+        drawer.FinishDrawing()
+    text = re.sub(r"<\?xml.*?\?>\s*|<!--.*?-->\s*", "", drawer.GetDrawingText(), flags=re.DOTALL)
+    return str(text)
+
+
+def _label(atom: Any) -> None:
+    """What to write: hydrogens except on carbon, Ar for an aromatic atom whose ring is not part of the fragment."""
+    is_carbon = atom.GetSymbol() == "C"
+    written = atom.GetNumExplicitHs() if atom.GetIsAromatic() else atom.GetTotalNumHs()
+    atom.SetNumExplicitHs(0 if is_carbon else written)
+    atom.SetNoImplicit(True)
+    if not is_carbon or atom.GetDegree() > 1:
+        return
+    in_ring = any(bond.GetIsAromatic() for bond in atom.GetBonds())
+    if not in_ring:
+        atom.SetProp("_displayLabel", "Ar" if atom.GetIsAromatic() else "C")
+
+
+def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:
+    """The graph as it is, or a molecule's heavy atoms in the order of a SMILES, with where the fragment lies."""
+    graph, nodes = occurrence.graph, occurrence.nodes
+    molecule = to_molecule(graph)
+    if molecule is None:
+        return graph, list(nodes)
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        for atom in molecule.GetAtoms():
+            atom.SetIntProp("node", atom.GetIdx())
+        molecule = Chem.RemoveHs(molecule, sanitize=False)
+        smiles = Chem.MolToSmiles(molecule, doRandom=False)
+        order = list(molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"])
+        molecule = Chem.RenumberAtoms(molecule, order)
+    place = {atom.GetIntProp("node"): i for i, atom in enumerate(molecule.GetAtoms())}
+    bonds = list(molecule.GetBonds())
+    ends = [sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) for bond in bonds]
+    drawn = Graph(
+        name=graph.name,
+        n_nodes=molecule.GetNumAtoms(),
+        edges=np.array(ends, dtype=np.int64).reshape(-1, 2),
+        node_label=tuple(atom_label(atom) for atom in molecule.GetAtoms()),
+        edge_label=tuple(bond_label(bond) for bond in bonds),
+        edge_weight=None,
+        node_attr=None,
+        target=graph.target,
+        smiles=smiles,
+        node_truth=None,
+        edge_truth=None,
+    )
+    return drawn, [place[node] for node in nodes if node in place]

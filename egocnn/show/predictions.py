@@ -1,0 +1,71 @@
+"""A trained model + graphs -> predictions, one record per graph, and their CSV file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from egocnn.errors import DataError
+from egocnn.files import replacing
+from egocnn.data.graphs import Graphs
+from egocnn.model import Predictor
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    name: str
+    predicted: str | float
+    """the likeliest class, or the value"""
+    probability: float | None
+    """of the predicted class; None where a value is predicted"""
+    true: str | float | None
+    """what the data says, if it says"""
+
+
+def predictions(predictor: Predictor, graphs: Graphs, *, device: str = "auto") -> Iterator[Prediction]:
+    """Predictions in the order of the graphs."""
+    yield from as_records(predictor, graphs, say(predictor, graphs, device=device))
+
+
+def say(predictor: Predictor, graphs: Graphs, *, device: str = "auto") -> NDArray[Any]:
+    """(G, C) probabilities of a classifier, or (G) values"""
+    ask = predictor.probabilities if predictor.class_names else predictor.values
+    return ask(graphs, device=device)
+
+
+def as_records(predictor: Predictor, graphs: Graphs, said: NDArray[Any]) -> Iterator[Prediction]:
+    truths = [graphs.target_of(g) for g in range(len(graphs))]
+    for name, one, truth in zip(graphs.names, said, truths, strict=True):
+        if predictor.class_names:
+            yield Prediction(name, predictor.class_names[int(one.argmax())], float(one.max()), truth)
+        else:
+            yield Prediction(name, float(one), None, truth)
+
+
+def _check_finite(rows: Sequence[Prediction]) -> None:
+    for row in rows:
+        for value in (row.predicted, row.probability):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise DataError(f"graph {row.name!r}: what is predicted is not a finite number")
+
+
+def write_csv(rows: Sequence[Prediction], path: Path) -> None:
+    write_csv_portions([rows], path)
+
+
+def write_csv_portions(portions: Iterable[Sequence[Prediction]], path: Path) -> None:
+    """One file from portions that need not be in memory together."""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerow([f.name for f in fields(Prediction)])
+        for rows in portions:
+            _check_finite(rows)
+            # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
+            returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
+            writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+            writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)

@@ -1,0 +1,103 @@
+"""What goes in and out, as the OpenAPI description tells it. Imported by the application alone: it needs pydantic."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS
+
+Line = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MOST_CHARACTERS,
+        description="a SMILES; after a space, the molecule's name",
+        examples=["CC(=O)Oc1ccccc1C(=O)O aspirin"],
+    ),
+]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Ask(BaseModel):
+    """Molecules to explain."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    smiles: Line | Annotated[list[Line], Field(min_length=1, max_length=MOST_GRAPHS)]
+    explained: Annotated[str | None, Field(description="the class to explain; by default the predicted one")] = None
+    fidelity: Annotated[bool, Field(description="whether to predict again with the structure removed, and alone")] = (
+        True
+    )
+    picture: Annotated[bool, Field(description="whether to draw the graph")] = True
+
+
+class ClassProbability(BaseModel):
+    name: str
+    probability: Share
+
+
+class FidelityRecord(BaseModel):
+    """Probability of the explained class, or the predicted value, once the graph is cut."""
+
+    removed: Annotated[float, Field(description="without the critical nodes")]
+    kept: Annotated[float, Field(description="with nothing but the critical nodes")]
+
+
+class Answer(BaseModel):
+    """What the model says of one graph, and which part of it made it say so."""
+
+    name: str
+    smiles: str | None
+    predicted: Annotated[str | float, Field(description="the likeliest class by name, or the predicted value")]
+    probability: Annotated[Share | None, Field(description="of the predicted class; null for a value")]
+    true: Annotated[str | float | None, Field(description="what the file says it is")]
+    probabilities: list[ClassProbability]
+    explained: str | None
+    node_labels: list[str]
+    node_importance: list[float]
+    edge_importance: Annotated[
+        list[tuple[int, int, float]], Field(description="both ends of every edge, counted from 0, and its importance")
+    ]
+    critical_nodes: list[int]
+    critical_edges: list[tuple[int, int]]
+    fidelity: FidelityRecord | None
+    unseen_labels: Annotated[list[str], Field(description="labels in the graph that no training graph has")]
+    svg: Annotated[str | None, Field(description="a picture; null where it was not asked for or the graph is large")]
+
+
+class Answers(BaseModel):
+    answers: Annotated[list[Answer], Field(description="in the order of the graphs")]
+
+
+class RequestLimits(BaseModel):
+    bytes: int
+    graphs: int
+    nodes: int
+    seconds: float
+    files: Annotated[list[str], Field(description="how the name of a file must end")]
+
+
+class About(BaseModel):
+    """What the model is, reads and says."""
+
+    name: str
+    data: Annotated[str, Field(description="what it was trained on")]
+    task: Literal["classification", "regression"]
+    classes: list[str]
+    reads_smiles: bool
+    hydrogens: Annotated[bool, Field(description="whether hydrogen atoms are nodes")]
+    node_labels: list[str]
+    edge_labels: list[str]
+    node_attributes: int
+    parameters: int
+    limits: RequestLimits
+
+
+class Health(BaseModel):
+    status: Literal["ok"]
+
+
+class Problem(BaseModel):
+    """Why there is no answer."""
+
+    error: Annotated[str, Field(description="one line")]

@@ -1,0 +1,109 @@
+"""A run folder and its settings -> a server that answers requests until it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.show.serve.settings import ServeConfig
+
+BACKLOG = 1024
+"""Connections that may wait to be taken."""
+
+
+def serve(
+    run_folder: Path, config: ServeConfig, *, device: str = "auto", ready: Callable[[str, str], None] | None = None
+) -> None:
+    """Serve a trained model until the process is stopped; ``ready`` gets the address and the name of the model."""
+    try:
+        import fastapi  # noqa: F401
+        import python_multipart  # noqa: F401
+        import uvicorn
+        from uvicorn.supervisors import Multiprocess
+    except ImportError as error:
+        raise MissingExtraError(error.name or "fastapi", "serve") from None
+    from egocnn.show.serve.app import ENVIRONMENT, from_environment
+    from egocnn.show.serve.model import Model
+    from egocnn.train.loop import choose_device
+
+    model = Model.load(run_folder)  # a run that cannot be read is refused here, once, in one line
+    settings = {
+        "run": str(run_folder.resolve()),
+        "device": choose_device(device).type,
+        "threads": max(1, (os.cpu_count() or 1) // config.workers),
+    }
+    os.environ[ENVIRONMENT] = json.dumps(settings | asdict(config))
+    may_share = config.workers > 1 and hasattr(socket, "SO_REUSEPORT")
+    listening = reserve(config) if may_share else listen(config)
+    if ready is not None:
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        ready(f"http://{host}:{listening.getsockname()[1]}", model.name)
+    server = uvicorn.Config(
+        f"{from_environment.__module__}:{from_environment.__name__}",
+        factory=True,
+        workers=config.workers,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        ws="none",
+    )
+    with listening:
+        if config.workers == 1:
+            uvicorn.Server(server).run(sockets=[listening])
+        else:
+            Multiprocess(server, sockets=[listening]).run()
+
+
+def listen(config: ServeConfig) -> socket.socket:
+    """A socket of our own: an address that cannot be had is refused in one line, and port 0 can be told."""
+    opened: socket.socket | None = None
+    try:
+        found = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        family, kind, protocol, _, address = found[0]
+        opened = socket.socket(family, kind, protocol)  # asyncio sends at once only where TCP is named
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+        opened.listen(BACKLOG)
+    except OSError as error:
+        if opened is not None:
+            opened.close()
+        raise DataError(f"cannot listen on {config.host}, port {config.port}: {error.strerror}") from None
+    opened.set_inheritable(True)
+    return opened
+
+
+class Reserved(socket.socket):
+    """An address that nobody listens on yet; in every process that is given it, a listening socket of its own.
+
+    Processes that share one listening socket take as many connections as they can get: one may get them all, while the
+    other idles. Of several sockets with one address, the kernel chooses one at random.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _listen_too, (self.family, self.getsockname())
+
+
+def reserve(config: ServeConfig) -> Reserved:
+    """The address of ``config`` for several processes."""
+    probe = listen(config)  # who listens there already, even if willing to share, is not to be joined
+    address = probe.getsockname()
+    reserved = Reserved(probe.family, probe.type, probe.proto)
+    probe.close()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reserved.bind(address)
+    return reserved
+
+
+def _listen_too(family: int, address: Any) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    opened.bind(address)
+    opened.listen(BACKLOG)
+    return opened

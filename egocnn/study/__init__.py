@@ -1,0 +1,1 @@
+"""Graphs + settings -> how well a model does on graphs never seen: cross-validation, sweeps, statistics."""

@@ -1,0 +1,221 @@
+"""Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster.
+
+On Ray every call is one task with one CPU. What all calls share is sent once. A worker that dies costs its own call a
+retry and no other call anything; what egocnn refuses is refused at once, in one line, as it would be here. A cluster
+elsewhere is sent this package as it stands here; torch and the other libraries must be there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
+
+LOCAL = "local"
+"""The address that means: start Ray on this machine, for this one command."""
+RETRIES = 3
+"""How often a call may lose its worker, each time to be given to another one, before it is given up."""
+PATIENCE = 20.0
+"""Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour."""
+
+HABITS = {
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it tells of dead workers on stdout, in the middle of our results
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls that have been called off
+    "RAY_USAGE_STATS_ENABLED": "0",  # its makers need not know who computes what
+    "RAY_task_oom_retries": str(RETRIES),  # else a call that takes too much memory is tried for ever
+}
+"""What Ray reads from the environment when it is imported, where nothing else is said there."""
+
+KNOCK = """
+import sys, ray
+try:
+    ray.init(sys.argv[1], log_to_driver=False, logging_level="ERROR")
+except Exception as error:
+    print(" ".join(str(error).split()))
+    sys.exit(1)
+"""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An error of ours on its way between processes: not every one of them can be pickled."""
+
+    kind: type[EgoCNNError]
+    reason: str
+
+    def error(self) -> EgoCNNError:
+        return self.kind.__new__(self.kind, self.reason)  # some kinds build their message from other arguments
+
+
+def run_jobs(
+    function: Callable[..., Result],
+    calls: Sequence[tuple[Any, ...]],
+    *,
+    shared: tuple[Any, ...] = (),
+    jobs: int | None = None,
+    ray: str | None = None,
+) -> Generator[Result]:
+    """``function(*shared, *call)`` for every call, in the order in which they finish.
+
+    Without ``ray``: ``jobs`` calls at a time, by joblib in processes of their own (1 by default, in this process). With
+    ``ray``, the address of a cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls
+    off what still runs.
+    """
+    if not calls:
+        return
+    results = _on_ray(function, calls, shared, jobs, ray) if ray else _on_processes(function, calls, shared, jobs or 1)
+    with _called_off(results):
+        for result in results:
+            if isinstance(result, Refused):
+                raise result.error()
+            yield result
+
+
+@contextmanager
+def _called_off(results: Generator[Any]) -> Iterator[None]:
+    """Afterwards, call off what still runs: now, not when the results are collected."""
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "[0-9]+ tasks (have been|which were)", UserWarning)  # joblib
+            results.close()
+
+
+def _on_processes(
+    function: Callable[..., Result], calls: Sequence[tuple[Any, ...]], shared: tuple[Any, ...], jobs: int
+) -> Generator[Result | Refused]:
+    from joblib import Parallel, delayed
+
+    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        delayed(_attempt)((function, shared), call) for call in calls
+    )
+
+
+def _on_ray(
+    function: Callable[..., Result],
+    calls: Sequence[tuple[Any, ...]],
+    shared: tuple[Any, ...],
+    jobs: int | None,
+    address: str,
+) -> Generator[Result | Refused]:
+    with connected(address):
+        ray = _library()
+        attempt = ray.remote(num_cpus=1, max_retries=RETRIES)(_attempt)
+        common = ray.put((function, shared))
+        waiting = iter(calls)
+        running = [attempt.remote(common, call) for call in islice(waiting, jobs)]
+        try:
+            while running:
+                (finished,), running = ray.wait(running)
+                running += [attempt.remote(common, call) for call in islice(waiting, 1)]
+                yield _result(ray, finished)
+        finally:
+            for each in running:
+                ray.cancel(each, force=True)
+
+
+def _attempt(common: tuple[Callable[..., Result], tuple[Any, ...]], call: tuple[Any, ...]) -> Result | Refused:
+    function, shared = common
+    try:
+        return function(*shared, *call)
+    except EgoCNNError as error:
+        return Refused(type(error), str(error))
+
+
+def _result(ray: ModuleType, finished: Any) -> Any:
+    try:
+        return ray.get(finished)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, ImportError):
+            raise EgoCNNError(f"a worker of the Ray cluster lacks a library: {error.cause}") from error
+        if isinstance(error.cause, ray.exceptions.RayError):
+            raise EgoCNNError(f"the Ray cluster failed: {_first_line(error.cause)}") from error
+        raise error.cause from error
+    except ray.exceptions.OutOfMemoryError as error:
+        raise MemoryError("Ray ended a worker that took too much memory") from error
+    except ray.exceptions.WorkerCrashedError as error:
+        lost = f"{RETRIES + 1} workers died of the same job, one after the other"
+        raise EgoCNNError(f"{lost}; is there too little memory for it?") from error
+    except ray.exceptions.RayError as error:
+        raise EgoCNNError(f"the Ray cluster failed: {_first_line(error)}") from error
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[None]:
+    """Hold one connection for all that runs inside; without an address, and inside another connection, do nothing."""
+    if address is None or _library().is_initialized():
+        yield
+        return
+    _connect(address)
+    try:
+        yield
+    finally:
+        _library().shutdown()
+
+
+def _library() -> ModuleType:
+    for name, value in HABITS.items():
+        os.environ.setdefault(name, value)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Ray's own future, nothing a user could heed
+            import ray
+    except ImportError:
+        raise MissingExtraError("ray", "cluster") from None
+    return ray
+
+
+def _connect(address: str) -> None:
+    ray = _library()
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == LOCAL:
+        settings: dict[str, Any] = {"include_dashboard": False}
+    else:
+        _knock(address)
+        settings = {"runtime_env": {"py_modules": [str(Path(__file__).parent.parent)]}}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(address, **quiet, **settings)
+    except Exception as error:  # of many kinds, RuntimeError, OSError and ValueError among them
+        where = "does not start on this machine" if address == LOCAL else f"cannot be used at {address}"
+        raise ConfigError(f"Ray {where}: {_first_line(error)}") from error
+
+
+def _knock(address: str) -> None:
+    """Refuse an address that nobody answers at; in a process of its own, as Ray's attempts cannot be broken off."""
+    nobody = f"no Ray cluster answers at {address}"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", KNOCK, address], capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired as late:
+        _check_token(late.stderr or b"", address)
+        raise ConfigError(f"{nobody} within {PATIENCE:.0f} s; 'local' starts Ray on this machine") from None
+    if done.returncode:
+        _check_token(done.stderr, address)
+        reason = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ConfigError(f"{nobody}: {reason or f'exit code {done.returncode}'}")
+
+
+def _check_token(said: bytes, address: str) -> None:
+    if b"InvalidAuthToken" in said:
+        raise ConfigError(f"the Ray cluster at {address} asks for its token: set RAY_AUTH_MODE=token, RAY_AUTH_TOKEN")
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,147 @@
+"""Finished folds <-> a file beside the record to be, so that an interrupted cross-validation goes on.
+
+``FILE.partial`` is rewritten whole after every fold and removed once FILE stands; both are replaced in one step, so
+neither is ever found half-written. Folds are used again only where data and settings are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from egocnn.study.crossval.record import CrossValidation, Fold, read_plain, read_record
+from egocnn.errors import RunError
+from egocnn.files import write_json
+from egocnn.data.graphs import ARRAYS, TEXTS, Graphs
+from egocnn.data.store import Stored
+
+NAMES = frozenset({"fingerprint", "stated", "seconds", "folds"})
+ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_inputs": False}
+"""Settings that older records do not have, at the values that they were made with."""
+
+GIVE_UP = "--overwrite replaces it, or name another file"
+
+
+@dataclass(slots=True)
+class Kept:
+    """What has been computed so far, in memory and, where a file is named, on disk."""
+
+    out: Path | None
+    fingerprint: str
+    stated: dict[str, Any]
+    """the settings, one level deep, to name the one that changed"""
+    folds: list[Fold] = field(default_factory=list)
+    seconds: float = 0.0
+    """spent by earlier calls"""
+
+    @staticmethod
+    def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> Kept:
+        """Find the folds that an earlier call finished; refuse those of other data or settings."""
+        stated = json.loads(json.dumps(stated))  # as a file would give it back
+        if out is None or (out.exists() and not out.is_file()):  # nothing can stand beside a pipe
+            return Kept(None, fingerprint, dict(stated))
+        kept = Kept(out, fingerprint, dict(stated))
+        kept._clear(*([out, kept.path] if overwrite else []))
+        if overwrite:
+            return kept
+        try:
+            found = read_plain(kept.path, NAMES, "what an interrupted cross-validation leaves")
+            if found is None:
+                return kept
+            kept._check(kept.path, found["fingerprint"], found["stated"])
+            kept.folds = [Fold.from_plain(fold) for fold in found["folds"]]
+            kept.seconds = float(found["seconds"])
+        except (TypeError, ValueError, KeyError, AttributeError):
+            raise RunError(f"{kept.path}: is damaged; --overwrite starts anew") from None
+        except RunError as error:
+            raise RunError(f"{error}; {GIVE_UP}") from None
+        return kept
+
+    @property
+    def path(self) -> Path:
+        assert self.out is not None
+        return self.out.with_name(f"{self.out.name}.partial")
+
+    def finished(self) -> CrossValidation | None:
+        """The whole record, where an earlier call wrote it."""
+        if self.out is None:
+            return None
+        try:
+            record = read_record(self.out)
+            if record is not None:
+                self._check(self.out, record.fingerprint, stated_in(record))
+                self._clear(self.path)
+        except RunError as error:
+            raise RunError(f"{error}; {GIVE_UP}") from None
+        return record
+
+    def _check(self, path: Path, fingerprint: str, stated: Mapping[str, Any]) -> None:
+        if fingerprint == self.fingerprint:
+            return
+        absent = object()
+        for name in (*self.stated, *stated):  # in order: another model explains all the rest
+            if self.stated.get(name, absent) != stated.get(name, absent):
+                there, here = (settings.get(name, "none") for settings in (stated, self.stated))
+                raise RunError(f"{path}: was made with {name.replace('_', ' ')} {there}, now it is {here}")
+        raise RunError(f"{path}: was made with other data or folds")
+
+    def add(self, fold: Fold, seconds: float) -> None:
+        """Keep a fold; ``seconds`` have passed in this call."""
+        self.folds.append(fold)
+        self.folds.sort(key=lambda each: each.fold)
+        if self.out is not None:
+            plain = {
+                "fingerprint": self.fingerprint,
+                "stated": self.stated,
+                "seconds": self.seconds + seconds,
+                "folds": [asdict(each) for each in self.folds],
+            }
+            write_json(self.path, plain)
+
+    def finish(self, record: CrossValidation) -> None:
+        """Write the record; what was kept on the way is no longer needed."""
+        if self.out is not None:
+            write_json(self.out, record.to_plain())
+            self._clear(self.path)
+
+    def _clear(self, *paths: Path) -> None:
+        """Remove these, and what a killed call left half-written."""
+        assert self.out is not None
+        for path in (*paths, *self.out.parent.glob(f".{escape(self.out.name)}.*.tmp")):
+            path.unlink(missing_ok=True)
+
+
+def stated_in(record: CrossValidation) -> dict[str, Any]:
+    return state(record.model, record.protocol, len(record.folds), record.runs, record.restarts, record.settings)
+
+
+def state(
+    model: str, protocol: str, folds: int, runs: int, restarts: int, settings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Everything but the data that decides the scores; where they are computed does not count."""
+    counts = {"model": model, "protocol": protocol, "folds": folds, "runs": runs, "restarts": restarts}
+    flat = {name: value for group in settings.values() for name, value in group.items() if name != "device"}
+    as_before = [name for name, value in ADDED_LATER.items() if flat.get(name) == value]
+    return {**counts, **{name: value for name, value in flat.items() if name not in as_before}}
+
+
+def fingerprint(graphs: Graphs | Stored, split: str, stated: Mapping[str, Any]) -> str:
+    """A digest of data, folds and settings."""
+    digest = hashlib.sha256()
+    if isinstance(graphs, Stored):
+        digest.update(json.dumps([split, stated, graphs.digest], sort_keys=True).encode())
+        return digest.hexdigest()
+    for name in ARRAYS:
+        values = getattr(graphs, name)
+        digest.update(f"{name} {None if values is None else (values.shape, values.dtype.str)}".encode())
+        digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
+    texts = {name: getattr(graphs, name) for name in TEXTS}
+    digest.update(json.dumps([split, stated, texts], sort_keys=True).encode())
+    return digest.hexdigest()

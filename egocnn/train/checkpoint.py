@@ -1,0 +1,128 @@
+"""What survives a crash: training progress <-> one file that is always whole.
+
+The file holds weights, best weights, optimiser state and history together, so no two of them can disagree, and a
+digest of them all, so that a damaged file never passes for another training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from egocnn.errors import RunError
+from egocnn.files import replacing
+from egocnn.data.sources.text import one_line
+from egocnn.train.loop import History, Progress
+
+UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, RuntimeError, AttributeError)
+"""What reading a damaged checkpoint may raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The checkpoint file of one run, and what the run is: a checkpoint of another run is refused."""
+
+    path: Path
+    fingerprint: str
+    """names the data and settings; see :func:`egocnn.train.run.fingerprint`"""
+
+    def keep(self, progress: Progress) -> None:
+        """Store the progress; the last one stays whole until this one is."""
+        with replacing(self.path) as temporary:
+            save_file(pack(progress, self.fingerprint), temporary)
+
+    def resume(self, progress: Progress) -> None:
+        """Fill ``progress`` from the file; leave it fresh where there is none yet."""
+        if not self.path.exists():
+            return
+        try:
+            is_ours = unpack(load_file(self.path), self.fingerprint, progress)
+        except UNREADABLE as error:
+            reason = one_line(str(error), 200)
+            raise RunError(f"{self.path}: damaged ({reason}); --overwrite starts the run anew") from None
+        if not is_ours:
+            raise RunError(f"{self.path.parent}: was started with other data or settings; use them, or --overwrite")
+
+    @property
+    def is_of_this_run(self) -> bool:
+        """Whether there is a whole checkpoint of the same data and settings."""
+        try:
+            return bool(_note(load_file(self.path))["fingerprint"] == self.fingerprint)
+        except (OSError, *UNREADABLE):
+            return False
+
+
+def pack(progress: Progress, fingerprint: str) -> dict[str, Tensor]:
+    """All of the progress as tensors that can be written, or sent to another process."""
+    tensors: dict[str, Tensor] = {}
+    for prefix, state in (("network", progress.network.state_dict()), ("best", progress.best)):
+        tensors |= {f"{prefix}.{name}": value for name, value in state.items()}
+    for number, moments in progress.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
+    note = {"fingerprint": fingerprint, "history": progress.history.to_plain()}
+    tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
+    # tied layers share storage, which safetensors refuses to write twice: clone
+    tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+    return sealed(tensors)
+
+
+def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Progress) -> bool:
+    """Fill ``progress`` with what :func:`pack` made; false, and nothing changed, where it is of another run."""
+    note = _note(tensors)
+    if note["fingerprint"] != fingerprint:
+        return False
+    states = _nested(tensors)  # on the CPU: network and optimiser copy what they load to where they are
+    progress.network.load_state_dict(states["network"])
+    progress.best = states["best"]
+    moments = {int(number): values for number, values in states["optimizer"].items()}
+    groups = progress.optimizer.state_dict()["param_groups"]
+    progress.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    progress.history = History.from_plain(note["history"])
+    return True
+
+
+def _note(tensors: dict[str, Tensor]) -> Any:
+    """The texts among the tensors, taken out of them, and proved to be what was written."""
+    check_seal(tensors)
+    return json.loads(tensors.pop("note").numpy().tobytes())
+
+
+def sealed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, with one more that holds a checksum of them all."""
+    return {**tensors, "digest": _digest(tensors)}
+
+
+def check_seal(tensors: dict[str, Tensor]) -> None:
+    """Take the checksum out of the tensors; they must be those that it was made of."""
+    if not torch.equal(tensors.pop("digest"), _digest(tensors)):
+        raise ValueError("its checksum differs")
+
+
+def _digest(tensors: dict[str, Tensor]) -> Tensor:
+    """32 bytes that change with any name, shape or number; safetensors itself does not notice a flipped bit."""
+    digest = hashlib.sha256()
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)};".encode())
+        digest.update(value.numpy().tobytes())
+    return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
+
+
+def _nested(flat: dict[str, Tensor]) -> dict[str, Any]:
+    """'network.convs.0.weight' -> {'network': {'convs.0.weight': ...}}, the optimiser by parameter number."""
+    nested: dict[str, Any] = {"network": {}, "best": {}, "optimizer": {}}
+    for name, value in flat.items():
+        kind, rest = name.split(".", 1)
+        if kind == "optimizer":
+            number, moment = rest.split(".", 1)
+            nested[kind].setdefault(number, {})[moment] = value
+        else:
+            nested[kind][rest] = value
+    return nested

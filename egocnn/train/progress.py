@@ -1,0 +1,114 @@
+"""Tell the user how training goes: a bar on a terminal, plain lines elsewhere, silence when asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from egocnn.config import TrainConfig
+from egocnn.errors import MissingExtraError
+from egocnn.train.loop import History, Report
+
+
+@contextmanager
+def training_report(config: TrainConfig, *, visible: bool = True) -> Iterator[Report | None]:
+    """A report for :func:`egocnn.train.loop.fit`, cleaned up at the end."""
+    if not visible:
+        yield None
+    elif sys.stderr.isatty() and _rich_is_there():
+        with _bar(config) as report:
+            yield report
+    else:
+        yield _print_line
+
+
+@contextmanager
+def counting_report(what: str, total: int, *, visible: bool = True) -> Iterator[Callable[[int], None] | None]:
+    """A report that hears how many of ``total`` are done: a bar on a terminal, nothing elsewhere."""
+    if not visible or not sys.stderr.isatty() or not _rich_is_there():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def summary(history: History) -> str:
+    """The last epoch in a few words."""
+    last = history.epochs[-1]
+    return (
+        f"loss {last.train_loss:.4f}, validation {last.validation_score:.4f}"
+        f" (best {history.best.validation_score:.4f} at {history.best.epoch})"
+        if history.best
+        else f"loss {last.train_loss:.4f}"
+    )
+
+
+def time_left(history: History, config: TrainConfig) -> float:
+    """Seconds until the last epoch at the pace of the last few; early stopping may end it sooner."""
+    recent = history.epochs[-5:]
+    return (config.epochs - len(history.epochs)) * sum(e.seconds for e in recent) / len(recent)
+
+
+def _print_line(history: History, config: TrainConfig) -> None:
+    left = time_left(history, config)
+    text = f"epoch {len(history.epochs)}/{config.epochs}: {summary(history)}, {left:.0f} s left"
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:  # nobody reads any more (train … 2>&1 | head): the training goes on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+@contextmanager
+def tensorboard_report(folder: Path, report: Report | None) -> Iterator[Report | None]:
+    """Also log every epoch for TensorBoard under ``folder``."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MissingExtraError("tensorboard", "tensorboard") from None
+    with ExitStack() as open_files:
+        writers: list[SummaryWriter] = []
+
+        def log(history: History, config: TrainConfig) -> None:
+            if not writers:  # not before there is something to log: the run may yet be refused
+                writers.append(open_files.enter_context(SummaryWriter(str(folder))))
+            for name, value in asdict(history.epochs[-1]).items():
+                writers[0].add_scalar(name, value, len(history.epochs))
+            if report is not None:
+                report(history, config)
+
+        yield log
+
+
+@contextmanager
+def _bar(config: TrainConfig) -> Iterator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=config.epochs)
+
+        def report(history: History, _: TrainConfig) -> None:
+            bar.update(task, completed=len(history.epochs), description=summary(history))
+
+        yield report
+
+
+def _rich_is_there() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("rich") is not None

@@ -1,0 +1,172 @@
+"""The folder of a run: who may write there, and how a new run takes the place of an earlier one.
+
+A run that is to replace another grows beside it, in ``.NAME.new``, and changes names with it when it is complete. Until
+then the earlier run stays as it is. One training at a time writes into a folder: a lock that goes when its process does
+keeps all others out.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from egocnn.errors import RunError
+from egocnn.files import check_writable, is_left, put_folder
+from egocnn.encode.cache import PREFIX
+
+FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml")
+"""What a run folder may hold, the one that makes it complete first."""
+LOG = "tensorboard"
+EVENTS = "events.out.tfevents."
+LOCK = ".lock"
+"""Names its holder; it stays behind where that was killed, and then keeps nobody out."""
+
+
+def growing_place(folder: Path) -> Path:
+    """Where a run grows that is to take the place of the one in ``folder``."""
+    place = Path(os.path.realpath(folder))
+    return place.parent / f".{place.name}.new"
+
+
+def check_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written, or that holds an earlier run which the user does not give up."""
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise RunError(f"{place}: is a file, not a folder")
+    if any((folder / name).exists() for name in FILES) and not resume and not overwrite:
+        raise RunError(f"{folder}: holds a run already; --resume continues it, --overwrite replaces it")
+    check_writable(folder)
+    if overwrite:
+        if os.path.ismount(folder):
+            raise RunError(f"{folder}: is the top of a disk, which no other folder can replace; name a folder in it")
+        check_writable(growing_place(folder).parent)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other trainings out of the folder, which is made; in the end it goes again if it is new and still empty."""
+    folder = Path(os.path.realpath(folder))
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    handle = _take_lock(folder)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the folder may have been replaced, and the lock gone with it
+            if os.path.samestat((folder / LOCK).stat(), os.fstat(handle)):
+                (folder / LOCK).unlink()
+        os.close(handle)
+        with suppress(OSError):  # not empty
+            for place in made:
+                place.rmdir()
+
+
+def _take_lock(folder: Path) -> int:
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except FileNotFoundError:  # the last holder has just removed the folder, which was new and empty
+            continue
+        if _is_held_by_another(handle):
+            holder = os.read(handle, 200).decode(errors="replace").strip()
+            os.close(handle)
+            who = holder if holder.isprintable() and holder else "another process"
+            raise RunError(f"{folder}: {who} is training into this folder; wait for it, or name another folder")
+        with suppress(FileNotFoundError):  # its last holder may have removed it before we had it
+            if os.path.samestat((folder / LOCK).stat(), os.fstat(handle)):
+                since = datetime.now().isoformat(sep=" ", timespec="seconds")
+                os.ftruncate(handle, 0)
+                os.write(handle, f"process {os.getpid()} on {platform.node()}, since {since},\n".encode())
+                return handle
+        os.close(handle)
+
+
+def _is_held_by_another(handle: int) -> bool:
+    """Take the lock, unless another process has it; where the system has no locks, nobody is kept out."""
+    try:
+        import fcntl
+    except ImportError:  # not Unix
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    return False
+
+
+def clear_left(folder: Path) -> None:
+    """Remove what earlier writers of the run left half-written; only the holder of the lock may do so."""
+    for name in FILES:
+        for file in folder.glob(f".{name}.*.tmp"):
+            file.unlink(missing_ok=True)
+
+
+def clear(place: Path) -> None:
+    """Empty the folder of a run that is started anew, all but the lock on it."""
+    for entry in list(place.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != LOCK:
+            entry.unlink()
+
+
+def forget(place: Path) -> None:
+    """Remove a run that will never take its place; others may grow there as soon as its lock is gone."""
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def restore(folder: Path) -> None:
+    """Put back a run that was out of its place for a moment, where folders cannot change names in one step."""
+    old = growing_place(folder).with_suffix(".old")
+    if old.is_dir() and not folder.exists():
+        old.rename(Path(os.path.realpath(folder)))
+
+
+def put_in_place(folder: Path) -> None:
+    """Let the run that has grown beside ``folder`` take its place, and keep there what is no part of the earlier run.
+
+    Both are locked. Killed at any moment, this leaves one whole run in the folder, the old one or the new one, and in
+    either case all files of others.
+    """
+    grown, place = growing_place(folder), Path(os.path.realpath(folder))
+    shutil.rmtree(grown.with_suffix(".old"), ignore_errors=True)
+    for entry in _of_others(place):
+        target = grown / entry.relative_to(place)
+        target.parent.mkdir(exist_ok=True)
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.copytree(entry, target, symlinks=True, copy_function=_copy_file, dirs_exist_ok=True)
+        else:
+            _copy_file(entry, target)
+    shutil.copymode(place, grown)
+    put_folder(grown, place)
+    if grown.exists():  # what was in the folder before: no complete run any more, whatever happens now
+        (grown / FILES[0]).unlink(missing_ok=True)
+        shutil.rmtree(grown, ignore_errors=True)
+    (place / LOCK).unlink(missing_ok=True)  # held until now: from here on others may come
+
+
+def _of_others(place: Path) -> list[Path]:
+    """What is in a run folder and not written by a training."""
+    found: list[Path] = []
+    for entry in place.iterdir():
+        if entry.name == LOG and entry.is_dir():
+            found += [file for file in entry.iterdir() if not file.name.startswith(EVENTS)]
+        elif not (entry.name in (*FILES, LOCK) or entry.name.startswith(PREFIX) or is_left(entry.name, *FILES)):
+            found.append(entry)
+    return found
+
+
+def _copy_file(source: str | Path, target: str | Path) -> None:
+    """A second name for the file, or a copy where the file system has no second names; links stay links."""
+    Path(target).unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)

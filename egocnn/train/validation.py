@@ -1,0 +1,80 @@
+"""Graphs + settings -> the part to learn from and the part that chooses the best epoch, both fit to be used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from egocnn.data.arrays import Ints
+from egocnn.config import TrainConfig
+from egocnn.errors import DataError
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS, PARTS
+from egocnn.data.split import split_in_two
+
+
+def training_parts(graphs: Graphs, config: TrainConfig) -> tuple[Graphs, Graphs]:
+    """The graphs to learn from and those that choose the best epoch, all of them fit to be used."""
+    learned, chosen_by = part_numbers(graphs, config)
+    return graphs[learned], graphs[chosen_by]
+
+
+def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
+    """The numbers of the same, ascending; only targets, groups and parts are looked at."""
+    check_targets(graphs)
+    graphs = _outline(graphs)
+    learned, validation = np.arange(len(graphs)), np.zeros(0, np.int64)
+    if graphs.part is not None:
+        learned, validation = (np.flatnonzero(graphs.part == PARTS.index(part)) for part in ("train", "validation"))
+        if len(learned) == 0:
+            raise DataError(f"no graph is marked {PARTS[0]!r} in the data's own split")
+        check_targets(graphs[learned])
+    if len(validation):
+        return learned, validation
+    here = graphs[learned]
+    classes = here.target if here.is_classification else None
+    rest, chosen = split_in_two(len(here), config.validation, classes=classes, groups=here.group, seed=config.seed)
+    return learned[rest], learned[chosen]
+
+
+def _outline(graphs: Graphs) -> Graphs:
+    """The graphs without their nodes: nothing to copy when some are chosen."""
+    nothing: dict[str, Any] = dict.fromkeys((*NODE_COLUMNS, *EDGE_COLUMNS))
+    return replace(
+        graphs,
+        node_ptr=np.zeros_like(graphs.node_ptr),
+        indptr=np.zeros(1, np.int64),
+        indices=np.zeros(0, np.int32),
+        **nothing,
+    )
+
+
+def with_own_labels(graphs: Graphs) -> Graphs:
+    """The graphs with those label names alone that they use.
+
+    A label that only the test part has must be to the model what it is in any new data: unseen.
+    """
+
+    def used(codes: Ints | None, names: tuple[str, ...]) -> tuple[str, ...]:
+        return names if codes is None else tuple(names[code] for code in np.unique(codes[codes >= 0]))
+
+    return graphs.with_names(
+        nodes=used(graphs.node_label, graphs.node_label_names), edges=used(graphs.edge_label, graphs.edge_label_names)
+    )
+
+
+def check_targets(graphs: Graphs) -> None:
+    """Raise unless there is something to learn: a target for every graph, and more than one of them."""
+    if len(graphs) < 2:
+        raise DataError(f"training needs at least 2 graphs, got {len(graphs)}")
+    if graphs.target is None:
+        raise DataError("these graphs have no target to learn; name its column with --target")
+    missing = graphs.target < 0 if graphs.is_classification else ~np.isfinite(graphs.target)
+    if missing.any():
+        name = graphs.names[int(np.flatnonzero(missing)[0])]
+        raise DataError(f"{int(missing.sum())} graphs have no target, {name!r} the first; training needs all")
+    if len(np.unique(graphs.target)) < 2:
+        only = graphs.class_names[int(graphs.target[0])] if graphs.is_classification else graphs.target[0]
+        raise DataError(f"every graph has the same target, {only}; there is nothing to tell apart")

@@ -1,0 +1,1 @@
+"""How the project is proved: rivals, known truths, the paper's tables and figures, and benchmarks."""

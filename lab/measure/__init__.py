@@ -1,0 +1,1 @@
+"""One script a question of speed, memory or agreement -> a record in results/."""

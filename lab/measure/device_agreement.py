@@ -1,0 +1,103 @@
+"""CPU and GPU compared: the same network, batch and weights -> how far logits and gradients differ, as JSON.
+
+    python lab.measure/device_agreement.py -o results/device_agreement.json
+
+Also trains on the GPU, in its default precision, and scores on the sizes held out. Needs a CUDA device; runs from a
+bare checkout with torch, numpy, safetensors and scikit-learn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import sys
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+from egocnn.encode.batch import Prepared
+from egocnn.config import ModelConfig, Readout, TrainConfig
+from egocnn.files import write_json
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.nn import EgoCNN
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+from egocnn.data.read import read
+from egocnn.train.run import test_scores, versions
+from egocnn.train.loop import loss_of
+
+READOUTS: tuple[Readout, ...] = ("max", "mean", "sum", "mean+max", "sort")
+
+
+def largest_difference(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Relative to the largest number there is, so that zeros do not count as infinitely wrong."""
+    return float((one.cpu() - other.cpu()).abs().max() / one.cpu().abs().max().clamp(min=1e-12))
+
+
+def compare(graphs: Graphs, config: ModelConfig) -> dict[str, float]:
+    preparation = Preparation.fit(graphs, config)
+    torch.manual_seed(0)
+    on_cpu = Predictor.build(config, preparation).network
+    on_gpu = copy.deepcopy(on_cpu).cuda()
+    prepared = preparation.apply(graphs, config)
+    logits = [
+        _run(network, data) for network, data in ((on_cpu, prepared), (on_gpu, prepared.to(torch.device("cuda"))))
+    ]
+    gradients = [
+        largest_difference(p.grad, q.grad)
+        for p, q in zip(on_cpu.parameters(), on_gpu.parameters(), strict=True)
+        if p.grad is not None and q.grad is not None and p.numel()
+    ]
+    return {"logits": largest_difference(*logits), "gradients": max(gradients)}
+
+
+def _run(network: EgoCNN, data: Prepared) -> torch.Tensor:
+    """Logits in evaluation mode, with the gradients of the loss left in the parameters."""
+    batch = data.batch(torch.arange(min(len(data), 64), device=data.node_ptr.device))
+    assert batch.target is not None
+    logits: torch.Tensor = network.eval()(batch).logits
+    torch.autograd.backward(loss_of(logits, batch.target))
+    return logits.detach()
+
+
+def train(graphs: Graphs) -> dict[str, Any]:
+    started = time.perf_counter()
+    predictor, history = learn(graphs, ModelConfig(), TrainConfig(device="cuda", epochs=30))
+    tested = graphs.select("test")
+    outputs = [torch.from_numpy(predictor.outputs(tested, device=device)) for device in ("cuda", "cpu")]
+    return {
+        "test_accuracy": test_scores(predictor, tested, device="cuda")["accuracy"],
+        "epochs": len(history.epochs),
+        "seconds": round(time.perf_counter() - started, 1),
+        "logits": largest_difference(*outputs),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    graphs = read("compounds:alcohols")
+    result = {
+        "what": "largest relative difference between CPU and GPU in float32; then a model trained on the GPU",
+        "readouts": {readout: compare(graphs, ModelConfig(readout=readout)) for readout in READOUTS},
+        "tied": compare(graphs, ModelConfig(tie=True)),
+        "trained_on_gpu": train(graphs),
+        "date": date.today().isoformat(),
+        "machine": torch.cuda.get_device_name(),
+        "versions": versions(),
+    }
+    write_json(options.out, result)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""What the command line refuses: exit code 2, one clear line, no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from egocnn.cli import main
+from tests.support.commands import SHORT, Run, check_refused, runner
+from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, names_in, write_table
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(capsys)
+
+
+@pytest.fixture(scope="module")
+def alcohol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("alcohols") / "run"
+    assert main(["train", ALCOHOLS, "-o", str(folder), *SHORT]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ([], "egocnn: the following arguments are required: COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["train"], "egocnn train: the following arguments are required: DATA, -o/--out; see egocnn train --help"),
+        (["train", ALCOHOLS, "-o", "x", "--wdith", "3"], "unrecognized arguments: --wdith 3"),
+        (["train", ALCOHOLS, "-o", "x", "--test", "abc"], "a share must be at least 0 and below 1, got 'abc'"),
+        (["train", ALCOHOLS, "-o", "x", "--test", "1"], "a share must be at least 0 and below 1, got '1'"),
+        (["train", ALCOHOLS, "-o", "x", "--resume", "--overwrite"], "not allowed with argument"),
+        (["info", ALCOHOLS, "--limit", "0"], "a number of graphs must be 1 or more, got '0'"),
+        (["info", ALCOHOLS, "--limit", "-3"], "--limit"),
+        (["predict", "x"], "egocnn predict: the following arguments are required: DATA"),
+    ],
+)
+def test_bad_usage_is_one_line_and_code_2(words: list[str], wanted: str, run: Run) -> None:
+    check_refused(run, wanted, *words)
+
+
+BAD_SETTINGS = [
+    (["--epochs", "0"], "epochs must be at least 1, got 0"),
+    (["--seed", "-1"], "seed must be at least 0, got -1"),
+    (["--seed", str(10**30)], "seed must be below 2^63"),
+    (["--k", "1,2,3"], "k has 3 values for a depth of 2; give one per layer"),
+    (["--embedding", "attributes"], "embedding 'attributes' needs graphs whose nodes have attributes"),
+    (["--embedding", "adjacency", "--tie"], "tied layers read and return the same width"),
+    (["--width", str(10**12)], "out of memory; try a smaller --width"),
+    (["--width", str(10**17)], "out of memory; try a smaller --width"),
+    (["--limit", "1"], "training needs at least 2 graphs, got 1"),
+    (["--split", "part=dev"], "no part is called 'dev'; there are train, validation, test"),
+    (["--validation", "nan"], "validation must be between 0 and 1, got nan"),
+]
+
+
+@pytest.mark.parametrize(("words", "wanted"), BAD_SETTINGS)
+def test_bad_settings_are_one_line_and_leave_nothing_behind(
+    words: list[str], wanted: str, run: Run, tmp_path: Path
+) -> None:
+    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path / "run", *SHORT, *words)
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_gpu_that_is_not_there_is_one_line(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
+    wanted = "--device cuda: this machine has no CUDA device that torch can use"
+    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path / "run", *SHORT, "--device", "cuda")
+    check_refused(run, wanted, "predict", alcohol_run, ALCOHOLS, "-o", tmp_path / "p.csv", "--device", "cuda")
+    assert names_in(tmp_path) == []
+
+
+BAD_DATA = {
+    "compounds:sugars": "no family is called 'sugars'",
+    "compounds:alcohols:sizes=x": "sizes must be two whole numbers",
+    "nowhere/at/all": "nowhere/at/all: no such file or folder",
+    "": "an empty text is not a source of graphs",
+}
+
+
+@pytest.mark.parametrize(("source", "wanted"), BAD_DATA.items())
+def test_bad_data_is_one_line_for_every_command(
+    source: str, wanted: str, run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    check_refused(run, wanted, "info", source)
+    check_refused(run, wanted, "train", source, "-o", tmp_path / "run", *SHORT)
+    check_refused(run, wanted, "predict", alcohol_run, source, "-o", tmp_path / "p.csv")
+    assert names_in(tmp_path) == []
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────
+
+TU = {"A": "1, 2\n2, 1\n3, 4\n4, 3\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "0\n1\n"}
+
+
+def write_tu(folder: Path, **files: str) -> Path:
+    folder.mkdir()
+    for name, text in (TU | files).items():
+        (folder / f"{folder.name}_{name}.txt").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("A", TU["A"] + "2, 3\n", "X_A.txt, line 5: edge 2, 3 joins graph 1 to graph 2"),
+        ("A", TU["A"] + "1, 99\n", "X_A.txt, line 5"),
+        ("A", TU["A"] + "a, b\n", "X_A.txt, line 5"),
+        ("graph_labels", "0\n", "X_graph_labels.txt"),
+        ("graph_labels", "1\n1\n", "every graph has the same target, 1; there is nothing to tell apart"),
+    ],
+)
+def test_a_broken_tu_folder_is_one_line_naming_the_file(
+    name: str, text: str, wanted: str, run: Run, tmp_path: Path
+) -> None:
+    folder = write_tu(tmp_path / "X", **{name: text})
+    check_refused(run, wanted, "train", folder, "-o", tmp_path / "run", *SHORT)
+    assert names_in(tmp_path) == ["X"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "wanted"),
+    [
+        ("smiles,y\nCCO,1\nnot_a_smiles((,0\n", [], "molecules.csv, row 2: SMILES 'not_a_smiles((' does not parse"),
+        ("smiles,y\nCCO,1\nCC\n", [], "molecules.csv, row 2: 1 fields where the header has 2"),
+        ("smiles,y\n", [], "molecules.csv: has a header and no rows"),
+        ("", [], "molecules.csv: is empty"),
+        (SMILES_TABLE, ["--target", "toxic"], "no column or field is called 'toxic'; there are name, smiles, label"),
+        (SMILES_TABLE, ["--smiles", "mol"], "no column or field is called 'mol'"),
+        (SMILES_TABLE, ["--split", "label"], "molecules.csv, row 1: split 'alkane' must be one of train, validation"),
+        (SMILES_TABLE, ["--task", "regression"], "molecules.csv, row 1: target 'alkane' is not a finite number"),
+        ("smiles\nCC\nCCO\n", [], "no target to learn; name its column with --target"),
+        ("smiles,y\nCC,1\nCCO,\nCCC,0\n", [], "1 graphs have no target, '2' the first; training needs all"),
+    ],
+)
+def test_a_broken_table_is_one_line_naming_file_and_row(
+    text: str, words: list[str], wanted: str, run: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("rdkit")
+    table = write_table(tmp_path, text)
+    check_refused(run, wanted, "train", table, "-o", tmp_path / "run", *SHORT, *words)
+    assert names_in(tmp_path) == ["molecules.csv"]
+
+
+def test_a_place_where_nothing_can_be_written_is_refused_before_any_work(
+    run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    """A path below a file cannot be written, whoever asks; permissions would not stop root."""
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for out in (file, file / "run", file / "deep" / "run"):
+        for words in ([], ["--resume"], ["--overwrite"]):
+            check_refused(run, "file: is a file, not a folder", "train", ALCOHOLS, "-o", out, *SHORT, *words)
+    for out in (file / "p.csv", file / "deep" / "p.csv"):
+        check_refused(run, "file: is a file, not a folder", "predict", alcohol_run, ALCOHOLS, "-o", out)
+    check_refused(run, "is a folder; name the file to write", "predict", alcohol_run, ALCOHOLS, "-o", tmp_path)
+    assert file.read_text() == "mine"
+    assert names_in(tmp_path) == ["file"]
+    long = tmp_path / ("x" * 300)
+    check_refused(run, "File name too long", "train", ALCOHOLS, "-o", long, *SHORT)
+    check_refused(run, "File name too long", "predict", alcohol_run, ALCOHOLS, "-o", long)
+
+
+def test_predictions_never_replace_the_data(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
+    table = write_table(tmp_path)
+    wanted = "molecules.csv: is the data to be read; name another file to write"
+    check_refused(run, wanted, "predict", alcohol_run, table, "-o", tmp_path / "." / "molecules.csv")
+    assert table.read_text() == SMILES_TABLE
+
+
+# ── run folders ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_not_a_run_folder_is_refused(run: Run, tmp_path: Path) -> None:
+    check_refused(run, "not a run folder", "predict", tmp_path / "nowhere", ALCOHOLS, "-o", tmp_path / "p.csv")
+    check_refused(run, "not a run folder", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
+    (tmp_path / "config.json").write_text("{}")
+    check_refused(run, "format None; this egocnn reads format 1", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p")
+    assert names_in(tmp_path) == ["config.json"]
+
+
+def test_graphs_of_another_kind_than_the_model_reads_are_refused(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
+    bare = write_tu(tmp_path / "X")
+    wanted = "the model reads node labels (C, H, O), but these graphs have none"
+    check_refused(run, wanted, "predict", alcohol_run, bare, "-o", tmp_path / "p.csv")
+    assert names_in(tmp_path) == ["X"]
+
+
+def test_an_existing_run_is_refused_and_left_alone(run: Run, alcohol_run: Path) -> None:
+    before = {file.name: file.read_bytes() for file in alcohol_run.iterdir()}
+    words = ["train", ALCOHOLS, "-o", alcohol_run, *FLAGS, "--quiet"]
+    check_refused(run, "holds a run already; --resume continues it, --overwrite replaces it", *words)
+    check_refused(run, "was started with other data or settings", *words, "--resume", "--epochs", 9)
+    check_refused(run, "was started with other data or settings", *words, "--resume", "--limit", 20)
+    assert {file.name: file.read_bytes() for file in alcohol_run.iterdir()} == before
+
+
+def test_resuming_a_complete_run_prints_its_metrics_again(run: Run, alcohol_run: Path) -> None:
+    code, out, err = run("train", ALCOHOLS, "-o", alcohol_run, *SHORT, "--resume", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == json.loads((alcohol_run / "metrics.json").read_text())
+
+
+def test_a_damaged_checkpoint_is_one_line(run: Run, tmp_path: Path) -> None:
+    tmp_path.joinpath("checkpoint.safetensors").write_bytes(b"nothing of the kind")
+    wanted = "checkpoint.safetensors: damaged ("
+    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path, *SHORT, "--resume")
+    assert names_in(tmp_path) == ["checkpoint.safetensors"]
+
+
+def test_a_training_that_diverges_is_one_line(run: Run, tmp_path: Path) -> None:
+    wanted = "training diverged: no epoch gave a finite loss; try a smaller --learning-rate"
+    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path / "run", *SHORT, "--learning-rate", "1e30")
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+# ── for those who want to know more ───────────────────────────────────────────────────────────────
+
+
+def test_with_debug_the_traceback_comes_before_the_line(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("train", "compounds:sugars", "-o", tmp_path / "run", "--debug")
+    assert (code, out) == (2, "")
+    lines = err.splitlines()
+    assert lines[0].startswith("Traceback")
+    assert "egocnn.errors.DataError" in err
+    assert lines[-1].startswith("egocnn: compounds:sugars: no family is called 'sugars'")
+
+
+def test_a_defect_of_egocnn_itself_shows_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("egocnn.study.describe.describe_portions", break_down)
+    with pytest.raises(ZeroDivisionError):
+        main(["info", ALCOHOLS])

@@ -1,0 +1,92 @@
+"""Records -> one collection, or one clear line."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from egocnn.errors import DataError
+from egocnn.data.sources.builder import GraphRecord, Rejects, assemble, take_apart
+
+
+def pair(place: str = "graph 0", **columns: Any) -> GraphRecord:
+    return GraphRecord(**{"place": place, "n_nodes": 2, "edges": [(0, 1)], **columns})
+
+
+def test_records_are_put_end_to_end() -> None:
+    first = pair(node_label=["C", "O"], edge_label=["single"], edge_weight=[2], node_attr=[[1], [2]])
+    second = GraphRecord(place="graph 1", n_nodes=1, edges=[], node_label=[None], node_attr=[[3]])
+    graphs = assemble([first, second], "here", names=("a", "b"))
+    assert graphs.names == ("a", "b")
+    assert graphs.edges.tolist() == [[0, 1]]
+    assert graphs.node_label_names == ("C", "O")
+    assert [record.node_label for record in take_apart(graphs)] == [["C", "O"], [None]]
+    assert graphs.edge_label is not None
+    assert graphs.edge_label.tolist() == [0, 0]
+    assert graphs.node_attr is not None
+    assert graphs.node_attr.tolist() == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "here: no graphs in it"),
+        ([pair(n_nodes=0, edges=[])], "graph 0: a graph must have at least one node"),
+        ([pair(n_nodes=10**9, edges=[])], "graph 0: 1000000000 nodes; a graph may have 10000000"),
+        ([pair(edges=[(0, 2)])], "graph 0: edge 0, 2 leaves the graph; its nodes are 0 to 1"),
+        ([pair(edges=[(-1, 0)])], "graph 0: edge -1, 0 leaves the graph"),
+        ([pair(edges=[(0, 10**30)])], "graph 0: edge 0, 1000000000000000000000000000000 leaves the graph"),
+        ([pair(), pair("graph 1", node_label=["C", "C"])], "graph 0: has no node labels, but graph 1 has"),
+        ([pair(edge_weight=[1]), pair("graph 1")], "graph 1: has no edge weights, but graph 0 has"),
+        ([pair(node_attr=[[1], [2]]), pair("graph 1")], "graph 1: has no node attributes, but graph 0 has"),
+        ([pair(node_attr=[[1], [2, 3]])], "graph 0: node attributes must be numbers"),
+        ([pair(node_attr=[[1]])], "graph 0: node attributes must be one row of numbers per node"),
+        (
+            [pair(node_attr=[[1], [2]]), pair("graph 1", node_attr=[[1, 2], [3, 4]])],
+            "graph 1: 2 attributes per node, but graph 0 has 1",
+        ),
+        ([pair(edge_weight=[float("nan")])], "graph 0: edge weights must be finite numbers, got nan"),
+        ([pair(edge_weight=[1e39])], "graph 0: edge weights must be finite numbers, got 1e+39"),
+        ([pair(edge_weight=[10**400])], "graph 0: edge weights must be numbers"),
+        ([pair(node_label=["\ud800", "C"])], "here: '\\ud800' is not text that can be written as UTF-8"),
+        (
+            [
+                pair(edge_label=["x"]),
+                pair("graph 1", edges=[(0, 1), (1, 0)], edge_label=["single", "double"]),
+            ],
+            "graph 1: edge 1, 0 is given twice with different labels: single and double",
+        ),
+        (
+            [pair(edges=[(0, 1), (0, 1)], edge_weight=[1, 2.5])],
+            "graph 0: edge 0, 1 is given twice with different weights: 1 and 2.5",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_graph_is_said_in_one_line(records: list[GraphRecord], message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        assemble(records, "here", names=[record.place for record in records])
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_edge_given_twice_alike_counts_once() -> None:
+    graphs = assemble([pair(edges=[(0, 1), (1, 0)], edge_label=["x", "x"], edge_weight=[2, 2])], "here")
+    assert graphs.n_edges == 1
+
+
+def test_the_first_bad_row_stops_unless_such_rows_are_skipped() -> None:
+    with pytest.raises(DataError, match="row 1"):
+        Rejects(skip=False, where="m.csv").add(DataError("row 1"))
+
+
+def test_rows_left_out_are_told_one_by_one_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
+    rejects = Rejects(skip=True, where="m.csv")
+    with caplog.at_level(logging.WARNING, logger="egocnn"):
+        for row in range(12):
+            rejects.add(DataError(f"m.csv, row {row + 1}: bad"))
+        rejects.tell()
+    assert caplog.messages[0] == "left out: m.csv, row 1: bad"
+    assert len(caplog.messages) == 11
+    assert caplog.messages[-1] == "m.csv: 12 rows left out in all"

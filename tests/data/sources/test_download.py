@@ -1,0 +1,263 @@
+"""Names of sets -> files: where they are looked for, and downloads from a server on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError
+from egocnn.data.sources import download
+from egocnn.data.sources.archive import Archive
+from egocnn.data.sources.download import CONTENT, content_digest, fetch_set, find_set
+from egocnn.data.sources.tu import read_tu
+
+TABLES = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "1\n-1\n"}
+
+
+def packed(name: str = "KKI", folder: str = "KKI/", change: tuple[str, str] = ("", "")) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as opened:
+        opened.writestr(f"{folder}README.txt", f"about {name}")
+        for table, text in TABLES.items():
+            opened.writestr(f"{folder}{name}_{table}.txt", text.replace(*change) if change[0] else text)
+    return stream.getvalue()
+
+
+class Server:
+    """What is served under which path, and what was asked for."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.missing_bytes = 0
+        self.asked: list[str] = []
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A collection on this machine, an empty cache and no other data."""
+    served = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            served.asked.append(self.path)
+            content = served.files.get(self.path)
+            if content is None:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[: len(content) - served.missing_bytes])
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the tests look at stderr."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setenv("EGOCNN_TU_URL", f"http://127.0.0.1:{running.server_port}/sets/")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("EGOCNN_CACHE", str(tmp_path / "cache"))
+        monkeypatch.delenv("EGOCNN_DATA", raising=False)
+        yield served
+        running.shutdown()
+        thread.join()
+
+
+def kept(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "cache").rglob("*") if path.is_file())
+
+
+def test_a_set_is_downloaded_once_with_its_checksum_beside_it(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.files["/sets/KKI.zip"] = packed()
+    assert find_set("KKI") is None
+    with caplog.at_level(logging.INFO, "egocnn"):
+        path = fetch_set("KKI")
+    assert path == tmp_path / "cache" / "tu" / "KKI.zip"
+    assert path.read_bytes() == packed()
+    assert "no checksum is known" in caplog.text
+    assert caplog.messages[0].startswith("downloading KKI from http://127.0.0.1:")
+    assert sum("downloading" in message for message in caplog.messages) == 1
+    written = path.with_name("KKI.zip.sha256").read_text(encoding="ascii")
+    assert written == f"{hashlib.sha256(packed()).hexdigest()}  KKI.zip\n"
+    assert kept(tmp_path) == ["KKI.zip", "KKI.zip.sha256"]
+    assert find_set("KKI") == fetch_set("KKI") == path
+    assert server.asked == ["/sets/KKI.zip"]
+    assert len(read_tu(path, ReadConfig())) == 2
+
+
+def test_a_known_set_is_compared_with_its_texts_not_with_its_packing(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "KKI.zip"
+    path.write_bytes(packed())
+    with Archive(path) as archive:
+        monkeypatch.setitem(CONTENT, "KKI", content_digest(archive))
+    server.files["/sets/KKI.zip"] = packed(folder="", change=("\n", "\r\n"))
+    assert fetch_set("KKI").is_file()
+
+
+@pytest.mark.parametrize("change", [("2, 1", "1, 1"), ("-1", "1"), ("1\n1\n2\n", "1\n1\n1\n")])
+def test_a_known_set_with_other_texts_is_refused_and_not_kept(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, str]
+) -> None:
+    path = tmp_path / "KKI.zip"
+    path.write_bytes(packed())
+    with Archive(path) as archive:
+        monkeypatch.setitem(CONTENT, "KKI", content_digest(archive))
+    server.files["/sets/KKI.zip"] = packed(change=change)
+    with pytest.raises(DataError, match=r"KKI\.zip: not the KKI that egocnn knows"):
+        fetch_set("KKI")
+    assert kept(tmp_path) == []
+
+
+def test_a_set_that_the_server_does_not_have_lists_what_was_tried(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as error:
+        fetch_set("OHSU")
+    message = str(error.value)
+    assert message.startswith("no folder, file or set called 'OHSU'; EGOCNN_DATA is not set, not in the cache (")
+    assert message.endswith("/sets/OHSU.zip gives: HTTP 404 Not Found")
+    assert server.asked == ["/sets/OHSU.zip"]
+    assert kept(tmp_path) == []
+
+
+def test_a_name_that_is_not_published_is_not_asked_for_and_still_found_here(server: Server, tmp_path: Path) -> None:
+    """A server of one's own is a server too: what is typed may be a molecule."""
+    server.files["/sets/CCO.zip"] = packed("CCO")
+    with pytest.raises(DataError, match="CCO: is neither a file or folder nor the name of a published TU data set"):
+        fetch_set("CCO")
+    assert server.asked == []
+    path = tmp_path / "cache" / "tu" / "CCO.zip"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(packed("CCO"))
+    assert fetch_set("CCO") == path
+
+
+def test_without_a_server_the_message_is_as_clear(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EGOCNN_DATA", str(tmp_path))
+    monkeypatch.setenv("EGOCNN_TU_URL", "http://127.0.0.1:1")
+    with pytest.raises(DataError, match=r"no folder, file or set called 'KKI'; not in EGOCNN_DATA \(.*refused"):
+        fetch_set("KKI")
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("url", ["file:///etc", "ftp://127.0.0.1", "elsewhere", "http://[", "http://"])
+def test_an_address_that_is_none_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("EGOCNN_TU_URL", url)
+    with pytest.raises(DataError):
+        fetch_set("KKI")
+    assert server.asked == []
+
+
+def test_a_body_that_breaks_off_leaves_nothing_behind(server: Server, tmp_path: Path) -> None:
+    server.files["/sets/KKI.zip"] = packed()
+    server.missing_bytes = 10
+    with pytest.raises(DataError, match=r"KKI\.zip: broke off"):
+        fetch_set("KKI")
+    assert kept(tmp_path) == []
+
+
+def test_a_page_instead_of_a_zip_leaves_nothing_behind(server: Server, tmp_path: Path) -> None:
+    server.files["/sets/KKI.zip"] = b"<html>Sorry</html>"
+    with pytest.raises(DataError, match=r"KKI\.zip: not a zip file, or a damaged one"):
+        fetch_set("KKI")
+    assert kept(tmp_path) == []
+
+
+def test_an_interrupted_download_leaves_nothing_behind(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    server.files["/sets/KKI.zip"] = packed()
+    monkeypatch.setattr(download, "_check_content", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fetch_set("KKI")
+    assert kept(tmp_path) == []
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files["/sets/KKI.zip"] = packed()
+    (tmp_path / "file").write_text("in the way", encoding="ascii")
+    monkeypatch.setenv("EGOCNN_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DataError, match=r"KKI\.zip: cannot be written \(.*EGOCNN_CACHE names another folder"):
+        fetch_set("KKI")
+
+
+def test_a_file_of_the_cache_that_changed_is_refused(server: Server) -> None:
+    server.files["/sets/KKI.zip"] = packed()
+    path = fetch_set("KKI")
+    path.write_bytes(packed(change=("-1", "1")))
+    for look in (find_set, fetch_set):
+        with pytest.raises(DataError, match=r"KKI\.zip: damaged \(its checksum has changed\); delete it"):
+            look("KKI")
+    path.unlink()
+    assert fetch_set("KKI").read_bytes() == packed()
+
+
+def test_a_file_put_into_the_cache_by_hand_is_taken_as_it_is(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "tu" / "KKI.zip"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(packed())
+    assert find_set("KKI") == path
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("place", ["tu/KKI.zip", "KKI.zip", "KKI", "tu/KKI"])
+def test_the_data_folder_goes_before_the_cache(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    server.files["/sets/KKI.zip"] = packed()
+    fetch_set("KKI")
+    path = tmp_path / "data" / place
+    path.parent.mkdir(parents=True)
+    if path.suffix:
+        path.write_bytes(packed())
+    else:
+        path.mkdir()
+    monkeypatch.setenv("EGOCNN_DATA", str(tmp_path / "data"))
+    assert find_set("KKI") == path
+    assert fetch_set("KKI") == path
+
+
+def test_the_cache_is_in_the_users_own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("EGOCNN_DATA", "EGOCNN_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in (".cache", "other"):
+        path = tmp_path / folder / "egocnn" / "tu" / "KKI.zip"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(packed())
+        assert find_set("KKI") == path
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("name", ["", "..", "../KKI", "a/b", "a b", "KKI.zip", "ÄÖ", "a\n", "x" * 5000])
+def test_only_plain_names_are_looked_for(server: Server, name: str) -> None:
+    assert find_set(name) is None
+    with pytest.raises(DataError, match="cannot be the name of a set") as error:
+        fetch_set(name)
+    assert len(str(error.value)) < 200
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", sorted(CONTENT))
+def test_the_digests_are_those_of_the_sets(data_folder: Path, name: str) -> None:
+    with Archive(data_folder / "tu" / f"{name}.zip") as archive:
+        assert content_digest(archive) == CONTENT[name]

@@ -1,0 +1,136 @@
+"""networkx graphs -> Graphs, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError
+from egocnn.data.sources.networkx import from_networkx, to_networkx
+
+nx = pytest.importorskip("networkx")
+
+
+def ethanol(**facts: Any) -> Any:
+    graph = nx.Graph(**facts)
+    graph.add_node("first", label="C", x=[0.5, 1])
+    graph.add_node("second", label="C", x=(0.25, np.int64(2)))
+    graph.add_node(7, label="O", x=np.array([1.0, 2.0]))
+    graph.add_edge("second", 7, label="single", weight=2)
+    graph.add_edge("first", "second", label="single", weight=0.5)
+    return graph
+
+
+def test_nodes_keep_their_order_and_data() -> None:
+    graphs = from_networkx([ethanol(name="ethanol", target="alcohol"), ethanol(label="alkane")])
+    graph = graphs[0]
+    assert graphs.names == ("ethanol", "1")
+    assert graph.node_label == ("C", "C", "O")
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert graph.edge_label == ("single", "single")
+    assert graph.edge_weight is not None
+    assert graph.edge_weight.tolist() == [0.5, 2]
+    assert graph.node_attr is not None
+    assert graph.node_attr.tolist() == [[0.5, 1], [0.25, 2], [1, 2]]
+    assert graph.target == "alcohol"
+
+
+def test_the_target_is_the_field_that_the_settings_name() -> None:
+    graphs = from_networkx([ethanol(toxic=1.5), ethanol(toxic=None)], ReadConfig(target="toxic"))
+    assert graphs.target is not None
+    assert np.array_equal(graphs.target, [1.5, np.nan], equal_nan=True)
+
+
+def test_node_attributes_can_be_named() -> None:
+    graph = nx.Graph()
+    graph.add_node(0, size=1, place=[2, 3])
+    graph.add_node(1, size=4.5, place=[5, 6])
+    graphs = from_networkx([graph], attributes=["size", "place"])
+    assert graphs.node_attr is not None
+    assert graphs.node_attr.tolist() == [[1, 2, 3], [4.5, 5, 6]]
+    assert from_networkx([graph]).node_attr is None
+    with pytest.raises(DataError, match="graph 0: no node has 'colour'"):
+        from_networkx([graph], attributes=["colour"])
+
+
+def test_the_coordinate_of_a_drawing_is_no_attribute() -> None:
+    graph = nx.Graph()
+    graph.add_node(0, x=1.5, y=2.5)
+    assert from_networkx([graph]).node_attr is None
+
+
+def test_directed_graphs_are_read_as_undirected() -> None:
+    graph = nx.DiGraph([(0, 1), (1, 0), (2, 1)])
+    assert from_networkx([graph])[0].edges.tolist() == [[0, 1], [1, 2]]
+    graph.edges[0, 1]["label"], graph.edges[1, 0]["label"], graph.edges[2, 1]["label"] = "a", "b", "a"
+    with pytest.raises(DataError, match="graph 0: edge 1, 0 is given twice with different labels: a and b"):
+        from_networkx([graph])
+
+
+def test_parallel_edges_merge_where_they_agree() -> None:
+    graph = nx.MultiGraph()
+    graph.add_edge(0, 1, label="a")
+    graph.add_edge(0, 1, label="a")
+    assert from_networkx([graph]).n_edges == 1
+    graph.add_edge(1, 0, label="b")
+    with pytest.raises(DataError, match="given twice with different labels: a and b"):
+        from_networkx([graph])
+
+
+def single(node: dict[str, Any] | None = None, edge: dict[str, Any] | None = None) -> Any:
+    graph = nx.Graph()
+    graph.add_node(0, **(node or {}))
+    graph.add_node(1)
+    graph.add_edge(0, 0, **(edge or {}))
+    graph.add_edge(0, 1)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        ([], "networkx: no graphs in it"),
+        ([nx.Graph()], "graph 0: a graph must have at least one node"),
+        ([nx.path_graph(2), nx.Graph()], "graph 1: a graph must have at least one node"),
+        ([3], "graph 0: 3 is not a networkx graph"),
+        ([single(node={"label": "C"})], "graph 0: node 1 has no 'label', but 0 has; all need it"),
+        ([single(edge={"label": "C"})], "graph 0: edge 1 has no 'label', but 0 has; all need it"),
+        ([single(edge={"weight": 2})], "graph 0: edge 1 has no 'weight', but 0 has; all need it"),
+        ([nx.Graph([(0, 1, {"weight": "2"})])], "graph 0: edge weight '2' must be a number"),
+        ([nx.Graph([(0, 1, {"weight": True})])], "graph 0: edge weight True must be a number"),
+        ([nx.Graph([(0, 1, {"weight": float("inf")})])], "graph 0: edge weights must be finite numbers, got inf"),
+    ],
+)
+def test_what_is_wrong_with_a_graph_is_said_in_one_line(graphs: list[Any], message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        from_networkx(graphs)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ([1], [1, 2], "graph 0: node attributes must be as many for every node"),
+        ([1], ["2"], "graph 0: node attribute '2' must be a number"),
+        ([1], [float("nan")], "graph 0: node attributes must be finite numbers, got nan"),
+        ([1], [[2]], r"graph 0: node attribute \[2\] must be a number"),
+        ([1], None, "graph 0: node attribute None must be a number"),
+    ],
+)
+def test_node_attributes_must_be_numbers_and_as_many(first: Any, second: Any, message: str) -> None:
+    graph = nx.Graph()
+    graph.add_node(0, attr=first)
+    graph.add_node(1, attr=second)
+    with pytest.raises(DataError, match=message):
+        from_networkx([graph])
+
+
+def test_a_graph_is_written_with_what_is_known_of_it() -> None:
+    graphs = from_networkx([ethanol(name="ethanol", target="alcohol", split="test")], ReadConfig(split="split"))
+    (graph,) = to_networkx(graphs)
+    assert graph.graph == {"name": "ethanol", "target": "alcohol", "split": "test"}
+    assert graph.nodes[2] == {"label": "O", "attr": [1.0, 2.0]}
+    assert graph.edges[1, 2] == {"label": "single", "weight": 2.0}

@@ -1,0 +1,183 @@
+"""Objects with an edge_index -> Graphs, and back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError
+from egocnn.data.sources.pyg import from_pyg, to_pyg
+
+
+def triangle(**columns: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{"edge_index": np.array([[0, 1, 2], [1, 2, 0]]), **columns})
+
+
+def test_structure_attributes_and_labels_are_read() -> None:
+    item = triangle(
+        x=torch.tensor([[1.0], [2.0], [3.0]], requires_grad=True),
+        node_label=torch.tensor([6, 8, -1]),
+        edge_label=[0, 1, 0],
+        edge_weight=torch.tensor([1.0, 0.5, 2.0]),
+        y=torch.tensor([1]),
+        name="ring",
+    )
+    graphs = from_pyg([item, item])
+    graph = graphs[0]
+    assert graph.name == "ring"
+    assert graph.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert graph.node_label == ("6", "8", "?")
+    assert graph.edge_label == ("0", "0", "1")
+    assert graph.edge_weight is not None
+    assert graph.edge_weight.tolist() == [1.0, 2.0, 0.5]
+    assert graph.node_attr is not None
+    assert graph.node_attr.tolist() == [[1], [2], [3]]
+    assert graph.target == "1"
+
+
+def test_atomic_numbers_label_the_nodes_and_real_ones_do_not() -> None:
+    assert from_pyg([triangle(z=torch.tensor([6, 6, 8]))])[0].node_label == ("6", "6", "8")
+    assert from_pyg([triangle(z=torch.randn(3, 4))]).node_label is None
+
+
+def test_the_number_of_nodes_comes_from_what_says_it() -> None:
+    assert from_pyg([triangle()]).n_nodes == 3
+    assert from_pyg([triangle(num_nodes=5)]).n_nodes == 5
+    assert from_pyg([triangle(x=np.zeros(4))]).n_nodes == 4
+    assert from_pyg([SimpleNamespace(edge_index=torch.zeros(2, 0), num_nodes=2)]).n_edges == 0
+
+
+@pytest.mark.parametrize(
+    "edge_attr",
+    [[1, 0, 1], [[1], [0], [1]], [[0, 1], [1, 0], [0, 1]], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]],
+)
+def test_whole_or_one_hot_edge_attributes_are_labels(edge_attr: Any) -> None:
+    assert from_pyg([triangle(edge_attr=torch.tensor(edge_attr))])[0].edge_label == ("1", "1", "0")
+
+
+@pytest.mark.parametrize("edge_attr", [[0.5, 1.0, 2.0], [[0.5], [1.0], [2.0]]])
+def test_one_real_edge_attribute_is_a_weight(edge_attr: Any) -> None:
+    weight = from_pyg([triangle(edge_attr=torch.tensor(edge_attr))])[0].edge_weight
+    assert weight is not None
+    assert weight.tolist() == [0.5, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([torch.tensor([2]), torch.tensor([[0]]), None], ("0", "2")),
+        ([7, np.int64(-1), 3], ("-1", "3", "7")),
+        (["toxic", "harmless", None], ("harmless", "toxic")),
+        ([torch.tensor(1.0), 2.5, None], ()),
+    ],
+)
+def test_a_whole_target_is_a_class_and_a_real_one_a_value(values: list[Any], classes: tuple[str, ...]) -> None:
+    graphs = from_pyg([triangle(y=value) for value in values])
+    assert graphs.class_names == classes
+    assert graphs.target is not None
+
+
+def test_the_fields_follow_the_settings() -> None:
+    items = [triangle(homo=torch.tensor([0.5]), part="train", family=1), triangle(homo=1.5, part="test", family=1)]
+    graphs = from_pyg(items, ReadConfig(target="homo", split="part", group="family"))
+    assert graphs.target is not None
+    assert graphs.target.tolist() == [0.5, 1.5]
+    assert graphs.part is not None
+    assert graphs.part.tolist() == [0, 2]
+    assert graphs.group is not None
+    assert graphs.group.tolist() == [0, 0]
+
+
+class Stubborn:
+    edge_index = np.array([[0], [1]])
+
+    @property
+    def num_nodes(self) -> int:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (SimpleNamespace(), "has no edge_index"),
+        (SimpleNamespace(edge_index=None), "has no edge_index"),
+        (triangle(edge_index=np.array([0, 1])), "edge_index must have the shape (2, E), got (2,)"),
+        (triangle(edge_index=np.array([[0, 1, 2]])), "edge_index must have the shape (2, E), got (1, 3)"),
+        (triangle(edge_index=[[0, 1], [1]]), "edge_index must be an array of numbers"),
+        (triangle(edge_index="ab"), "edge_index must be an array of numbers, got 'ab'"),
+        (triangle(edge_index=np.array([[0.0], [1.0]])), "edge_index must be whole numbers, got float64"),
+        (triangle(edge_index=np.array([[0], [-1]]), num_nodes=2), "edge 0, -1 leaves the graph; its nodes are 0 to 1"),
+        (triangle(num_nodes=2), "edge 1, 2 leaves the graph; its nodes are 0 to 1"),
+        (triangle(edge_index=np.array([[2**64 - 1], [0]], np.uint64)), "edge_index names node 18446744073709551615"),
+        (triangle(edge_index=np.array([[2**40], [0]])), "1099511627777 nodes; a graph may have 10000000"),
+        (triangle(edge_index=np.zeros((2, 0), int)), "a graph must have at least one node"),
+        (triangle(num_nodes=3, x=np.zeros((4, 1))), "num_nodes, x and the node labels disagree: 3 and 4 nodes"),
+        (triangle(node_label=[1, 2]), "edge 1, 2 leaves the graph"),
+        (triangle(num_nodes="many"), "num_nodes must be a whole number, got 'many'"),
+        (triangle(num_nodes=float("inf")), "num_nodes must be a whole number, got inf"),
+        (Stubborn(), "num_nodes cannot be had (RuntimeError('no'))"),
+        (triangle(x=np.array(3.0)), "x must be an array of numbers"),
+        (triangle(x=np.full((3, 1), np.nan)), "x must be finite numbers, got nan"),
+        (triangle(x=np.full((3, 1), 1e300)), "x must be finite numbers, got 1e+300"),
+        (triangle(x=np.zeros((3, 1), complex)), "x must be an array of numbers"),
+        (triangle(x=np.zeros((3, 2, 2))), "x must have one row of numbers per node, got the shape (3, 2, 2)"),
+        (triangle(x=torch.zeros(3, 2).to_sparse()), "x must be an array of numbers"),
+        (triangle(node_label=[1.5, 2.0, 3.0]), "node_label must be whole numbers, got float64"),
+        (triangle(node_label=np.zeros((3, 2), int)), "node_label must be one number each, got the shape (3, 2)"),
+        (triangle(edge_label=[1, 2]), "edge_label must have one entry for each of 3 edges, got (2,)"),
+        (triangle(edge_weight=[1.0]), "edge_weight must have one entry for each of 3 edges, got (1,)"),
+        (triangle(edge_weight=[1.0, np.inf, 1.0]), "edge weights must be finite numbers, got inf"),
+        (triangle(edge_attr=np.full((3, 2), 0.5)), "edge_attr of shape (3, 2) is neither a label nor a weight"),
+        (triangle(y=torch.zeros(1, 12)), "y must be one number or text, got the shape (1, 12)"),
+        (triangle(y=torch.tensor(float("nan"))), "target 'nan' is not a finite number"),
+        (triangle(y={}), "target {} must be a text or a number"),
+    ],
+)
+def test_what_is_wrong_with_an_object_is_said_with_its_position(item: Any, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        from_pyg([triangle(), item])
+    text = str(caught.value)
+    assert text.startswith("graph 1: ")
+    assert message in text
+    assert "\n" not in text
+
+
+def test_no_objects_are_no_graphs() -> None:
+    with pytest.raises(DataError, match="no graphs"):
+        from_pyg([])
+
+
+def test_data_of_pytorch_geometric_is_read_without_warnings() -> None:
+    Data = pytest.importorskip("torch_geometric.data").Data
+    graphs = from_pyg([Data(edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0.5]))])
+    assert graphs.n_nodes == 2
+    assert graphs.target is not None
+    assert graphs.target.tolist() == [0.5]
+
+
+def test_data_of_pytorch_geometric_is_written_in_both_directions() -> None:
+    pytest.importorskip("torch_geometric")
+    graphs = from_pyg([triangle(edge_index=np.array([[0, 1], [1, 1]]), y=3, node_label=[4, 5])])
+    (item,) = to_pyg(graphs)
+    assert item.edge_index.tolist() == [[0, 1, 1], [1, 0, 1]]
+    assert item.edge_index.dtype == torch.int64
+    assert item.node_label.tolist() == [0, 1]
+    assert item.y.tolist() == [0]
+    assert item.num_nodes == 2
+    assert "x" not in item
+
+
+def test_objects_are_read_without_importing_pytorch_geometric() -> None:
+    code = (
+        "import sys, numpy, types; from egocnn.data.sources.pyg import from_pyg;"
+        "from_pyg([types.SimpleNamespace(edge_index=numpy.array([[0], [1]]))]);"
+        "assert not {'torch', 'torch_geometric', 'networkx', 'rdkit'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

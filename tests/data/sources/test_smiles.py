@@ -1,0 +1,208 @@
+"""Molecules as SMILES -> Graphs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egocnn.config import ReadConfig
+from egocnn.errors import DataError
+from egocnn.data.sources.smiles import atom_label, bond_label, from_smiles, parse_smiles, read_smiles_table
+
+rdkit = pytest.importorskip("rdkit")
+
+
+def write(folder: Path, text: str, name: str = "molecules.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+TABLE = """id,SMILES,Label,fold,family
+a,CCO,1,train,x
+b,c1ccccc1[N+](=O)[O-],0,test,y
+c,OCC,1,Valid,x
+"""
+
+
+def test_a_table_of_molecules_is_read_with_its_defaults(tmp_path: Path) -> None:
+    graphs = read_smiles_table(write(tmp_path, TABLE), ReadConfig())
+    assert graphs.names == ("a", "b", "c")
+    assert graphs.smiles == ("CCO", "c1ccccc1[N+](=O)[O-]", "OCC")
+    assert graphs.class_names == ("0", "1")
+    assert graphs.node_counts.tolist() == [3, 9, 3]
+    assert graphs.part is None
+    assert graphs[0].node_label == ("C", "C", "O")
+    assert graphs[0].edges.tolist() == [[0, 1], [1, 2]]
+    assert graphs[0].edge_label == ("single", "single")
+    assert graphs[1].node_label == ("c",) * 6 + ("N+", "O", "O-")
+    assert graphs[1].edge_label is not None
+    assert sorted(set(graphs[1].edge_label)) == ["aromatic", "double", "single"]
+
+
+def test_copies_of_one_molecule_share_a_group(tmp_path: Path) -> None:
+    graphs = read_smiles_table(write(tmp_path, TABLE), ReadConfig())
+    assert graphs.group is not None
+    assert graphs.group.tolist() == [0, 1, 0]
+
+
+def test_mirror_images_share_a_group_because_their_graphs_are_equal() -> None:
+    graphs = from_smiles(["C[C@H](N)O", "C[C@@H](N)O", "CC(N)=O"])
+    assert graphs.group is not None
+    assert graphs.group.tolist() == [0, 0, 1]
+
+
+def test_columns_can_be_chosen_by_name(tmp_path: Path) -> None:
+    config = ReadConfig(smiles="SMILES", target="family", name="Label", split="fold", group="family")
+    graphs = read_smiles_table(write(tmp_path, TABLE), config)
+    assert graphs.names == ("1", "0", "1")
+    assert graphs.class_names == ("x", "y")
+    assert graphs.part is not None
+    assert graphs.part.tolist() == [0, 2, 1]
+    assert graphs.group is not None
+    assert graphs.group.tolist() == [0, 1, 0]
+
+
+def test_a_table_without_targets_and_names_can_be_read(tmp_path: Path) -> None:
+    graphs = read_smiles_table(write(tmp_path, "smiles\tweight\nC\t1\nN\t2\n", "m.tsv"), ReadConfig())
+    assert graphs.names == ("1", "2")
+    assert graphs.target is None
+
+
+def test_values_to_predict_are_read_as_numbers(tmp_path: Path) -> None:
+    graphs = read_smiles_table(write(tmp_path, "smiles,y\nC,0.5\nN,\n"), ReadConfig())
+    assert not graphs.is_classification
+    assert graphs.target is not None
+    assert np.array_equal(graphs.target, [0.5, np.nan], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "config", "message"),
+    [
+        (
+            "smiles,y\nC,1\nc1ccc,0\n",
+            ReadConfig(),
+            "row 2: SMILES 'c1ccc' does not parse (unclosed ring); --skip-invalid",
+        ),
+        ("smiles\nC(C\n", ReadConfig(), "row 1: SMILES 'C(C' does not parse (extra open parentheses at position 2)"),
+        (
+            "smiles\nCN(C)(C)C\n",
+            ReadConfig(),
+            "row 1: SMILES 'CN(C)(C)C' does not parse (Explicit valence for atom # 1 N",
+        ),
+        ("smiles\nc1cccc1\n", ReadConfig(), "row 1: SMILES 'c1cccc1' does not parse (Can't kekulize mol"),
+        ("smiles,y\n,1\n", ReadConfig(), "row 1: SMILES '' has no atoms"),
+        ("smiles\nCC ethane\n", ReadConfig(), "row 1: SMILES 'CC ethane' does not parse"),
+        ("smiles\nCé\n", ReadConfig(), "row 1: SMILES 'Cé' does not parse (a character that SMILES does not know)"),
+        (
+            f"smiles\n{'C' * 20_000}\n",
+            ReadConfig(),
+            f"row 1: SMILES '{'C' * 56}... has 20000 characters; 5000 are read",
+        ),
+        ("smiles,fold\nC,train\nN,holdout\n", ReadConfig(split="fold"), "row 2: split 'holdout' must be one of"),
+        ("smiles,y\nC,1\nN,x\n", ReadConfig(task="regression"), "row 2: target 'x' is not a finite number"),
+    ],
+)
+def test_a_bad_row_is_named_with_its_reason(tmp_path: Path, text: str, config: ReadConfig, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_smiles_table(write(tmp_path, text), config)
+    assert str(caught.value).startswith(f"molecules.csv, {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_is_missing_is_named_with_those_there_are(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,structure\n1,C\n")
+    with pytest.raises(DataError, match=r"no column is called smiles; there are id, structure; name one with --smiles"):
+        read_smiles_table(path, ReadConfig())
+    with pytest.raises(DataError, match=r"no column or field is called 'toxic'; there are id, structure"):
+        read_smiles_table(path, ReadConfig(smiles="structure", target="toxic"))
+
+
+def test_bad_rows_can_be_left_out_and_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path, "smiles,y\nC,a\nxyz,b\n\nN,b\n,c\n")
+    with caplog.at_level(logging.WARNING, logger="egocnn"):
+        graphs = read_smiles_table(path, ReadConfig(skip_invalid=True))
+    assert graphs.names == ("1", "3")
+    assert graphs.class_names == ("a", "b")
+    assert [message.split(":")[1] for message in caplog.messages] == [" molecules.csv, row 2", " molecules.csv, row 4"]
+
+
+def test_a_table_of_bad_rows_only_has_no_molecules(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"molecules\.csv: no molecules in it"):
+        read_smiles_table(write(tmp_path, "smiles\nx\n"), ReadConfig(skip_invalid=True))
+
+
+def test_rdkit_writes_nothing_to_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    read_smiles_table(write(tmp_path, "smiles\nC\nxyz\nc1ccc\n[H]\n"), ReadConfig(skip_invalid=True))
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_the_reason_is_found_without_the_log_of_a_recent_rdkit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rdkit import rdBase
+
+    monkeypatch.delattr(rdBase, "CaptureErrorLog", raising=False)
+    with pytest.raises(DataError, match="greater than permitted"):
+        parse_smiles("CN(C)(C)C")
+    with pytest.raises(DataError, match="this is not SMILES"):
+        parse_smiles("C(C")
+
+
+def test_hydrogens_follow_the_atoms_of_the_smiles() -> None:
+    graphs = from_smiles(["OC"], config=ReadConfig(hydrogens=True))
+    assert graphs[0].node_label == ("O", "C", "H", "H", "H", "H")
+    assert from_smiles(["[H]OC"])[0].node_label == ("O", "C")
+
+
+def test_labels_name_element_aromaticity_and_charge() -> None:
+    molecule = parse_smiles("[Fe+2].[O-]C.c1cc[nH]c1.[O-2].*")
+    assert [atom_label(atom) for atom in molecule.GetAtoms()] == ["Fe+2", "O-", "C", *"cccnc", "O-2", "*"]
+    kinds = {bond_label(bond) for bond in parse_smiles("C#CC=CN->[Fe]").GetBonds()}
+    assert kinds == {"single", "double", "triple", "dative"}
+
+
+def test_molecules_can_be_given_as_texts() -> None:
+    graphs = from_smiles(["C", " N "], targets=[1.5, 2.0], names=["methane", "ammonia"], config=ReadConfig(target="x"))
+    assert graphs.names == ("methane", "ammonia")
+    assert graphs.smiles == ("C", "N")
+    assert graphs.target is not None
+    assert graphs.target.tolist() == [1.5, 2.0]
+    assert from_smiles(["C"]).names == ("0",)
+
+
+def test_texts_and_targets_must_be_as_many() -> None:
+    gap: list[Any] = ["C", float("nan")]
+    with pytest.raises(DataError, match="1 targets for 2 SMILES"):
+        from_smiles(["C", "N"], targets=[1])
+    with pytest.raises(DataError, match="molecule 1: SMILES nan must be a text"):
+        from_smiles(gap)
+    with pytest.raises(DataError, match="no molecules"):
+        from_smiles([])
+    with pytest.raises(DataError, match=r"^molecule 1: SMILES 'x' does not parse"):
+        from_smiles(["C", "x"])
+
+
+@pytest.mark.skipif("EGOCNN_DATA" not in os.environ, reason="EGOCNN_DATA does not name the folder with the data sets")
+def test_the_critical_atoms_of_the_benchmark_lie_in_their_molecules() -> None:
+    import csv
+
+    path = Path(os.environ["EGOCNN_DATA"]) / "explain" / "benzene.csv"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    graphs = read_smiles_table(path, ReadConfig(split="split"))
+    assert len(graphs) == 12_000
+    assert graphs.class_names == ("0", "1")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert graphs.names == tuple(row["id"] for row in rows)
+    for graph, row in zip(graphs, rows, strict=True):
+        for ring in json.loads(row["critical_atoms"])[:1]:
+            assert graph.node_label is not None
+            # the benzene ring that decides the class: six aromatic carbon atoms
+            assert [graph.node_label[atom] for atom in ring] == ["c"] * 6

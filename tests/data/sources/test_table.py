@@ -1,0 +1,81 @@
+"""CSV and TSV files -> columns and rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from egocnn.errors import DataError
+from egocnn.data.sources.table import read_table
+
+
+def write(folder: Path, data: bytes | str, name: str = "m.csv") -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def test_quoted_fields_may_hold_commas_quotes_and_line_ends(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, 'name,note\r\na,"x, ""y""\r\nz"\r\n\r\nb,\r\n'))
+    assert table.columns == ("name", "note")
+    assert table.rows == [{"name": "a", "note": 'x, "y"\r\nz'}, {"name": "b", "note": ""}]
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "TSV", "tab"])
+def test_tabs_separate_where_the_name_says_so(tmp_path: Path, suffix: str) -> None:
+    assert read_table(write(tmp_path, "a\tb\n1,5\t2\n", f"m.{suffix}")).rows == [{"a": "1,5", "b": "2"}]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_byte_order_mark_and_any_line_end_are_taken(tmp_path: Path, end: str) -> None:
+    data = b"\xef\xbb\xbf" + f"smiles,y{end}C,1{end}".encode()
+    assert read_table(write(tmp_path, data)).rows == [{"smiles": "C", "y": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "m.csv: is empty"),
+        (b"\n\n", "m.csv: is empty"),
+        (b"a,b\n", "m.csv: has a header and no rows"),
+        (b"a,b\n1,2\n3\n", "m.csv, row 2: 1 fields where the header has 2"),
+        (b"a,b\n1,2,3\n", "m.csv, row 1: 3 fields where the header has 2"),
+        (b"a,b\n1,\xff\n", "m.csv, line 2: byte 0xff is not UTF-8"),
+        (b"a,b\n1,\x00\n", "m.csv, line 2: holds a NUL byte"),
+        (b"a,a\n1,2\n", "m.csv: two columns are called 'a'"),
+        (b'a,b\n1,"2\n', "m.csv, line 2: unexpected end of data"),
+        (b'a,b\n1,"2"x\n', "m.csv, line 2: "),
+        (b"a,b\n1," + b"x" * 200_000 + b"\n", "m.csv, line 2: field larger than field limit"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_in_one_line(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_table(write(tmp_path, data))
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nothing\.csv: no such file"):
+        read_table(tmp_path / "nothing.csv")
+
+
+def test_a_folder_is_not_a_table(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_table(tmp_path)
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), min_size=1))
+def test_what_the_csv_module_writes_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    rows = [(a.replace("\0", ""), b.replace("\0", "")) for a, b in rows]
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
+    table = read_table(write(tmp_path_factory.mktemp("tables"), text.getvalue()))
+    assert [(row["a"], row["b"]) for row in table.rows] == rows

@@ -1,0 +1,52 @@
+"""Run commands with less address space left than a store takes: python -m tests.data.store.limited MEGABYTES COMMANDS.json
+
+torch and its threads map gigabytes before anything is read, so what counts is what may be mapped on top of that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from egocnn.train import recipe_stored as learning_stored
+from egocnn.cli import main
+from egocnn.data.store import read
+
+
+def mapped() -> int:
+    """Bytes of address space in use."""
+    found = re.search(r"VmSize:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def limited(megabytes: int, before: list[list[str]], commands: list[list[str]]) -> int:
+    """``before``: small commands that make torch import and start what it does on first use, without a limit"""
+    torch.set_num_threads(1)
+    setattr(read, "PORTION_BYTES", 1 << 20)  # noqa: B010 — an eighth of the usual: a store of megabytes will do then
+    setattr(learning_stored, "WHOLE_BYTES", 0)  # noqa: B010 — no store is small enough to be read whole
+    for words in before:
+        if code := main(words):
+            return code
+    limit = mapped() + megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    for words in commands:
+        if words[0] == "hold":  # what a command that reads all at once would have to do
+            try:
+                np.ones(int(words[1]), np.uint8)
+            except MemoryError:
+                continue
+            return 3
+        if code := main(words):
+            return code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(limited(int(sys.argv[1]), **json.loads(Path(sys.argv[2]).read_text())))

@@ -1,0 +1,220 @@
+"""Graphs -> store -> the same graphs, whole and in portions; and a place that is never half-written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.errors import DataError
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.data.store import Store, choose_portions, cut, is_store, write_store
+from tests.support.samples import assert_equal, molecules, one_graph
+from tests.support.strategies import random_graphs
+from tests.support.tiny import alcohols, names_in, oxygens
+
+
+@settings(max_examples=20)
+@given(random_graphs(unseen=True), st.integers(1, 2000), st.integers(1, 2000))
+def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_in(
+    graphs: Graphs, written: int, asked: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        first, second = Path(folder, "first"), Path(folder, "second")
+        write_store([graphs], first)
+        assert_equal(read(first), graphs)
+        write_store(Store.open(first).portions(written), second)
+        assert_equal(read(second), graphs)
+        portions = list(Store.open(second).portions(asked))
+        assert sum(map(len, portions)) == len(graphs)
+        start = 0
+        for portion in portions:
+            assert_equal(portion, graphs[start : start + len(portion)])
+            start += len(portion)
+
+
+@given(random_graphs(unseen=True, min_graphs=2), st.data())
+def test_a_cut_is_the_slice_of_the_collection(graphs: Graphs, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(graphs)))
+    last = data.draw(st.integers(first, len(graphs)))
+    assert_equal(cut(graphs, first, last), graphs[first:last])
+
+
+@pytest.mark.parametrize("graphs", [molecules(), alcohols(), oxygens()], ids=["all columns", "classes", "values"])
+def test_every_kind_of_column_comes_back(graphs: Graphs, tmp_path: Path) -> None:
+    manifest = write_store([graphs], tmp_path / "store", source="here", read={"target": "y"})
+    assert_equal(read(tmp_path / "store"), graphs)
+    assert (manifest.graphs, manifest.nodes, manifest.entries) == (len(graphs), graphs.n_nodes, graphs.n_entries)
+    assert Store.open(tmp_path / "store").manifest == manifest
+    sizes = [file.stat().st_size for file in (tmp_path / "store").glob("*.bin")]
+    assert manifest.size == sum(sizes)
+
+
+def test_a_whole_store_is_mapped_and_not_loaded(tmp_path: Path) -> None:
+    write_store([molecules()], tmp_path / "store")
+    graphs = read(tmp_path / "store")
+    assert isinstance(graphs.indices, np.memmap)
+    assert isinstance(graphs.node_attr, np.memmap)
+    assert not graphs.indices.flags.writeable
+
+
+def test_portions_stay_within_the_bytes_asked_for_unless_one_graph_is_larger(tmp_path: Path) -> None:
+    write_store([oxygens(40)], tmp_path / "store")
+    store = Store.open(tmp_path / "store")
+    portions = list(store.portions(2000))
+    assert len(portions) > 2
+    assert [name for portion in portions for name in portion.names] == list(oxygens(40).names)
+    for portion in portions:
+        rows = (portion.n_nodes * 12) + portion.n_entries * 8 + len(portion) * 8
+        assert rows <= 2000 or len(portion) == 1
+    assert [len(portion) for portion in store.portions(1)] == [1] * 40
+    assert [len(portion) for portion in store.portions(1 << 30)] == [40]
+
+
+def test_labels_and_classes_of_different_portions_are_united(tmp_path: Path) -> None:
+    one = one_graph(2, [(0, 1)], node_label=["C", "O"], target=np.array([0]), class_names=("yes",))
+    other = one_graph(3, [(0, 1)], node_label=["N", "C", "C"], target=np.array([1]), class_names=("yes", "no"))
+    write_store([one, other], tmp_path / "store")
+    assert_equal(read(tmp_path / "store"), Graphs.concat([one, other]))
+
+
+def test_a_portion_without_edges_need_not_label_them(tmp_path: Path) -> None:
+    lonely = one_graph(2, [])
+    joined = one_graph(2, [(0, 1)], edge_label=["single"])
+    for number, portions in enumerate([[lonely, joined], [joined, lonely]]):
+        write_store(portions, tmp_path / str(number))
+        graphs = read(tmp_path / str(number))
+        assert graphs.edge_label_names == ("single",)
+        assert graphs.edge_label is not None
+        assert graphs.edge_label.tolist() == [0, 0]
+
+
+def test_portions_that_do_not_fit_together_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    plain, labelled = one_graph(2, [(0, 1)]), one_graph(2, [(0, 1)], node_label=["C", "O"])
+    wide, narrow = (one_graph(1, [], node_attr=[[1.0] * width]) for width in (3, 2))
+    with pytest.raises(DataError, match="have node_label, those before do not"):
+        write_store([plain, labelled], tmp_path / "store")
+    with pytest.raises(DataError, match="2 attributes per node after 3"):
+        write_store([wide, narrow], tmp_path / "store")
+    with pytest.raises(DataError, match="classes and some have values"):
+        write_store([alcohols().replace(group=None, part=None), oxygens()], tmp_path / "store")
+    with pytest.raises(DataError, match="no graphs to write"):
+        write_store([], tmp_path / "store")
+    assert names_in(tmp_path) == []
+
+
+def test_parts_and_limits_choose_from_the_portions() -> None:
+    graphs = alcohols()
+    portions = [cut(graphs, first, min(first + 5, len(graphs))) for first in range(0, len(graphs), 5)]
+    chosen = [name for part in choose_portions(portions, "test") for name in part.names]
+    assert chosen == list(graphs.select("test").names)
+    assert sum(map(len, choose_portions(portions, "", 7))) == 7
+    assert [name for part in choose_portions(portions, "test", 6) for name in part.names] == list(
+        graphs.select("test").names[:6]
+    )
+    with pytest.raises(DataError, match="no graph is in the part 'validation'"):
+        list(choose_portions([graphs.select("train")], "validation"))
+
+
+# ── the place ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_failure_on_the_way_leaves_the_earlier_store_as_it_was(tmp_path: Path) -> None:
+    write_store([molecules()], tmp_path / "store")
+
+    def failing() -> Iterator[Graphs]:
+        yield alcohols()
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        write_store(failing(), tmp_path / "store", overwrite=True)
+    assert_equal(read(tmp_path / "store"), molecules())
+    assert names_in(tmp_path) == ["store"]
+
+
+def test_overwriting_replaces_the_store_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    write_store([molecules()], tmp_path / "store")
+    with pytest.raises(DataError, match="holds a store already; --overwrite"):
+        write_store([alcohols()], tmp_path / "store")
+    write_store([alcohols()], tmp_path / "store", overwrite=True)
+    assert_equal(read(tmp_path / "store"), alcohols())
+    assert names_in(tmp_path) == ["store"]
+
+
+def test_a_store_may_be_prepared_anew_from_itself(tmp_path: Path) -> None:
+    write_store([molecules()], tmp_path / "store")
+    write_store(Store.open(tmp_path / "store").portions(1), tmp_path / "store", overwrite=True)
+    assert_equal(read(tmp_path / "store"), molecules())
+
+
+def test_without_an_exchange_of_names_overwriting_works_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("egocnn.files._exchange", lambda *_: False)
+    for graphs in (molecules(), alcohols()):
+        write_store([graphs], tmp_path / "store", overwrite=True)
+        assert_equal(read(tmp_path / "store"), graphs)
+    assert names_in(tmp_path) == ["store"]
+
+
+def test_other_peoples_folders_and_files_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("dear")
+    with pytest.raises(DataError, match="not empty and holds no store"):
+        write_store([molecules()], tmp_path / "letters", overwrite=True)
+    with pytest.raises(DataError, match="is a file, not a folder"):
+        write_store([molecules()], tmp_path / "letters" / "dear.txt" / "store")
+    assert names_in(tmp_path / "letters") == ["dear.txt"]
+    (tmp_path / "empty").mkdir()
+    write_store([molecules()], tmp_path / "empty")
+    assert is_store(tmp_path / "empty")
+
+
+def test_what_a_killed_writer_left_is_cleared_and_what_another_is_writing_is_not(tmp_path: Path) -> None:
+    left = tmp_path / ".st[o]re.0123abcd.tmp"
+    left.mkdir()
+    (left / "indices.bin").write_bytes(b"half")
+    other = tmp_path / ".other.0123abcd.tmp"
+    other.mkdir()
+
+    def meanwhile() -> Iterator[Graphs]:
+        yield molecules()
+        (busy,) = tmp_path.glob(".st?o?re.*.tmp")
+        assert busy.name != left.name
+        write_store([alcohols()], tmp_path / "st[o]re")
+        assert busy.is_dir()
+
+    with pytest.raises(DataError, match="holds a store already"):
+        write_store(meanwhile(), tmp_path / "st[o]re")
+    assert_equal(read(tmp_path / "st[o]re"), alcohols())
+    assert names_in(tmp_path) == [other.name, "st[o]re"]
+
+
+def test_a_store_has_the_permissions_of_ordinary_files(tmp_path: Path) -> None:
+    write_store([molecules()], tmp_path / "store")
+    (tmp_path / "ordinary").mkdir()
+    (tmp_path / "ordinary" / "file").touch()
+    modes = [(tmp_path / name).stat().st_mode for name in ("store", "ordinary", "store/names.bin", "ordinary/file")]
+    assert modes[0] == modes[1]
+    assert modes[2] == modes[3]
+
+
+def test_a_link_to_a_store_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    write_store([molecules()], tmp_path / "store")
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    write_store([alcohols()], tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert_equal(read(tmp_path / "store"), alcohols())
+
+
+def test_a_copy_elsewhere_is_the_same_store(tmp_path: Path) -> None:
+    write_store([molecules()], tmp_path / "store")
+    shutil.copytree(tmp_path / "store", tmp_path / "elsewhere" / "copy")
+    assert_equal(read(tmp_path / "elsewhere" / "copy"), molecules())

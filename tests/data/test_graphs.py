@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.errors import DataError, DuplicateEdgeError
+from egocnn.data.graphs import Graphs
+from tests.support.samples import assert_equal, assert_same, molecules, one_graph
+from tests.support.strategies import random_graphs
+
+# ── building ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_edge_stands_once_in_the_rows_of_both_ends_and_a_loop_once() -> None:
+    graphs = molecules()
+    rows = [graphs.indices[graphs.indptr[n] : graphs.indptr[n + 1]].tolist() for n in range(graphs.n_nodes)]
+    assert rows == [[1], [0, 2], [1], [], [5, 6], [4, 6], [4, 5], [7]]
+    assert graphs.n_edges == 6
+    assert graphs.edges.tolist() == [[0, 1], [1, 2], [4, 5], [4, 6], [5, 6], [7, 7]]
+    assert graphs.degree.tolist() == [1, 2, 1, 0, 2, 2, 2, 1]
+
+
+def test_names_default_to_row_numbers() -> None:
+    assert Graphs.from_edges(node_counts=[1, 2], edges=np.zeros((0, 2), int)).names == ("0", "1")
+
+
+@pytest.mark.parametrize("what", ["edge_label", "edge_weight", "edge_truth"])
+def test_an_edge_given_twice_with_different_values_is_an_error_that_names_both_rows(what: str) -> None:
+    columns: dict[str, Any] = {what: np.array([0, 1, 1]), "edge_label_names": ("a", "b")}
+    with pytest.raises(DuplicateEdgeError, match="edge 1, 0 is given twice with different") as caught:
+        Graphs.from_edges(node_counts=[3], edges=np.array([[0, 1], [1, 2], [1, 0]]), **columns)
+    assert caught.value.rows == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edges": np.array([[0, 3]])}, "node 3 of 3"),
+        ({"edges": np.array([[-1, 0]])}, "node -1 of 3"),
+        ({"edges": np.array([[0, 1, 2], [1, 2, 0]])}, "pairs of nodes"),
+        ({"node_counts": [-1]}, "cannot have -1 nodes"),
+        ({"node_counts": [4, -1]}, "cannot have -1 nodes"),
+        ({"node_counts": [1, 2]}, "inside one graph"),
+        ({"edge_weight": np.array([1.0])}, "1 edge weights for 2 edges"),
+        ({"edge_label": np.zeros(3, int), "edge_label_names": ("a",)}, "3 edge labels for 2 edges"),
+        ({"edge_weight": np.array([1.0, np.nan])}, "edge_weight must be finite"),
+        ({"node_attr": np.zeros((2, 1))}, "node_attr has 2 entries for 3 nodes"),
+        ({"names": ["a", "b"]}, "2 names for 1 graphs"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"node_counts": [3], "edges": np.array([[0, 1], [1, 2]])}
+    with pytest.raises(DataError, match=message) as caught:
+        Graphs.from_edges(**(given | changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_collection_cannot_be_changed_in_place() -> None:
+    field = "names"
+    with pytest.raises(FrozenInstanceError):
+        setattr(molecules(), field, ())
+
+
+def test_a_collection_says_what_it_holds() -> None:
+    assert repr(molecules()) == "Graphs(3 graphs, 8 nodes, 6 edges, classes no, yes)"
+    assert repr(one_graph(2, [(0, 1)])) == "Graphs(1 graphs, 2 nodes, 1 edges)"
+
+
+def test_an_empty_collection_is_allowed() -> None:
+    graphs = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), int))
+    assert len(graphs) == 0
+    assert graphs.n_edges == 0
+    assert list(graphs) == []
+
+
+# ── one graph of it ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_graph_counts_its_nodes_from_0_and_names_its_labels_and_class() -> None:
+    ring = molecules()[2]
+    assert (ring.name, ring.n_nodes, ring.smiles, ring.target) == ("ring", 4, "CCC", "no")
+    assert ring.edges.tolist() == [[0, 1], [0, 2], [1, 2], [3, 3]]
+    assert ring.node_label == ("O", "O", "O", "C")
+    assert ring.edge_label == ("single", "single", "double", "?")
+    assert ring.edge_weight is not None
+    assert ring.edge_weight.tolist() == [4, 6, 5, 7]
+    assert ring.edge_truth is not None
+    assert ring.edge_truth.tolist() == [False, False, False, True]
+    assert ring.node_truth is not None
+    assert ring.node_truth.tolist() == [False, False, False, True]
+    assert ring.node_attr is not None
+    assert ring.node_attr.tolist() == [[8, 9], [10, 11], [12, 13], [14, 15]]
+
+
+def test_an_unknown_class_or_value_is_none_and_a_value_is_a_number() -> None:
+    assert molecules()[1].target is None
+    numbers = molecules().replace(target=np.array([0.5, np.nan, 2.0]), class_names=())
+    assert [graph.target for graph in numbers] == [0.5, None, 2.0]
+    assert molecules().replace(target=None)[0].target is None
+
+
+def test_graphs_are_counted_from_the_end_by_negative_numbers() -> None:
+    graphs = molecules()
+    assert_same(graphs[-1], graphs[2])
+    assert_same(graphs[np.int64(-3)], graphs[0])
+
+
+@pytest.mark.parametrize("number", [3, -4, 100])
+def test_a_number_beyond_the_collection_is_an_index_error(number: int) -> None:
+    with pytest.raises(IndexError, match="of a collection of 3"):
+        molecules()[number]
+
+
+# ── several graphs of it ──────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=60)
+@given(random_graphs(), st.data())
+def test_chosen_graphs_are_the_same_graphs_in_the_chosen_order(graphs: Graphs, data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.integers(-len(graphs), len(graphs) - 1), max_size=6))
+    some = graphs[chosen]
+    some.validate()
+    assert len(some) == len(chosen)
+    for position, number in enumerate(chosen):
+        assert_same(some[position], graphs[number])
+
+
+@given(random_graphs(max_graphs=6), st.data())
+def test_slices_and_masks_choose_as_lists_do(graphs: Graphs, data: st.DataObject) -> None:
+    part = data.draw(st.slices(len(graphs)))
+    numbers = list(range(len(graphs)))[part]
+    assert_equal(graphs[part], graphs[numbers])
+    mask = data.draw(st.lists(st.booleans(), min_size=len(graphs), max_size=len(graphs)))
+    assert_equal(graphs[np.array(mask)], graphs[np.flatnonzero(mask)])
+    assert_equal(graphs[mask], graphs[np.flatnonzero(mask)])
+
+
+def test_every_kind_of_column_comes_along() -> None:
+    graphs = molecules()
+    some = graphs[[2, 0]]
+    assert some.names == ("ring", "water")
+    assert some.smiles == ("CCC", "O")
+    assert some.target is not None
+    assert some.target.tolist() == [0, 1]
+    assert some.group is not None
+    assert some.group.tolist() == [1, 0]
+    assert some.part is not None
+    assert some.part.tolist() == [2, 0]
+    assert_same(some[0], graphs[2])
+    assert_same(some[1], graphs[0])
+
+
+@pytest.mark.parametrize("which", [[3], [-4], [True], [0.5], np.zeros((1, 1), int), ["water"], [0, 10**12]], ids=repr)
+def test_a_choice_that_names_no_graph_is_an_index_error(which: Any) -> None:
+    with pytest.raises(IndexError):
+        molecules()[which]
+
+
+def test_iterating_gives_every_graph_once() -> None:
+    graphs = molecules()
+    for number, graph in enumerate(graphs):
+        assert_same(graph, graphs[number])
+    assert [graph.name for graph in graphs] == ["water", "atom", "ring"]
+
+
+# ── splits ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_select_takes_the_graphs_of_the_part_that_the_data_names() -> None:
+    assert molecules().select("validation").names == ("atom",)
+    assert len(molecules()[:2].select("test")) == 0
+
+
+def test_select_refuses_parts_that_are_not_there() -> None:
+    with pytest.raises(DataError, match="no part is called 'dev'; there are train, validation, test"):
+        molecules().select("dev")
+    with pytest.raises(DataError, match="no split of their own"):
+        molecules().replace(part=None).select("train")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=2, max_size=40),
+    st.floats(0.05, 0.95),
+    st.integers(0, 9),
+)
+def test_a_split_is_disjoint_exhaustive_grouped_and_repeatable(
+    rows: list[tuple[int, int]], share: float, seed: int
+) -> None:
+    target, group = np.array(rows).T
+    graphs = Graphs.from_edges(
+        node_counts=np.ones(len(rows), int),
+        edges=np.zeros((0, 2), int),
+        target=target,
+        class_names=("a", "b", "c"),
+        group=group,
+    )
+    if len(set(group)) < 2:
+        with pytest.raises(DataError):
+            graphs.split(test=share, seed=seed)
+        return
+    train, test = graphs.split(test=share, seed=seed)
+    assert sorted(train.names + test.names, key=int) == list(graphs.names)
+    assert train.group is not None
+    assert test.group is not None
+    assert not set(train.group) & set(test.group)
+    assert test.names == graphs.split(test=share, seed=seed)[1].names
+
+
+def test_a_split_keeps_the_shares_of_the_classes() -> None:
+    graphs = Graphs.from_edges(
+        node_counts=np.ones(200, int),
+        edges=np.zeros((0, 2), int),
+        target=np.arange(200) % 10 // 9,
+        class_names=("common", "rare"),
+    )
+    train, test = graphs.split(test=0.2, seed=3)
+    assert train.target is not None
+    assert test.target is not None
+    assert (len(train), len(test)) == (160, 40)
+    assert (train.target.sum(), test.target.sum()) == (16, 4)
+
+
+def test_graphs_with_values_to_predict_are_split_too() -> None:
+    graphs = Graphs.from_edges(node_counts=[1] * 10, edges=np.zeros((0, 2), int), target=np.linspace(0, 1, 10))
+    train, test = graphs.split(test=0.3)
+    assert (len(train), len(test)) == (7, 3)
+
+
+# ── putting collections together ──────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=60)
+@given(random_graphs(max_graphs=6), st.integers(0, 6), st.integers(0, 6))
+def test_cutting_apart_and_putting_together_gives_the_same_graphs(graphs: Graphs, one: int, other: int) -> None:
+    first, last = sorted((one, other))
+    parts = [graphs[:first], graphs[first:last], graphs[last:]]
+    assert_equal(Graphs.concat(parts), graphs)
+
+
+def test_label_and_class_names_are_united() -> None:
+    one = one_graph(2, [(0, 1)], node_label=["C", "O"], edge_label=["single"], target=np.array([0]), class_names=("a",))
+    other = one_graph(
+        3,
+        [(0, 1), (1, 2)],
+        node_label=["O", "N", "C"],
+        edge_label=["double", "single"],
+        target=np.array([1]),
+        class_names=("b", "c"),
+    )
+    both = Graphs.concat([one, other])
+    assert both.node_label_names == ("C", "O", "N")
+    assert both.edge_label_names == ("single", "double")
+    assert both.class_names == ("a", "b", "c")
+    for number, graph in enumerate((one[0], other[0])):
+        assert both[number].node_label == graph.node_label
+        assert both[number].edge_label == graph.edge_label
+        assert both[number].target == graph.target
+        assert both[number].edges.tolist() == graph.edges.tolist()
+
+
+def test_groups_of_different_collections_are_kept_apart() -> None:
+    graphs = molecules()
+    assert graphs.group is not None
+    both = Graphs.concat([graphs, graphs])
+    assert both.group is not None
+    first, second = both.group[:3], both.group[3:]
+    assert not set(first) & set(second)
+    assert (second[1] == second[2]) == (graphs.group[1] == graphs.group[2])
+
+
+def test_smiles_are_kept_only_where_every_graph_has_them() -> None:
+    graphs = molecules()
+    assert Graphs.concat([graphs, graphs]).smiles == ("O", "C", "CCC") * 2
+    assert Graphs.concat([graphs, graphs.replace(smiles=None)]).smiles is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"node_label": None}, "some of these collections have node_label"),
+        ({"target": None}, "some of these collections have target"),
+        ({"target": np.array([0.5, 1, 2]), "class_names": ()}, "some have values to predict"),
+        ({"node_attr": np.zeros((8, 3))}, "2, 3 node attributes"),
+    ],
+)
+def test_collections_that_do_not_fit_together_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Graphs.concat([molecules(), molecules().replace(**changes)])
+
+
+def test_nothing_cannot_be_put_together() -> None:
+    with pytest.raises(DataError, match="nothing to put together"):
+        Graphs.concat([])
+
+
+# ── labels ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_labels_counted_by_other_names_keep_their_meaning_and_unseen_ones_become_minus_one() -> None:
+    renamed = molecules().with_names(nodes=("N", "H", "O"), edges=("double",), classes=("yes", "maybe", "no"))
+    assert renamed.node_label is not None
+    assert renamed.node_label.tolist() == [1, 2, 1, -1, 2, 2, 2, -1]
+    assert renamed[0].edge_label == ("?", "double")
+    assert renamed.target is not None
+    assert renamed.target.tolist() == [0, -1, 2]
+    assert renamed.class_names == ("yes", "maybe", "no")
+    renamed.validate()
+
+
+@given(random_graphs(unseen=True), st.permutations(("C", "N", "O", "S")))
+def test_renaming_there_and_back_changes_nothing(graphs: Graphs, names: list[str]) -> None:
+    there = graphs.with_names(nodes=tuple(names))
+    assert_equal(there.with_names(nodes=graphs.node_label_names), graphs)
+
+
+def test_values_to_predict_are_not_taken_for_classes() -> None:
+    numbers = molecules().replace(target=np.array([0.0, 1.0, np.nan]), class_names=())
+    renamed = numbers.with_names(classes=("no", "yes"))
+    assert not renamed.is_classification
+    assert renamed[1].target == 1.0

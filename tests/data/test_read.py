@@ -1,0 +1,147 @@
+"""The one entrance: any source -> Graphs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egocnn.config import ReadConfig
+from egocnn.errors import ConfigError, DataError
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+
+EDGE = SimpleNamespace(edge_index=np.array([[0], [1]]))
+
+
+def pair() -> Graphs:
+    return Graphs.from_edges(node_counts=[2], edges=np.array([[0, 1]]))
+
+
+def test_graphs_are_returned_as_they_are() -> None:
+    graphs = pair()
+    assert read(graphs) is graphs
+
+
+def test_options_are_fields_of_the_settings(tmp_path: Path) -> None:
+    pytest.importorskip("rdkit")
+    path = tmp_path / "molecules.CSV"
+    path.write_text("structure,toxic\nCC,yes\nCO,no\n")
+    graphs = read(path, smiles="structure", target="toxic")
+    assert graphs.class_names == ("no", "yes")
+    assert read(str(path), ReadConfig(smiles="structure"), target="toxic").class_names == ("no", "yes")
+    with pytest.raises(TypeError, match="colour"):
+        read(path, colour="red")
+    with pytest.raises(ConfigError, match="task must be one of"):
+        read(path, task="guess")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".json"])
+def test_json_lines_are_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"graphs{suffix}"
+    path.write_text('{"nodes": 2, "edges": [[0, 1]]}\n')
+    assert read(path).n_edges == 1
+
+
+def test_a_saved_collection_is_read(tmp_path: Path) -> None:
+    pair().save(tmp_path / "graphs.safetensors")
+    assert read(tmp_path / "graphs.safetensors").n_edges == 1
+
+
+def test_a_folder_of_graphml_and_gexf_is_one_collection_sorted_by_name(tmp_path: Path) -> None:
+    nx = pytest.importorskip("networkx")
+    nx.write_graphml(nx.path_graph(3), tmp_path / "b.graphml")
+    nx.write_gexf(nx.path_graph(2), tmp_path / "a.gexf")
+    (tmp_path / "notes.txt").write_text("nothing")
+    graphs = read(tmp_path)
+    assert graphs.names == ("a", "b")
+    assert graphs.node_counts.tolist() == [2, 3]
+
+
+def test_python_objects_are_read_alone_or_in_a_sequence() -> None:
+    assert len(read(EDGE)) == 1
+    assert len(read([EDGE, EDGE])) == 2
+    assert len(read(item for item in (EDGE, EDGE))) == 2
+
+
+def test_networkx_graphs_are_read_alone_or_in_a_sequence() -> None:
+    nx = pytest.importorskip("networkx")
+    assert read(nx.path_graph(3)).node_counts.tolist() == [3]
+    assert read((nx.path_graph(3), nx.DiGraph([(0, 1)]))).node_counts.tolist() == [3, 2]
+
+
+def test_pytorch_geometric_data_and_batches_are_read() -> None:
+    data = pytest.importorskip("torch_geometric.data")
+    import torch
+
+    item = data.Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    assert len(read(item)) == 1
+    assert len(read(data.Batch.from_data_list([item, item]))) == 2
+
+
+def test_a_data_set_of_pytorch_geometric_is_as_many_graphs_as_it_has() -> None:
+    data = pytest.importorskip("torch_geometric.data")
+    import torch
+
+    items = [data.Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([i])) for i in range(3)]
+    dataset = data.InMemoryDataset()
+    dataset.data, dataset.slices = dataset.collate(items)
+    assert len(read(dataset)) == 3
+    assert read(dataset[1:]).class_names == ("1", "2")
+
+
+def test_a_tu_folder_and_archive_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "TWO"
+    folder.mkdir()
+    (folder / "TWO_A.txt").write_text("1, 2\n2, 1\n")
+    (folder / "TWO_graph_indicator.txt").write_text("1\n1\n2\n")
+    (folder / "TWO_graph_labels.txt").write_text("1\n2\n")
+    assert read(folder).node_counts.tolist() == [2, 1]
+
+
+@pytest.mark.skipif("EGOCNN_DATA" not in os.environ, reason="EGOCNN_DATA does not name the folder with the data sets")
+def test_a_data_set_is_read_by_its_name() -> None:
+    assert len(read("MUTAG")) == 188
+
+
+def test_generated_compounds_are_read_by_their_name() -> None:
+    assert read("compounds:alcohols").is_classification
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("missing.csv", "missing.csv: no such file or folder"),
+        ("~nobody-has-this-name/graphs.csv", "~nobody-has-this-name/graphs.csv: no such file or folder"),
+        ("some/where/else", "some/where/else: no such file or folder"),
+        ("", "an empty text is not a source of graphs; graphs are read from"),
+        ("a\nb\0c", r"'a\nb\x00c': no such file or folder"),
+        (3, "3 is not a source of graphs; graphs are read from the name of a TU data set"),
+        (None, "None is not a source of graphs"),
+        (b"bytes", "b'bytes' is not a source of graphs"),
+        ([], "no graphs are given"),
+        ([1, "a"], "a sequence of int, str is not a source of graphs"),
+        ([EDGE, 3], "a sequence of SimpleNamespace, int is not a source of graphs"),
+    ],
+)
+def test_anything_else_is_refused_with_what_is_accepted(source: Any, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read(source)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_very_long_name_is_refused() -> None:
+    with pytest.raises(DataError, match=r"cannot be read|no such file"):
+        read("x/" * 10_000)
+
+
+def test_a_file_of_an_unknown_kind_is_refused_with_what_is_accepted(tmp_path: Path) -> None:
+    path = tmp_path / "graphs.docx"
+    path.write_text("")
+    with pytest.raises(DataError, match=r"graphs\.docx: cannot tell what this is from its name; graphs are read from"):
+        read(path)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.encode.batch import Batch, Prepared
+from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.encode.encoder import Preparation
+from tests.support.strategies import random_graphs
+
+CONFIG = ModelConfig(k=3, slots=3)
+
+
+def prepare(graphs: Graphs, config: ModelConfig = CONFIG) -> Prepared:
+    return Preparation.fit(graphs, config).apply(graphs, config)
+
+
+def bags_of(batch: Batch) -> list[list[tuple[int, float]]]:
+    """Per node: its table rows and their weights."""
+    bags, ends = batch.bags, [*batch.bags.offsets.tolist()[1:], len(batch.bags.rows)]
+    weight = torch.ones(len(bags.rows)) if bags.weight is None else bags.weight
+    return [
+        list(zip(bags.rows[a:b].tolist(), weight[a:b].tolist(), strict=True))
+        for a, b in zip(bags.offsets.tolist(), ends, strict=True)
+    ]
+
+
+@settings(max_examples=60)
+@given(random_graphs(max_graphs=5, classes=True), st.data(), st.integers(1, 2))
+def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(
+    graphs: Graphs, data: st.DataObject, max_hops: int
+) -> None:
+    config = ModelConfig(k=3, slots=3, max_hops=max_hops)
+    chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=6))
+    preparation = Preparation.fit(graphs, config)
+    batch = preparation.apply(graphs, config).batch(torch.tensor(chosen))
+    alone = preparation.apply(graphs[chosen], config).batch(torch.arange(len(chosen)))
+    assert len(batch) == len(chosen)
+    for name in ("node_label", "attributes", "adjacency", "graph_of", "node_counts", "target"):
+        torch.testing.assert_close(getattr(batch, name), getattr(alone, name), rtol=0, atol=0)
+    torch.testing.assert_close(batch.neighbours.table, alone.neighbours.table, rtol=0, atol=0)
+    assert bags_of(batch) == bags_of(alone)
+    assert batch.graph_of.tolist() == np.repeat(np.arange(len(chosen)), graphs.node_counts[chosen]).tolist()
+    for number in range(len(chosen)):  # places count through all graphs: only their order within a graph matters
+        nodes = batch.graph_of == number
+        assert batch.place[nodes].argsort().tolist() == alone.place[nodes].argsort().tolist()
+
+
+@given(random_graphs(max_graphs=5))
+def test_neighbours_in_a_batch_stay_inside_their_graph(graphs: Graphs) -> None:
+    batch = prepare(graphs).batch(torch.arange(len(graphs)).flip(0))
+    table = batch.neighbours.table
+    node, rank = torch.nonzero(table >= 0, as_tuple=True)
+    assert (batch.graph_of[node] == batch.graph_of[table[node, rank]]).all()
+    assert (table[node, rank] != node).all()
+
+
+def test_graphs_without_a_target_make_batches_without_one() -> None:
+    graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.array([[0, 1]]))
+    assert prepare(graphs).batch(torch.tensor([1])).target is None
+
+
+def test_a_batch_of_no_graphs_is_empty() -> None:
+    graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.array([[0, 1]]))
+    batch = prepare(graphs).batch(torch.zeros(0, dtype=torch.long))
+    assert (len(batch), len(batch.graph_of), tuple(batch.neighbours.table.shape)) == (0, 0, (0, 3))
+
+
+def test_a_prepared_collection_knows_its_size_and_moves_as_a_whole() -> None:
+    graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.array([[0, 1]]), edge_weight=np.ones(1))
+    prepared = prepare(graphs)
+    assert len(prepared) == 2
+    tensors = [getattr(prepared, name) for name in Prepared.__dataclass_fields__]
+    assert prepared.megabytes == sum(t.numel() * t.element_size() for t in tensors if t is not None) / 1e6
+    moved = prepared.to(torch.device("meta"))
+    assert all(
+        value is None or value.device.type == "meta"
+        for value in (getattr(moved, name) for name in Prepared.__dataclass_fields__)
+    )
+    assert moved.target is None

@@ -1,0 +1,162 @@
+"""Prepared graphs on disk: read back in any choice they are what they were in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from egocnn.encode.batch import Batch, Prepared
+from egocnn.config import ModelConfig
+from egocnn.errors import RunError
+from egocnn.data.graphs import Graphs
+from egocnn.encode.encoder import Preparation
+from egocnn.encode.cache import Seat, Shelf, Shelved, shelf
+from tests.support.strategies import random_graphs, random_trees
+from tests.support.tiny import names_in
+
+CPU = torch.device("cpu")
+CONFIGS = (
+    ModelConfig(k=2, slots=3),
+    ModelConfig(k=1, slots=2, rest="mean"),
+    ModelConfig(k=3, slots=4, max_hops=2, rest="sum"),
+)
+
+
+def tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """All tensors of a record, those of the records in it included."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif hasattr(value, "__dataclass_fields__"):
+        for field in fields(value):
+            yield from tensors(getattr(value, field.name), f"{name}.{field.name}")
+
+
+def assert_same(found: Batch, wanted: Batch) -> None:
+    one, other = dict(tensors(found)), dict(tensors(wanted))
+    assert one.keys() == other.keys()
+    for name in one.keys() - {".place"}:
+        assert one[name].dtype == other[name].dtype, name
+        assert torch.equal(one[name], other[name]), name
+    for places in torch.split(torch.stack([one[".place"], other[".place"]], 1), found.node_counts.tolist()):
+        assert torch.equal(places[:, 0].argsort(), places[:, 1].argsort())  # in every graph the same order
+
+
+def portions(
+    graphs: Graphs, preparation: Preparation, config: ModelConfig, first: int, last: int
+) -> Iterator[Prepared]:
+    """Two graphs at a time."""
+    for start in range(first, last, 2):
+        yield preparation.apply(graphs[start : min(start + 2, last)], config)
+
+
+def shelved(records: Shelf, graphs: Graphs, preparation: Preparation, numbers: list[int]) -> Shelved:
+    target = preparation.targets(graphs)
+    own = None if target is None else target[torch.tensor(numbers)]
+    return Shelved.of(records, np.array(numbers), graphs.node_counts[numbers], own)
+
+
+@settings(max_examples=40)
+@given(random_graphs(unseen=True, min_graphs=2), st.sampled_from(CONFIGS), st.data())
+def test_any_choice_of_graphs_makes_the_batch_that_it_makes_in_memory(
+    graphs: Graphs, config: ModelConfig, data: st.DataObject
+) -> None:
+    preparation = Preparation.fit(graphs, config)
+    whole = preparation.apply(graphs, config)
+    numbers = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, unique=True).map(sorted))
+    with TemporaryDirectory() as folder, shelf(graphs.node_counts, Path(folder)) as records:
+        records.fill(portions(graphs, preparation, config, 0, len(graphs)))
+        assert names_in(Path(folder)) == []  # a file without a name leaves nothing behind
+        found = shelved(records, graphs, preparation, numbers).to(CPU)
+        chosen = torch.tensor(data.draw(st.permutations(range(len(numbers)))))
+        assert_same(found.batch(chosen), whole.batch(torch.tensor(numbers)[chosen]))
+        assert torch.equal(found.node_ptr.diff(), torch.from_numpy(graphs.node_counts[numbers]))
+        assert len(found) == len(numbers)
+
+
+def test_processes_that_share_a_machine_share_the_work_and_leave_no_files(tmp_path: Path) -> None:
+    graphs, config = random_trees(23, nodes=9, seed=0), CONFIGS[1]
+    preparation = Preparation.fit(graphs, config)
+    whole = preparation.apply(graphs, config)
+    size, there = 3, Barrier(3)
+    written: list[int] = []
+
+    def meet() -> None:
+        there.wait(60)
+
+    def process(number: int) -> None:
+        with shelf(graphs.node_counts, tmp_path, Seat(number, size, "0", meet)) as records:
+            first, last = records.stretch
+            written.append(last - first)
+            records.fill(portions(graphs, preparation, config, first, last))
+            found = shelved(records, graphs, preparation, list(range(number, 23))).to(CPU)
+            assert_same(found.batch(torch.arange(len(found))), whole.batch(torch.arange(number, 23)))
+
+    with ThreadPoolExecutor(size) as processes:
+        for done in [processes.submit(process, number) for number in range(size)]:
+            done.result(timeout=60)
+    assert sum(written) == 23
+    assert max(written) <= 12
+    assert names_in(tmp_path) == []
+
+
+def test_what_killed_processes_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
+    (tmp_path / ".prepared.0.1.tmp").touch()
+    (tmp_path / ".prepared.0.1.npz").touch()
+    (tmp_path / "other").touch()
+    with shelf(graphs.node_counts, tmp_path) as records:
+        records.fill(portions(graphs, Preparation.fit(graphs, config), config, 0, 3))
+    assert names_in(tmp_path) == ["other"]
+
+
+def test_graphs_without_nodes_are_records_too(tmp_path: Path) -> None:
+    trees, config = random_trees(2, nodes=4, seed=0), CONFIGS[1]
+    counts = np.array([0, trees.n_nodes, 0])
+    pointer = np.concatenate([[0], np.cumsum(counts)])
+    graphs = replace(trees, node_ptr=pointer, names=("a", "b", "c"))
+    preparation = Preparation.fit(graphs, config)
+    with shelf(graphs.node_counts, tmp_path) as records:
+        records.fill(portions(graphs, preparation, config, 0, 3))
+        found = shelved(records, graphs, preparation, [0, 1, 2]).to(CPU)
+        for some in ([0], [0, 2], [2, 1]):
+            wanted = preparation.apply(graphs, config).batch(torch.tensor(some))
+            assert_same(found.batch(torch.tensor(some)), wanted)
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+    graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
+    (tmp_path / ".prepared.0.0.tmp").symlink_to("/dev/full")
+    with shelf(graphs.node_counts, tmp_path, Seat(0, 2, "0")) as records:
+        some = portions(graphs, Preparation.fit(graphs, config), config, *records.stretch)
+        with pytest.raises(OSError, match="prepared graphs cannot be kept: No space left on device"):
+            records.fill(some)
+
+
+def handles() -> list[Path]:
+    """of the files that this process has open"""
+    return list(Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="a file without a name is found by /proc alone")
+def test_a_file_that_is_cut_off_is_told_in_one_line(tmp_path: Path) -> None:
+    graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
+    preparation = Preparation.fit(graphs, config)
+    with shelf(graphs.node_counts, tmp_path) as records:
+        records.fill(portions(graphs, preparation, config, 0, 3))
+        (opened,) = (handle for handle in handles() if handle.resolve().is_relative_to(tmp_path))
+        os.truncate(opened, 10)
+        with pytest.raises(RunError, match="the file of prepared graphs has been cut off"):
+            shelved(records, graphs, preparation, [2]).to(CPU).batch(torch.tensor([0]))

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from egocnn.encode import patches as module
+from egocnn.data.arrays import Ints
+from egocnn.data.graphs import Graphs
+from egocnn.encode.patches import Patches, PatchShape, find_patches
+from egocnn.encode.ranking import rank_neighbours
+from tests.support.samples import cycle, one_graph
+from tests.support.strategies import random_graphs
+
+Tensor = NDArray[np.float64]
+
+
+def shape_of(graphs: Graphs, slots: int) -> PatchShape:
+    return PatchShape(slots=slots, node_labels=len(graphs.node_label_names), edge_labels=len(graphs.edge_label_names))
+
+
+def dense_patch(graphs: Graphs, table: Ints, node: int, shape: PatchShape) -> tuple[Tensor, Tensor]:
+    """The labelled adjacency tensor (P, P, edge labels) and the node labels (P, node labels) around one node."""
+    slots = [node, *table[node, : shape.slots - 1]]
+    slots += [-1] * (shape.slots - len(slots))
+    adjacency = np.zeros((shape.slots, shape.slots, max(shape.edge_labels, 1)))
+    labels = np.zeros((shape.slots, shape.node_labels))
+    for i, one in enumerate(slots):
+        if one >= 0 and graphs.node_label is not None and graphs.node_label[one] >= 0:
+            labels[i, graphs.node_label[one]] = 1
+        for j, other in enumerate(slots):
+            if one < 0 or other < 0:
+                continue
+            for entry in range(int(graphs.indptr[one]), int(graphs.indptr[one + 1])):
+                label = 0 if graphs.edge_label is None else int(graphs.edge_label[entry])
+                if graphs.indices[entry] == other and label >= 0:
+                    adjacency[i, j, label] = 1 if graphs.edge_weight is None else graphs.edge_weight[entry]
+    return adjacency, labels
+
+
+def summed(patches: Patches, filters: Tensor) -> Tensor:
+    """What an embedding-bag makes of the patches."""
+    out = np.zeros((len(patches.ptr) - 1, filters.shape[1]))
+    for node in range(len(out)):
+        for at in range(int(patches.ptr[node]), int(patches.ptr[node + 1])):
+            out[node] += filters[patches.rows[at]] * (1 if patches.weight is None else patches.weight[at])
+    return out
+
+
+@settings(max_examples=150)
+@given(random_graphs(unseen=True), st.integers(1, 5), st.integers(1, 5), st.integers(1, 2))
+def test_summed_rows_are_the_dense_tensor_times_a_filter(graphs: Graphs, slots: int, k: int, max_hops: int) -> None:
+    table, shape = rank_neighbours(graphs, k, max_hops=max_hops), shape_of(graphs, slots)
+    random = np.random.default_rng(0)
+    # a filter for every entry of the full tensor; of (i, j) and (j, i) the table holds the sum
+    edge_filter = random.standard_normal((slots, slots, max(shape.edge_labels, 1), 3))
+    label_filter = random.standard_normal((slots, shape.node_labels, 3))
+    i, j = shape.pairs
+    rows = np.where((i == j)[:, None, None], edge_filter[i, j], edge_filter[i, j] + edge_filter[j, i])
+    filters = np.concatenate([rows.reshape(-1, 3), label_filter.reshape(-1, 3)])
+    assert len(filters) == shape.rows
+
+    out = summed(find_patches(graphs, table, shape), filters)
+
+    for node in range(graphs.n_nodes):
+        adjacency, labels = dense_patch(graphs, table, node, shape)
+        expected = np.einsum("ijl,ijld->d", adjacency, edge_filter) + np.einsum("il,ild->d", labels, label_filter)
+        np.testing.assert_allclose(out[node], expected, atol=1e-9)
+
+
+@given(random_graphs(unseen=True))
+def test_every_row_lies_within_the_table_and_stands_once_a_node(graphs: Graphs) -> None:
+    shape = shape_of(graphs, 4)
+    patches = find_patches(graphs, rank_neighbours(graphs, 3), shape)
+    assert patches.ptr[-1] == len(patches.rows)
+    for first, last in zip(patches.ptr[:-1], patches.ptr[1:], strict=True):
+        rows = patches.rows[first:last]
+        assert len(set(rows)) == len(rows)
+        assert ((rows >= 0) & (rows < shape.rows)).all()
+    assert (patches.weight is None) == (graphs.edge_weight is None)
+
+
+def test_few_nodes_at_a_time_give_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = one_graph(7, [*cycle(0, 1, 2, 3), (3, 4), (4, 5)], node_label=[*"CCNCOCC"], edge_weight=range(6))
+    table, shape = rank_neighbours(graphs, 3), shape_of(graphs, 4)
+    whole = find_patches(graphs, table, shape)
+    monkeypatch.setattr(module, "NODES_AT_ONCE", 2)
+    cut = find_patches(graphs, table, shape)
+    for one, other in ((whole.ptr, cut.ptr), (whole.rows, cut.rows), (whole.weight, cut.weight)):
+        assert one is not None
+        np.testing.assert_array_equal(one, other)
+
+
+def test_labels_that_the_table_does_not_know_are_passed_over() -> None:
+    graphs = one_graph(2, [(0, 1)], node_label=["C", "O"], edge_label=["single"])
+    plain = find_patches(graphs, rank_neighbours(graphs, 1), PatchShape(slots=2, node_labels=0, edge_labels=0))
+    assert plain.rows.tolist() == [1, 1]  # slots 0 and 1 are joined, and that is all
+
+
+def test_nothing_has_no_patches() -> None:
+    nothing = Graphs.from_edges(node_counts=[0], edges=np.zeros((0, 2), int))
+    patches = find_patches(nothing, rank_neighbours(nothing, 3), shape_of(nothing, 4))
+    assert patches.ptr.tolist() == [0]
+    assert len(patches.rows) == 0
+
+
+def test_a_shape_counts_its_rows() -> None:
+    shape = PatchShape(slots=10, node_labels=7, edge_labels=4)
+    assert shape.edge_rows == 55 * 4
+    assert shape.rows == 55 * 4 + 70
+    assert PatchShape(slots=10, node_labels=0, edge_labels=0).rows == 55

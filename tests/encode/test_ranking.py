@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.encode import ranking as module
+from egocnn.data.arrays import Ints
+from egocnn.encode.colours import stable_colours, wl_rounds
+from egocnn.errors import ConfigError
+from egocnn.data.graphs import Graphs
+from egocnn.encode.ranking import Ranking, rank_neighbours
+from egocnn.study.invariance import relabel
+from tests.support.samples import cycle, one_graph
+from tests.support.strategies import random_connected, random_graphs
+
+
+def hops_from(graphs: Graphs, start: int, most: int) -> dict[int, int]:
+    """Breadth first: how far every other node within reach is."""
+    distance, frontier = {start: 0}, [start]
+    for hop in range(1, most + 1):
+        reached = [int(n) for node in frontier for n in graphs.indices[graphs.indptr[node] : graphs.indptr[node + 1]]]
+        frontier = [node for node in dict.fromkeys(reached) if node not in distance]
+        distance |= dict.fromkeys(frontier, hop)
+    del distance[start]
+    return distance
+
+
+def naive_table(train: Graphs, graphs: Graphs, k: int, max_hops: int, rounds: int) -> Ints:
+    """The ranking as its module describes it: every neighbour gets its whole key, then they are sorted."""
+    counts = [Counter(colour.tolist()) for colour in wl_rounds(train, rounds)]
+    colours = [colour.tolist() for colour in wl_rounds(graphs, rounds)]
+    *_, last = wl_rounds(graphs, rounds)
+    stable = stable_colours(graphs, last, most=module.MOST_ROUNDS).tolist()
+    place = Ranking.fit(train, rounds=rounds).order(graphs).place.tolist()
+    entry = {
+        (int(u), int(v)): number for number, (u, v) in enumerate(zip(graphs.entry_node, graphs.indices, strict=True))
+    }
+
+    def key(node: int, other: int, hops: int) -> tuple[Any, ...]:
+        at = entry.get((node, other))
+        weight = 0.0 if at is None or graphs.edge_weight is None else float(graphs.edge_weight[at])
+        label = 0 if at is None or graphs.edge_label is None else int(graphs.edge_label[at])
+        rarity = [(count[colour[other]], colour[other]) for count, colour in zip(counts, colours, strict=True)]
+        return hops, -weight, *rarity, stable[other], label, place[other]
+
+    table = np.full((graphs.n_nodes, k), -1)
+    for node in range(graphs.n_nodes):
+        reached = hops_from(graphs, node, max_hops)
+        best = sorted(reached, key=lambda other: key(node, other, reached[other]))[:k]
+        table[node, : len(best)] = best
+    return table
+
+
+@settings(max_examples=150)
+@given(random_graphs(unseen=True), random_graphs(unseen=True), st.integers(1, 6), st.integers(1, 4), st.integers(1, 4))
+def test_the_table_is_what_sorting_by_the_whole_key_gives(
+    train: Graphs, graphs: Graphs, k: int, max_hops: int, rounds: int
+) -> None:
+    table = Ranking.fit(train, rounds=rounds).neighbours(graphs, k, max_hops=max_hops)
+    np.testing.assert_array_equal(table, naive_table(train, graphs, k, max_hops, rounds))
+
+
+def test_larger_graphs_are_ranked_by_the_same_key_also_in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = random_connected(5, nodes=25, extra=12, seed=1)
+    expected = naive_table(graphs, graphs, 8, 3, 3)
+    np.testing.assert_array_equal(rank_neighbours(graphs, 8, max_hops=3), expected)
+    monkeypatch.setattr(module, "PAIRS_AT_ONCE", 10)
+    np.testing.assert_array_equal(rank_neighbours(graphs, 8, max_hops=3), expected)
+
+
+def test_the_table_has_one_row_a_node_and_minus_one_where_neighbours_are_absent() -> None:
+    table = rank_neighbours(one_graph(3, [(0, 1)]))
+    assert table.shape == (3, 16)
+    assert np.issubdtype(table.dtype, np.integer)
+    assert table[:, 0].tolist() == [1, 0, -1]
+    assert (table[:, 1:] == -1).all()
+
+
+def test_heavier_edges_come_first_whatever_the_colours() -> None:
+    star = one_graph(4, [(0, 1), (0, 2), (0, 3)], edge_weight=[0.5, 3.0, 1.0], node_label=[*"CNOC"])
+    assert rank_neighbours(star, 3)[0].tolist() == [2, 3, 1]
+
+
+def test_negative_weights_come_last() -> None:
+    star = one_graph(4, [(0, 1), (0, 2), (0, 3)], edge_weight=[-0.5, -3.0, 0.0])
+    assert rank_neighbours(star, 3)[0].tolist() == [3, 1, 2]
+
+
+def test_nearer_nodes_come_before_heavier_edges_farther_away() -> None:
+    chain = one_graph(3, [(0, 1), (1, 2)], edge_weight=[0.1, 9.0])
+    assert rank_neighbours(chain, 2, max_hops=2)[0].tolist() == [1, 2]
+
+
+@given(random_graphs(), st.integers(1, 3))
+def test_a_node_is_never_its_own_neighbour_and_no_neighbour_stands_twice(graphs: Graphs, max_hops: int) -> None:
+    table = rank_neighbours(graphs, 8, max_hops=max_hops)
+    for node, row in enumerate(table):
+        present = row[row >= 0]
+        assert node not in present
+        assert len(set(present)) == len(present)
+        assert (graphs.graph_of[present] == graphs.graph_of[node]).all()
+        assert (row[len(present) :] == -1).all()
+
+
+def test_rarer_colours_come_first() -> None:
+    """The centre sees two C and one O; in this collection O is rare, whatever its number."""
+    for names in (("C", "O"), ("O", "C")):
+        label = [names.index(name) for name in "CCOC"]
+        star = Graphs.from_edges(
+            node_counts=[4],
+            edges=np.array([[0, 1], [0, 2], [0, 3]]),
+            node_label=np.array(label),
+            node_label_names=names,
+        )
+        assert rank_neighbours(star, 3)[0, 0] == 2
+
+
+def star_of(centre: str, leaves: str) -> Graphs:
+    names = ("C", "N", "O")
+    return Graphs.from_edges(
+        node_counts=[1 + len(leaves)],
+        edges=np.array([[0, leaf] for leaf in range(1, len(leaves) + 1)]),
+        node_label=np.array([names.index(name) for name in centre + leaves]),
+        node_label_names=names,
+    )
+
+
+def test_rarity_is_counted_over_the_training_graphs_alone() -> None:
+    test = star_of("C", "NNO")
+    common_oxygen = Ranking.fit(star_of("C", "NOOO"))
+    common_nitrogen = Ranking.fit(star_of("C", "NNNO"))
+    assert common_oxygen.neighbours(test, 3)[0].tolist() == [1, 2, 3]
+    assert common_nitrogen.neighbours(test, 3)[0].tolist() == [3, 1, 2]
+
+
+def test_a_colour_that_training_never_saw_is_the_rarest() -> None:
+    fitted = Ranking.fit(Graphs.concat([star_of("C", "N"), star_of("C", "OOO")]))
+    assert fitted.neighbours(star_of("C", "NO"), 2)[0].tolist() == [1, 2]
+    without_oxygen = Ranking.fit(star_of("C", "N"))
+    assert without_oxygen.neighbours(star_of("C", "NO"), 2)[0].tolist() == [2, 1]
+
+
+def test_the_label_of_the_edge_decides_between_neighbours_of_one_colour() -> None:
+    """Benzene with alternating bonds: all six atoms are alike, the two bonds of an atom are not."""
+    bonds = ["single", "double"] * 3
+    for seed in range(5):
+        ring, _ = relabel(one_graph(6, cycle(0, 1, 2, 3, 4, 5), edge_label=bonds), seed)
+        assert ring.edge_label is not None
+        label = {
+            (int(u), int(v)): int(code)
+            for u, v, code in zip(ring.entry_node, ring.indices, ring.edge_label, strict=True)
+        }
+        table = rank_neighbours(ring, 2)
+        assert len({(label[node, int(a)], label[node, int(b)]) for node, (a, b) in enumerate(table)}) == 1
+
+
+@settings(max_examples=60)
+@given(random_graphs(), random_graphs(), st.integers(1, 4))
+def test_a_ranking_restored_from_its_state_ranks_the_same(train: Graphs, graphs: Graphs, rounds: int) -> None:
+    fitted = Ranking.fit(train, rounds=rounds)
+    restored = Ranking.from_state(fitted.state())
+    assert len(restored.colours) == rounds
+    np.testing.assert_array_equal(restored.neighbours(graphs, 4), fitted.neighbours(graphs, 4))
+
+
+@given(random_graphs(max_graphs=5), st.data())
+def test_the_order_within_a_graph_does_not_depend_on_its_companions(graphs: Graphs, data: st.DataObject) -> None:
+    fitted = Ranking.fit(graphs)
+    chosen = data.draw(st.integers(0, len(graphs) - 1))
+    first = int(graphs.node_ptr[chosen])
+    together = fitted.order(graphs).place[first : int(graphs.node_ptr[chosen + 1])]
+    alone = fitted.order(graphs[[chosen]]).place
+    np.testing.assert_array_equal(np.argsort(together), np.argsort(alone))
+
+
+@given(random_graphs())
+def test_the_order_lists_every_node_once_and_ties_share_a_tier(graphs: Graphs) -> None:
+    order = Ranking.fit(graphs).order(graphs)
+    assert sorted(order.nodes) == list(range(graphs.n_nodes))
+    assert (order.place[order.nodes] == np.arange(graphs.n_nodes)).all()
+    *_, colour = wl_rounds(graphs, 3)
+    stable = stable_colours(graphs, colour, most=module.MOST_ROUNDS)
+    for one in range(graphs.n_nodes):
+        for other in range(graphs.n_nodes):
+            assert (order.tier[one] == order.tier[other]) == (stable[one] == stable[other])
+
+
+@pytest.mark.parametrize(("k", "max_hops"), [(0, 1), (-1, 1), (3, 0)])
+def test_sizes_below_one_are_refused(k: int, max_hops: int) -> None:
+    with pytest.raises(ConfigError, match="k and max_hops must be at least 1"):
+        rank_neighbours(one_graph(2, [(0, 1)]), k, max_hops=max_hops)
+
+
+def test_rarity_needs_a_round_of_colours() -> None:
+    with pytest.raises(ConfigError, match="at least 1 round"):
+        Ranking.fit(one_graph(2, [(0, 1)]), rounds=0)
+
+
+def test_nothing_ranks_nothing() -> None:
+    nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), int))
+    assert rank_neighbours(nothing, 3, max_hops=2).shape == (0, 3)
+    assert Ranking.fit(nothing).neighbours(one_graph(2, [(0, 1)]), 1).tolist() == [[1], [0]]

@@ -1,0 +1,128 @@
+"""Names of functional groups, and molecules made from graphs whose labels are numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from egocnn.data.molecules import atom_names, name_atoms, to_molecule
+from egocnn.data.graphs import Graph
+from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
+from egocnn.explain.patterns.groups import GROUPS, PLAIN, RINGS, name_atoms_of
+from egocnn.explain.patterns.labelled import Labelled
+
+pytest.importorskip("rdkit")
+
+
+def graph(labels: list[str], edges: list[tuple[int, int, str]], smiles: str | None = None) -> Graph:
+    return Graph(
+        name="made by hand",
+        n_nodes=len(labels),
+        edges=np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2),
+        node_label=tuple(labels),
+        edge_label=tuple(edge[2] for edge in edges),
+        edge_weight=None,
+        node_attr=None,
+        target=None,
+        smiles=smiles,
+        node_truth=None,
+        edge_truth=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("smiles", "fragment", "name"),
+    [
+        ("CC[N+](=O)[O-]", "[N+](=O)[O-]", "nitro group"),
+        ("c1ccccc1[N+](=O)[O-]", "c[N+](=O)[O-]", "nitro group on an aromatic ring"),
+        ("c1ccccc1[N+](=O)[O-]", "c1ccccc1[N+](=O)[O-]", "nitro group on a benzene ring"),
+        ("CCO", "[OH]", "OH group (hydroxyl)"),
+        ("c1ccccc1CO", "cC[OH]", "OH group (hydroxyl) near an aromatic ring"),
+        ("c1ccccc1N", "[NH2]", "NH2 group (primary amine)"),
+        ("CC(=O)N", "[NH2]", "NH2 group"),
+        ("CNC", "[NH]", "NH group (secondary amine)"),
+        ("CN(C)C", "N(C)(C)C", "tertiary amine"),
+        ("CCC(=O)O", "C(=O)[OH]", "carboxylic acid group"),
+        ("CCC(=O)OC", "C(=O)O", "ester group"),
+        ("CCC(=O)NC", "C(=O)N", "amide group"),
+        ("CCC=O", "C=O", "aldehyde group"),
+        ("CCC(=O)CC", "CC(=O)C", "ketone group"),
+        ("CCOCC", "COC", "ether group"),
+        ("CCSCC", "CSC", "thioether group"),
+        ("CCS", "[SH]", "thiol group"),
+        ("CCC#N", "C#N", "nitrile group"),
+        ("CC1CO1", "C1CO1", "epoxide"),
+        ("CS(=O)(=O)NC", "S(=O)(=O)N", "sulfonamide group"),
+        ("CS(=O)(=O)C", "S(=O)=O", "sulfonyl group"),
+        ("CN=[N+]=[N-]", "N=[N+]=[N-]", "azide group"),
+        ("c1ccccc1N=Nc1ccccc1", "N=N", "azo group"),
+        ("CN(C)N=O", "NN=O", "N-nitroso group"),
+        ("c1ccccc1N=O", "N=O", "nitroso group"),
+        ("COP(=O)(O)O", "P(=O)(O)(O)O", "phosphate group"),
+        ("Clc1ccccc1Cl", "c(Cl)c(Cl)", "two chlorines on an aromatic ring"),
+        ("CCCC", "CCC", "chain of three carbons"),
+        ("CC(C)C", "CC(C)C", "branched chain of four carbons"),
+        ("c1ccccc1", "ccc", "three aromatic carbons"),
+        ("c1ccc2ccccc2c1", "cc(c)c", "four aromatic carbons of fused rings"),
+        ("c1ccccc1-c1ccccc1", "cc-c", "three aromatic carbons of joined rings"),
+        ("Cc1ccccc1", "Cc1ccccc1", "methyl group on a benzene ring"),
+    ],
+)
+def test_groups_go_by_the_names_chemists_use(smiles: str, fragment: str, name: str) -> None:
+    from rdkit import Chem
+
+    molecule = Chem.MolFromSmiles(smiles)
+    atoms = molecule.GetSubstructMatch(Chem.MolFromSmarts(fragment))
+    assert atoms
+    assert name_atoms_of(molecule, atoms) == name
+
+
+def test_every_group_of_the_tables_parses() -> None:
+    from rdkit import Chem
+
+    assert all(Chem.MolFromSmarts(smarts) is not None for _, smarts in (*GROUPS, *PLAIN, *RINGS))
+
+
+@pytest.mark.parametrize("bonds", [("1", "1"), ("1", "0"), ("0", "1")])
+def test_a_nitro_group_is_one_however_its_bonds_were_written(bonds: tuple[str, str]) -> None:
+    from rdkit import Chem
+
+    # C N O O and three hydrogens, as numbers of Mutagenicity
+    edges = [(0, 1, "0"), (1, 2, bonds[0]), (1, 3, bonds[1]), (0, 4, "0"), (0, 5, "0"), (0, 6, "0")]
+    numbered = graph(["0", "4", "1", "1", "3", "3", "3"], edges)
+    molecule = to_molecule(name_atoms(numbered, "Mutagenicity"))
+    assert Chem.MolToSmiles(Chem.RemoveHs(molecule)) == "C[N+](=O)[O-]"
+    assert name_atoms_of(molecule, [1, 2, 3]) == "nitro group"
+
+
+def test_numbers_stand_for_elements_only_in_the_sets_that_say_so() -> None:
+    known = atom_names("MUTAG")
+    assert known is not None
+    assert known["2"] == "O"
+    assert atom_names("NCI1") is None
+    assert atom_names(None) is None
+    plain = graph(["0", "1"], [(0, 1, "0")])
+    assert name_atoms(plain, "NCI1") is plain
+    assert to_molecule(plain) is None
+
+
+def test_a_smiles_whose_atoms_are_not_the_nodes_does_not_count() -> None:
+    # the generated compounds number their nodes at random
+    ethanol = graph(["O", "C", "C"], [(0, 1, "single"), (1, 2, "single")], smiles="CCO")
+    molecule = to_molecule(ethanol)
+    assert molecule is not None
+    assert [atom.GetSymbol() for atom in molecule.GetAtoms()] == ["O", "C", "C"]
+
+
+def test_the_smarts_of_a_fragment_matches_where_the_fragment_is_and_nowhere_else() -> None:
+    from rdkit import Chem
+
+    hydroxyl = Chem.MolFromSmarts(to_smarts(Labelled.from_edges(["c", "OH"], [(0, 1, "single")])))
+    assert Chem.MolFromSmiles("Oc1ccccc1").HasSubstructMatch(hydroxyl)
+    assert not Chem.MolFromSmiles("COc1ccccc1").HasSubstructMatch(hydroxyl)
+    assert not Chem.MolFromSmiles("OCc1ccccc1").HasSubstructMatch(hydroxyl)
+
+
+def test_the_smiles_of_a_fragment_tells_an_ether_oxygen_from_a_hydroxyl() -> None:
+    assert to_smiles(Labelled.from_edges(["C", "O"], [(0, 1, "single")])) == "C[O]"
+    assert to_smiles(Labelled.from_edges(["OH", "C"], [(0, 1, "single")])) == "CO"

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from egocnn.train.checkpoint import sealed
+from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
+from egocnn.explain.layers import run_layers
+from egocnn.data.subgraphs import keep_nodes
+from egocnn.errors import ConfigError, DataError, RunError
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.model import Predictor
+from egocnn.train.loop import loss_of
+from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
+from tests.support.samples import one_graph
+from tests.support.strategies import random_graphs
+from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens, same, state
+
+
+@pytest.fixture(scope="module")
+def trained() -> Predictor:
+    return learn(alcohols(), MODEL, replace(TRAIN, epochs=15))[0]
+
+
+@pytest.fixture
+def folder(trained: Predictor, tmp_path: Path) -> Path:
+    trained.save(tmp_path / "run")
+    save_attention(fit_attention(trained, alcohols(), epochs=2), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def weights(head: AttentionHead) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in head.state_dict().items()}
+
+
+def loss(predictor: Predictor, head: AttentionHead, graphs: Graphs) -> float:
+    batch = predictor.prepare(graphs).batch(torch.arange(len(graphs)))
+    h = run_layers(predictor.network.eval(), batch).h[-1]
+    assert batch.target is not None
+    return float(loss_of(head(h, batch), batch.target).detach())
+
+
+# ── the formula ───────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=40)
+@given(graphs=random_graphs(max_graphs=3, max_nodes=6), seed=st.integers(0, 99))
+def test_attention_is_the_softmax_over_the_nodes_of_a_graph_and_the_head_is_linear(graphs: Graphs, seed: int) -> None:
+    question = ask(predictor_for(graphs, outputs=3, seed=seed), graphs)
+    h, head = question.layers.h[-1], head_for(8, 3, seed=seed)
+    scores, logits = head.scores(h, question.batch), head(h, question.batch)
+    for g, (first, last) in enumerate(zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)):
+        rows = array(h)[first:last]
+        weight = np.exp(rows @ array(head.attend))
+        assert_close(scores[first:last], weight / weight.sum(), tolerance=1e-12)
+        pooled = sum(a * row for a, row in zip(weight / weight.sum(), rows, strict=True))
+        assert_close(logits[g], array(head.out.weight) @ pooled + array(head.out.bias), tolerance=1e-12)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    graphs = one_graph(3, [(0, 1), (1, 2)], node_label=[*"CNO"])
+    question = ask(predictor_for(graphs, outputs=2, width=10), graphs)
+    head = head_for(10)
+    head.attend.mul_(1e5)
+    scores = head.scores(question.layers.h[-1], question.batch)
+    assert bool(torch.isfinite(scores).all())
+    assert float(scores.sum()) == pytest.approx(1)
+
+
+# ── training ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_training_the_attention_takes_seconds_learns_and_leaves_the_model_as_it_was(trained: Predictor) -> None:
+    before = state(trained.network)
+    began = time.perf_counter()
+    head = fit_attention(trained, alcohols())
+    assert time.perf_counter() - began < 10
+    assert same(state(trained.network), before)
+    assert loss(trained, head, alcohols()) < 0.7 * loss(trained, AttentionHead(8, 2), alcohols())
+    assert float(head.attend.abs().max()) > 0
+
+
+def test_the_same_seed_trains_the_same_attention_and_random_numbers_elsewhere_are_left_alone(
+    trained: Predictor,
+) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    one = fit_attention(trained, alcohols(), epochs=2, seed=1)
+    assert torch.equal(torch.rand(3), expected)
+    again, other = (fit_attention(trained, alcohols(), epochs=2, seed=seed) for seed in (1, 2))
+    assert all(torch.equal(value, weights(again)[name]) for name, value in weights(one).items())
+    assert not torch.equal(one.out.weight, other.out.weight)
+
+
+def test_graphs_of_unknown_class_are_learned_as_the_model_sees_them(trained: Predictor) -> None:
+    graphs = alcohols()
+    said = trained.probabilities(graphs).argmax(axis=1)
+    told = graphs.replace(target=np.array([graphs.class_names.index(trained.class_names[c]) for c in said]))
+    wanted = weights(fit_attention(trained, told, epochs=2))
+    unknown = graphs.replace(target=np.full(len(graphs), -1))
+    for asked in (unknown, graphs.replace(target=None, class_names=())):
+        found = weights(fit_attention(trained, asked, epochs=2))
+        assert all(torch.equal(value, wanted[name]) for name, value in found.items())
+    opposite = weights(fit_attention(trained, told.replace(target=1 - np.asarray(told.target)), epochs=2))
+    assert not torch.equal(opposite["out.weight"], wanted["out.weight"])
+
+
+def test_a_regressors_attention_learns_its_values() -> None:
+    predictor = learn(oxygens(), MODEL, replace(TRAIN, epochs=10))[0]
+    head = fit_attention(predictor, oxygens())
+    assert head.out.out_features == 1
+    assert loss(predictor, head, oxygens()) < 0.7 * loss(predictor, AttentionHead(8, 1), oxygens())
+
+
+def test_graphs_without_nodes_among_others_do_no_harm(trained: Predictor) -> None:
+    graphs = alcohols()[:3]
+    nodes = np.ones(graphs.n_nodes, bool)
+    nodes[: graphs.node_counts[0]] = False
+    head = fit_attention(trained, keep_nodes(graphs, nodes), epochs=2)
+    assert all(bool(torch.isfinite(value).all()) for value in weights(head).values())
+
+
+def test_what_cannot_be_trained_is_refused(trained: Predictor) -> None:
+    with pytest.raises(DataError, match="have no nodes"):
+        fit_attention(trained, alcohols()[:0])
+    wrong: dict[str, Any]
+    for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"learning_rate": float("nan")}):
+        with pytest.raises(ConfigError, match="must be above 0"):
+            fit_attention(trained, alcohols(), **wrong)
+
+
+# ── beside the model ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_attention_is_saved_beside_the_model_and_loaded_back(trained: Predictor, tmp_path: Path) -> None:
+    trained.save(tmp_path)
+    assert load_attention(tmp_path, trained) is None
+    head = fit_attention(trained, alcohols(), epochs=3)
+    save_attention(head, tmp_path)
+    assert names_in(tmp_path) == sorted([FILE, "config.json", "model.safetensors"])
+    loaded = load_attention(tmp_path, Predictor.load(tmp_path))
+    assert loaded is not None
+    assert all(torch.equal(value, weights(head)[name]) for name, value in weights(loaded).items())
+    assert not any(parameter.requires_grad for parameter in loaded.parameters())
+
+
+def drop(arrays: dict[str, Any]) -> None:
+    arrays.pop("attend")
+
+
+def widen(arrays: dict[str, Any]) -> None:
+    arrays["attend"] = torch.zeros(9)
+
+
+def poison(arrays: dict[str, Any]) -> None:
+    arrays["out.bias"][0] = torch.nan
+
+
+def add(arrays: dict[str, Any]) -> None:
+    arrays["more"] = torch.zeros(1)
+
+
+@pytest.mark.parametrize("edit", [drop, widen, poison, add])
+def test_an_attention_that_does_not_fit_is_refused_in_one_line(
+    edit: Callable[[dict[str, Any]], None], folder: Path, trained: Predictor
+) -> None:
+    arrays = load_file(folder / FILE)
+    del arrays["digest"]
+    edit(arrays)
+    save_file(sealed(arrays), folder / FILE)
+    with pytest.raises(RunError) as refusal:
+        load_attention(folder, trained)
+    assert str(folder / FILE) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_is_not_a_file_of_weights_is_refused(folder: Path, trained: Predictor) -> None:
+    (folder / FILE).write_bytes(b"")
+    with pytest.raises(RunError):
+        load_attention(folder, trained)
+    (folder / FILE).unlink()
+    (folder / FILE).mkdir()
+    with pytest.raises(RunError):
+        load_attention(folder, trained)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1, exclude_max=True), insert=st.binary(max_size=4), remove=st.integers(0, 4))
+def test_any_bytes_anywhere_in_the_file_are_read_or_refused(
+    place: float, insert: bytes, remove: int, folder: Path, trained: Predictor
+) -> None:
+    content = (folder / FILE).read_bytes()
+    at = int(place * len(content))
+    refusal = ""
+    try:
+        (folder / FILE).write_bytes(content[:at] + insert + content[at + remove :])
+        head = load_attention(folder, trained)
+        assert head is not None
+        assert all(bool(torch.isfinite(value).all()) for value in weights(head).values())
+    except RunError as error:
+        refusal = str(error)
+    finally:
+        (folder / FILE).write_bytes(content)
+    assert "\n" not in refusal

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.explain.backtrack import backtrack, favour, relevance, transposed
+from egocnn.explain.evidence import SAME, evidence
+from egocnn.explain.inputs import transpose_down
+from egocnn.explain.layers import run_layers
+from egocnn.explain.techniques import BACKWARD, Answer, by_attention, by_grad_cam, by_relevance
+from egocnn.data.graphs import Graphs
+from tests.explain.naive import Found, Naive
+from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
+from tests.support.samples import one_graph
+from tests.support.strategies import random_graphs, random_trees
+
+MODELS: list[dict[str, Any]] = [
+    {},
+    {"embedding": "adjacency"},
+    {"tie": True, "depth": 3},
+    {"slots": 6, "k": 2},
+    {"max_hops": 2},
+    {"embedding": "adjacency", "max_hops": 2, "k": 5},
+    {"k": (2, 4), "width": (9, 12)},
+    {"depth": 1, "slots": 1, "k": 1},
+    {"jump": True},
+    {"rest": "sum", "k": 1},
+    {"rest": "mean", "k": 2, "jump": True, "head_norm": True, "pool_norm": True, "degrees": True},
+    {"rest": "mean", "k": (1, 2), "width": (9, 12), "jump": True, "embedding": "adjacency", "readout": "mean+max"},
+    {"rest": "sum", "k": 1, "max_hops": 2, "jump": True, "readout": "sort", "tie": True},
+]
+KINDS = pytest.mark.parametrize("changes", MODELS, ids=lambda changes: " ".join(map(str, changes)) or "plain")
+
+
+def check(answer: Answer, found: Found, graphs: Graphs) -> None:
+    nodes, edges = found.importances(graphs)
+    assert_close(answer.nodes, nodes)
+    assert_close(answer.edges, edges)
+    assert_close(answer.trace[-2][1], found.crossings(graphs))
+
+
+# ── the paper's technique against its equations ───────────────────────────────────────────────────
+
+
+@KINDS
+@settings(max_examples=15)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99), threshold=st.sampled_from([0, 0.5, 1]))
+def test_the_papers_technique_equals_the_equations_of_the_supplement(
+    changes: dict[str, Any], graphs: Graphs, seed: int, threshold: float
+) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
+    head = head_for(predictor.config.layer_width[-1], seed=seed)
+    question = ask(predictor, graphs, attention=head, attention_threshold=threshold)
+    answer, naive = by_attention(question), Naive(predictor, graphs)
+
+    top = np.zeros_like(naive.h[-1])
+    for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
+        score = naive.h[-1][first:last] @ array(head.attend)
+        attention = np.exp(score) / np.exp(score).sum()
+        share = attention / attention.max()
+        top[first:last] = naive.h[-1][first:last] * np.where(share >= threshold * (1 - SAME), share, 0)[:, None]
+    found = naive.transposed(top)
+    check(answer, found, graphs)
+
+
+@settings(max_examples=15)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
+def test_the_papers_technique_reconstructs_the_adjacency_matrix_entry_by_entry(graphs: Graphs, seed: int) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, embedding="adjacency")
+    question = ask(predictor, graphs)
+    held = question.layers.h[-1]
+    for step in backtrack(question.layers, [held], transposed):
+        held = step.nodes
+    entries = transpose_down(predictor.network, question.batch, question.places, held).adjacency
+    naive = Naive(predictor, graphs)
+    wanted = np.zeros(entries.shape)
+    for (node, rank), amount in naive.transposed(naive.h[-1]).entries.items():
+        wanted[node, rank] = amount
+    assert_close(entries, wanted)
+
+
+@pytest.mark.parametrize("technique", ["paper", "grad-cam"])
+def test_a_neighbourhood_below_the_threshold_is_not_traced_back(technique: str) -> None:
+    """Two separate pairs of nodes in one graph; the pair with less attention is left out altogether."""
+    graphs = one_graph(4, [(0, 1), (2, 3)], node_label=["C", "C", "N", "O"])
+    predictor = predictor_for(graphs, outputs=2, seed=1)
+    head = head_for(8, seed=1)
+    everything = BACKWARD[technique](ask(predictor, graphs, [1], attention=head, attention_threshold=0.0))
+    largest = BACKWARD[technique](ask(predictor, graphs, [1], attention=head, attention_threshold=1.0))
+    pairs = largest.nodes.view(2, 2).abs().sum(dim=1)
+    assert int((pairs > 0).sum()) == 1
+    assert int((everything.nodes.view(2, 2).abs().sum(dim=1) > 0).sum()) == 2
+
+
+@settings(max_examples=20)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
+def test_grad_cam_weighs_embeddings_by_the_mean_slope_of_the_class(graphs: Graphs, seed: int) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, readout="mean")
+    question = ask(predictor, graphs, attention_threshold=0.0)
+    answer, naive = by_grad_cam(question), Naive(predictor, graphs)
+    network = predictor.network
+    top = np.zeros_like(naive.h[-1])
+    for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
+        h = naive.h[-1][first:last]
+        active = array(network.hidden.weight) @ h.mean(axis=0) + array(network.hidden.bias) > 0
+        slope = (array(network.out.weight[0] - network.out.weight[1]) * active) @ array(network.hidden.weight)
+        weight = np.maximum(h @ slope / len(h) ** 2, 0)  # the readout's share 1 / n, then the mean over n nodes
+        top[first:last] = h * (weight / max(weight.max(), 1e-300))[:, None]
+    found = naive.transposed(top)
+    check(answer, found, graphs)
+
+
+# ── the relevance rule ────────────────────────────────────────────────────────────────────────────
+
+
+@KINDS
+@settings(max_examples=15)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99), gamma=st.sampled_from([0.25, 1.0]))
+def test_the_relevance_rule_equals_its_equation(
+    changes: dict[str, Any], graphs: Graphs, seed: int, gamma: float
+) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
+    question = ask(predictor, graphs, gamma=gamma, against=0.5)
+    answer, naive = by_relevance(question), Naive(predictor, graphs)
+    own = [array(each) for each in evidence(question.layers, question.classes)]
+    found, between = naive.relevance([np.where(each > 0, each, 0.5 * each) for each in own], gamma)
+    check(answer, found, graphs)
+    for (nodes, _), wanted in zip(answer.trace[:-1], between, strict=True):
+        assert_close(nodes, wanted.sum(axis=1))
+
+
+def test_the_relevance_rule_follows_attributes_too() -> None:
+    random = np.random.default_rng(0)
+    trees = random_trees(4, nodes=6, seed=2)
+    trees = trees.replace(node_attr=random.normal(size=(trees.n_nodes, 2)).astype(np.float32))
+    jump = {"jump": True, "rest": "mean", "k": 1}
+    for changes in ({}, {"embedding": "attributes"}, {"slots": 5, "k": 2}, jump, jump | {"embedding": "attributes"}):
+        predictor = predictor_for(trees, outputs=2, seed=1, **changes)
+        question = ask(predictor, trees, gamma=0.5, against=1.0)
+        naive = Naive(predictor, trees)
+        found, _ = naive.relevance([array(each) for each in evidence(question.layers, question.classes)], 0.5)
+        answer = by_relevance(question)
+        check(answer, found, trees)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.25, 10.0])
+@pytest.mark.parametrize(
+    "changes", [{}, {"jump": True}, {"rest": "sum", "k": 1}, {"rest": "mean", "k": 2, "jump": True}], ids=str
+)
+@settings(max_examples=15)
+@given(graphs=random_graphs(max_graphs=3, max_nodes=7, attributes=False), seed=st.integers(0, 99))
+def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias(
+    gamma: float, changes: dict[str, Any], graphs: Graphs, seed: int
+) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, depth=3, **changes)
+    layers = ask(predictor, graphs).layers
+    own = evidence(layers, torch.zeros(len(graphs), dtype=torch.long))
+    held = own[-1]
+    naive = Naive(predictor, graphs)
+    for layer, step in zip((2, 1, 0), backtrack(layers, own, relevance(gamma)), strict=True):
+        _, b, _ = naive.filters(layer, gamma)
+        kept = np.zeros(len(graphs))
+        for n in range(graphs.n_nodes):
+            z, _ = naive.received(n, layer, gamma)
+            holds = array(held[n])
+            assert (z[np.abs(holds) > 1e-9] > 0).all()
+            share = np.divide(np.maximum(b, 0), z, out=np.ones_like(z), where=z > 1e-9)
+            kept[graphs.graph_of[n]] += (holds * (1 - share)).sum()
+        arrived = array(step.nodes - own[layer] if len(own) > 1 else step.nodes).sum(axis=1)
+        arrived = np.bincount(graphs.graph_of, weights=arrived, minlength=len(graphs))
+        assert_close(arrived, kept, tolerance=1e-9 * max(1.0, float(held.abs().sum())))
+        assert bool(torch.isfinite(step.nodes).all())
+        held = step.nodes
+
+
+def test_nothing_is_handed_to_neighbours_that_are_not_there() -> None:
+    graphs = one_graph(5, [(0, 1), (0, 2), (3, 3)], node_label=[*"CNOCC"])
+    predictor = predictor_for(graphs, outputs=2, k=3)
+    layers = ask(predictor, graphs).layers
+    for rule in (relevance(0.25), transposed):
+        (first, *_) = backtrack(layers, [torch.ones_like(layers.h[-1])], rule)
+        absent = layers.batch.neighbours.table < 0
+        assert bool((first.crossed[absent] == 0).all())
+        assert bool((first.crossed[~absent] != 0).all())
+        apart = torch.zeros_like(layers.h[-1])
+        apart[3:] = 1  # two nodes without neighbours: a loop is none
+        (first, *_) = backtrack(layers, [apart], rule)
+        assert bool((first.crossed == 0).all())
+        assert bool((first.nodes[:3] == 0).all())
+
+
+def test_a_larger_gamma_lets_what_spoke_against_a_unit_count_less() -> None:
+    trees = random_trees(6, nodes=8, seed=0)
+    layers = ask(predictor_for(trees, outputs=2, seed=1), trees).layers
+    negative = [
+        float(next(backtrack(layers, layers.h[-1:], relevance(gamma))).nodes.clamp(max=0).sum())
+        for gamma in (0.1, 1.0, 10.0, 1e6)
+    ]
+    assert negative == sorted(negative)
+    assert negative[0] < 10 * negative[-1]
+    assert negative[-1] == pytest.approx(0, abs=1e-3)
+
+
+def test_favouring_adds_to_positive_weights_alone() -> None:
+    assert favour(torch.tensor([-2.0, 0.0, 2.0]), 0.5).tolist() == [-2.0, 0.0, 3.0]
+
+
+# ── layers ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@KINDS
+@settings(max_examples=10)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
+def test_folded_filters_do_what_filters_and_norm_do(changes: dict[str, Any], graphs: Graphs, seed: int) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
+    question = ask(predictor, graphs)
+    naive = Naive(predictor, graphs)
+    for reached, wanted in zip(question.layers.h, naive.h, strict=True):
+        assert_close(reached, wanted)
+    assert_close(question.layers.h[-1], predictor.network(question.batch).last.detach())
+    for number, filters in enumerate(question.layers.filters):
+        W, b, rest = naive.filters(number)
+        assert_close(filters.weight, W)
+        assert_close(filters.bias, b)
+        assert (filters.rest is None) == (predictor.config.rest == "none")
+        if filters.rest is not None:
+            assert_close(filters.rest, rest)
+
+
+def test_layers_that_read_equally_many_neighbours_share_one_plan() -> None:
+    trees = random_trees(3, nodes=5, seed=0)
+    predictor = predictor_for(trees, outputs=2, k=(2, 3, 2), depth=3)
+    plans = run_layers(predictor.network.double(), ask(predictor, trees).batch).plans
+    assert plans[0] is plans[2]
+    assert plans[0] is not plans[1]

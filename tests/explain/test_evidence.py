@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.config import Readout
+from egocnn.explain.evidence import evidence, margins, slopes
+from egocnn.data.graphs import Graphs
+from tests.explain.questions import ask, assert_close, predictor_for
+from tests.support.samples import one_graph
+from tests.support.strategies import random_graphs
+
+READOUTS = pytest.mark.parametrize("readout", get_args(Readout))
+
+
+def test_the_margin_of_one_of_two_classes_is_the_difference_of_their_logits() -> None:
+    logits = torch.tensor([[1.0, 4.0], [2.0, -1.0]])
+    assert margins(logits, torch.tensor([1, 1])).tolist() == pytest.approx([3.0, -3.0])
+
+
+def test_the_margin_over_several_classes_is_the_log_odds_of_the_class() -> None:
+    logits = torch.randn(6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    classes = torch.tensor([0, 1, 2, 3, 4, 0])
+    own = torch.softmax(logits, dim=1)[torch.arange(6), classes]
+    assert_close(margins(logits, classes), torch.log(own / (1 - own)), tolerance=1e-12)
+
+
+def test_the_margin_of_a_regressor_is_its_value_whatever_the_class() -> None:
+    assert margins(torch.tensor([[1.5], [-2.0]]), torch.tensor([0, 7])).tolist() == [1.5, -2.0]
+
+
+@READOUTS
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+@pytest.mark.parametrize("changes", [{}, {"jump": True}, {"jump": True, "rest": "sum", "k": 1}], ids=str)
+@settings(max_examples=15)
+@given(graphs=random_graphs(max_graphs=3, min_nodes=0, max_nodes=7), seed=st.integers(0, 99))
+def test_the_evidence_of_a_graph_adds_up_to_gradient_times_what_was_pooled_or_summed(
+    readout: Readout, outputs: int, changes: dict[str, Any], graphs: Graphs, seed: int
+) -> None:
+    if graphs.n_nodes == 0:
+        return
+    predictor = predictor_for(
+        graphs, outputs=outputs, seed=seed, readout=readout, head_norm=seed % 2 == 0, pool_norm=seed % 3 == 0, **changes
+    )
+    classes = [number % outputs for number in range(len(graphs))]
+    layers = ask(predictor, graphs, classes).layers
+    found = np.zeros(len(graphs))
+    for own in evidence(layers, torch.tensor(classes)):
+        np.add.at(found, graphs.graph_of, own.sum(dim=1).detach().numpy())
+    network = predictor.network
+    pooled = network.read_out(layers.h, layers.batch).detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(margins(network.head(pooled), torch.tensor(classes)).sum(), pooled)
+    taken, first = pooled.detach().clone(), 0
+    for kind, width in ((kind, h.shape[1]) for h in layers.read for kind in readout.split("+")):
+        if kind == "log":  # of 1 + a sum: the gradient of the logarithm, times the sum
+            total = torch.expm1(taken[:, first : first + width])
+            taken[:, first : first + width] = total / (1 + total)
+        first += width
+    assert_close(found, (gradient * taken).sum(dim=1), tolerance=1e-4)
+
+
+@READOUTS
+@pytest.mark.parametrize("jump", [False, True])
+@settings(max_examples=15)
+@given(graphs=random_graphs(max_graphs=3, max_nodes=7, node_labels=True), seed=st.integers(0, 99))
+def test_the_slope_is_the_gradient_wherever_no_two_nodes_attain_the_maximum(
+    readout: Readout, jump: bool, graphs: Graphs, seed: int
+) -> None:
+    predictor = predictor_for(graphs, outputs=3, seed=seed, readout=readout, jump=jump)
+    classes = torch.zeros(len(graphs), dtype=torch.long)
+    layers = ask(predictor, graphs).layers
+    reached = [h.detach().requires_grad_() for h in layers.h]
+    network = predictor.network
+    total = margins(network.head(network.read_out(reached, layers.batch)), classes).sum()
+    read = reached if jump else reached[-1:]
+    for h, gradient, found in zip(read, torch.autograd.grad(total, read), slopes(layers, classes), strict=True):
+        if "max" not in readout:
+            assert_close(found, gradient)
+            continue
+        for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
+            ordered = np.sort(h.detach().numpy()[first:last], axis=0)
+            alone = ordered[-1] > 0
+            if last - first > 1:
+                alone &= ordered[-2] < 0.999 * ordered[-1]
+            assert_close(found[first:last][:, alone], gradient[first:last][:, alone])
+
+
+def test_symmetric_nodes_share_the_evidence_of_the_maximum_alike() -> None:
+    """A star of four equal leaves: whichever unit they attain the maximum of, they attain it together."""
+    graphs = one_graph(5, [(0, 1), (0, 2), (0, 3), (0, 4)], node_label=[*"CNNNN"])
+    layers = ask(predictor_for(graphs, outputs=2, readout="max", k=4, width=10), graphs).layers
+    (found,) = evidence(layers, torch.tensor([0]))
+    leaves = found[1:]
+    assert bool((leaves.abs().sum(dim=0) > 0).any())
+    for leaf in leaves[1:]:
+        torch.testing.assert_close(leaf, leaves[0])
+
+
+def test_rounding_does_not_decide_which_of_two_equal_nodes_holds_the_evidence() -> None:
+    graphs = one_graph(2, [(0, 1)], node_label=["C", "C"])
+    layers = ask(predictor_for(graphs, outputs=2, readout="max"), graphs).layers
+    (exact,) = evidence(layers, torch.tensor([0]))
+    layers.h[-1][0] *= 1 + 1e-7
+    assert_close(evidence(layers, torch.tensor([0]))[0], exact, tolerance=1e-5)
+    layers.h[-1][0] *= 1 + 1e-3
+    assert bool((evidence(layers, torch.tensor([0]))[0][1] == 0).all())
+    assert bool((exact[1] != 0).any())

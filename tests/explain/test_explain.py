@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.train import loop as training
+from egocnn.config import ExplainConfig, Technique
+from egocnn.explain import fit_attention
+from egocnn.explain import explain
+from egocnn.errors import ConfigError
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.model import Predictor
+from egocnn.explain.structure import CriticalStructure
+from egocnn.study.invariance import relabel
+from tests.explain.questions import assert_close, predictor_for
+from tests.support.samples import cycle, one_graph
+from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
+from tests.data.test_subgraphs import by_hand
+from tests.support.tiny import MODEL, TRAIN, alcohols, oxygens
+
+TECHNIQUES = pytest.mark.parametrize("technique", get_args(Technique))
+CLASSES = ("a", "b", "c")
+
+
+def ask(predictor: Predictor, graphs: Graphs, technique: Technique, **settings: Any) -> list[CriticalStructure]:
+    """With an attention layer where the technique needs one."""
+    wanted = {name: settings.pop(name) for name in ("classes", "fidelity", "report") if name in settings}
+    attention = fit_attention(predictor, graphs, epochs=1) if technique == "paper" and graphs.n_nodes else None
+    config = ExplainConfig(**({"technique": technique, "steps": 4} | settings))
+    return explain(predictor, graphs, config, attention=attention, device="cpu", **wanted)
+
+
+# ── every model, every technique, every graph ─────────────────────────────────────────────────────
+
+MODELS: list[dict[str, Any]] = [
+    {"tie": True},
+    *({"readout": readout} for readout in ("max", "mean", "sum", "mean+max", "sort")),
+    {"embedding": "adjacency"},
+    {"embedding": "adjacency", "max_hops": 2, "k": 6},
+    {"embedding": "attributes", "with_": ("node_attr",)},
+    {"own": True},
+    {"slots": 8, "k": 2},
+    {"slots": 8, "k": 2, "with_": ("node_attr", "edge_weight")},
+    {"max_hops": 2},
+    {"k": (2, 4), "width": (9, 12)},
+    {"depth": 1, "slots": 1, "k": 1},
+    {"with_": ("edge_weight",)},
+    {"with_": ("node_attr",)},
+    {"without": ("node_label",)},
+    {"without": ("edge_label",)},
+    {"without": ("node_label", "edge_label")},
+    {"without": ("node_label", "edge_label"), "with_": ("node_attr", "edge_weight"), "tie": True},
+    {"outputs": 1},
+    {"outputs": 1, "embedding": "adjacency", "readout": "sort"},
+    {"jump": True, "own": True},
+    {"count_inputs": True, "own": True},
+    {"count_inputs": True, "pool_norm": True, "readout": "mean+log+max", "jump": True},
+    {"count_inputs": True, "readout": "sort"},
+    {"jump": True, "readout": "sort", "rest": "sum", "k": 1},
+    {"jump": True, "readout": "mean+max", "embedding": "attributes", "with_": ("node_attr",), "outputs": 1},
+    {"jump": True, "rest": "mean", "k": 1, "degrees": True, "head_norm": True, "without": ("node_label",)},
+]
+
+
+def dressed(graphs: Graphs, *, with_: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> Graphs:
+    """The graphs with some columns more or less."""
+    random = np.random.default_rng(7)
+    value = random.uniform(1, 2, graphs.n_nodes).astype(np.float32)
+    more = {
+        "node_attr": random.normal(size=(graphs.n_nodes, 2)).astype(np.float32),
+        "edge_weight": value[graphs.entry_node] * value[graphs.indices],
+    }
+    less: dict[str, Any] = dict.fromkeys(without) | {f"{name}_names": () for name in without}
+    return graphs.replace(**{name: more[name] for name in with_}, **less)
+
+
+def odd_graphs() -> Graphs:
+    """No nodes, one node, isolated nodes, loops, labels never seen and a label by a name of its own."""
+    return Graphs.from_edges(
+        node_counts=[0, 1, 5, 3, 0, 2, 0],
+        edges=np.array([[1, 2], [1, 1], [5, 5], [6, 7], [7, 8], [8, 6], [9, 10]]),
+        node_label=np.array([0, -1, 1, 2, 0, 0, 0, 3, 0, 3, 3]),
+        node_label_names=(*NODE_NAMES, "Xe"),
+        edge_label=np.array([0, 1, -1, 0, 1, 2, 2]),
+        edge_label_names=(*EDGE_NAMES, "odd"),
+    )
+
+
+def check_record(structure: CriticalStructure, technique: str, depth: int) -> None:
+    N, E = structure.graph.n_nodes, len(structure.graph.edges)
+    assert structure.technique == technique
+    assert structure.node_importance.shape == (N,)
+    assert structure.edge_importance.shape == (E,)
+    assert np.isfinite(structure.node_importance).all()
+    assert np.isfinite(structure.edge_importance).all()
+    assert structure.fidelity is not None
+    assert np.isfinite([structure.fidelity.kept, structure.fidelity.removed]).all()
+    assert (np.diff(structure.critical_nodes) > 0).all()
+    inside = np.isin(structure.graph.edges, structure.critical_nodes).all(axis=1)
+    np.testing.assert_array_equal(structure.critical_edges, np.flatnonzero(inside))
+    assert (structure.trace is not None) == (technique in ("relevance", "paper", "grad-cam"))
+    if structure.trace is not None:
+        assert structure.trace.nodes.shape == (depth + 2, N)
+        assert structure.trace.edges.shape == (depth + 2, E)
+        np.testing.assert_array_equal(structure.trace.nodes[-1], structure.node_importance)
+        np.testing.assert_array_equal(structure.trace.edges[-1], structure.edge_importance)
+        assert np.isfinite(structure.trace.nodes).all()
+
+
+@TECHNIQUES
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: " ".join(f"{k}={v}" for k, v in model.items()))
+def test_every_technique_explains_every_model_on_every_graph(technique: Technique, model: dict[str, Any]) -> None:
+    changes = model.copy()
+    columns = {name: changes.pop(name, ()) for name in ("with_", "without")}
+    outputs = changes.pop("outputs", 3)
+    trees = random_trees(6, nodes=8, seed=0, target=np.arange(6) % 3, class_names=CLASSES)
+    trees = trees.replace(target=np.arange(6.0), class_names=()) if outputs == 1 else trees
+    predictor = predictor_for(dressed(trees, **columns), outputs=outputs, **changes)
+    attention = fit_attention(predictor, dressed(trees, **columns), epochs=1)
+    for graphs in (dressed(trees, **columns), dressed(odd_graphs(), **columns)):
+        config = ExplainConfig(technique=technique, steps=2)
+        found = explain(predictor, graphs, config, attention=attention)
+        assert [structure.name for structure in found] == list(graphs.names)
+        for structure in found:
+            check_record(structure, technique, predictor.config.depth)
+        if technique != "grad-cam":  # which may find nothing that speaks for a class
+            assert any(np.abs(structure.node_importance).max(initial=0) > 0 for structure in found)
+
+
+@TECHNIQUES
+def test_no_graphs_give_no_structures(technique: Technique) -> None:
+    trees = random_trees(3, nodes=5, seed=0)
+    assert ask(predictor_for(trees, outputs=2), trees[:0], technique) == []
+
+
+@TECHNIQUES
+def test_graphs_without_nodes_alone_are_explained_by_nothing(technique: Technique) -> None:
+    trees = random_trees(3, nodes=5, seed=0, target=np.array([0, 1, 2]), class_names=CLASSES)
+    predictor = predictor_for(trees)
+    attention = fit_attention(predictor, trees, epochs=1)
+    (structure,) = explain(predictor, odd_graphs()[:1], ExplainConfig(technique=technique), attention=attention)
+    assert structure.node_importance.shape == structure.edge_importance.shape == (0,)
+    assert structure.predicted in CLASSES
+
+
+# ── what a record says ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def trained() -> Predictor:
+    return replace(learn(alcohols(), MODEL, replace(TRAIN, epochs=15))[0], temperature=1.7)
+
+
+@pytest.fixture(scope="module")
+def regressor() -> Predictor:
+    return learn(oxygens(), MODEL, replace(TRAIN, epochs=10))[0]
+
+
+def test_predictions_in_a_record_are_the_models_own(trained: Predictor, regressor: Predictor) -> None:
+    probability = trained.probabilities(alcohols())
+    for row, structure in zip(probability, ask(trained, alcohols(), "relevance"), strict=True):
+        assert structure.predicted == trained.class_names[row.argmax()] == structure.explained
+        assert structure.probability == pytest.approx(row.max(), rel=1e-5)
+    for value, structure in zip(regressor.values(oxygens()), ask(regressor, oxygens(), "relevance"), strict=True):
+        assert structure.predicted == pytest.approx(value, rel=1e-6)
+        assert structure.probability is None
+        assert structure.explained is None
+
+
+@TECHNIQUES
+def test_any_class_is_explained_by_its_name(technique: Technique) -> None:
+    trees = random_trees(6, nodes=8, seed=0, target=np.arange(6) % 3, class_names=CLASSES)
+    predictor = predictor_for(trees, readout="sum")
+    answers = {name: ask(predictor, trees, technique, classes=name) for name in CLASSES}
+    for name, structures in answers.items():
+        assert {structure.explained for structure in structures} == {name}
+    assert [s.predicted for s in answers["a"]] == [s.predicted for s in answers["b"]]
+    mixed = ask(predictor, trees, technique, classes=["a", "b", "c", "c", "b", "a"])
+    for number, structure in enumerate(mixed):
+        assert structure.explained is not None
+        wanted = answers[structure.explained][number]
+        assert_close(structure.node_importance, wanted.node_importance, tolerance=1e-5)
+    if technique != "paper":  # whose attention knows of no class
+        assert not np.allclose(answers["a"][0].node_importance, answers["b"][0].node_importance)
+    by_default = ask(predictor, trees, technique)
+    assert [s.explained for s in by_default] == [s.predicted for s in by_default]
+
+
+def test_classes_that_the_model_does_not_know_are_refused(trained: Predictor, regressor: Predictor) -> None:
+    with pytest.raises(ConfigError, match=r"^the model knows no class 'ether'; it knows \w+, \w+$"):
+        explain(trained, alcohols(), classes="ether")
+    with pytest.raises(ConfigError, match="2 classes for 3 graphs"):
+        explain(trained, alcohols()[:3], classes=list(trained.class_names))
+    with pytest.raises(ConfigError, match="predicts a value; there is no class"):
+        explain(regressor, oxygens(), classes="high")
+    with pytest.raises(ConfigError, match="needs an attention layer"):
+        explain(trained, alcohols(), ExplainConfig(technique="paper"))
+
+
+def test_fidelity_is_what_the_model_says_of_graphs_cut_by_hand(trained: Predictor, regressor: Predictor) -> None:
+    for predictor, graphs in ((trained, alcohols()[:12]), (regressor, oxygens()[:12])):
+        found = ask(predictor, graphs, "relevance", threshold=0.5)
+        assert any(0 < len(structure.critical_nodes) < structure.graph.n_nodes for structure in found)
+        for number, structure in enumerate(found):
+            whole, critical = graphs[[number]], set(structure.critical_nodes.tolist())
+            rest = [node for node in range(whole.n_nodes) if node not in critical]
+            said = []
+            for nodes in (rest, sorted(critical)):
+                cut = by_hand(whole, nodes)
+                if predictor is regressor:
+                    said.append(float(predictor.values(cut)[0]))
+                else:
+                    (row,) = predictor.probabilities(cut)
+                    said.append(float(row[predictor.class_names.index(str(structure.explained))]))
+            assert structure.fidelity is not None
+            assert [structure.fidelity.removed, structure.fidelity.kept] == pytest.approx(said, rel=1e-4, abs=1e-5)
+
+
+def test_fidelity_can_be_left_out(trained: Predictor) -> None:
+    assert all(structure.fidelity is None for structure in ask(trained, alcohols(), "relevance", fidelity=False))
+
+
+def test_the_smallest_set_alone_is_predicted_as_the_whole_graph_is(trained: Predictor, regressor: Predictor) -> None:
+    for predictor, graphs in ((trained, alcohols()), (regressor, oxygens()[:15])):
+        for number, structure in enumerate(ask(predictor, graphs, "relevance", select="smallest")):
+            if len(structure.critical_nodes) == structure.graph.n_nodes:
+                continue
+            alone = by_hand(graphs[[number]], structure.critical_nodes.tolist())
+            outside = np.setdiff1d(np.arange(structure.graph.n_nodes), structure.critical_nodes)
+            least = structure.node_importance[structure.critical_nodes].min()
+            assert (structure.node_importance[outside] < least).all()
+            if predictor is trained:
+                assert predictor.class_names[predictor.probabilities(alone)[0].argmax()] == structure.predicted
+            else:
+                assert abs(float(predictor.outputs(alone)[0, 0] - predictor.outputs(graphs[[number]])[0, 0])) <= 0.1001
+    sizes = [len(s.critical_nodes) / s.graph.n_nodes for s in ask(trained, alcohols(), "relevance", select="smallest")]
+    assert min(sizes) < 1
+
+
+def test_progress_is_heard_portion_by_portion_and_portions_change_nothing(
+    trained: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[int] = []
+    at_once = ask(trained, alcohols(), "relevance")
+    monkeypatch.setattr(training, "NODES_AT_ONCE", 50)
+    in_portions = ask(trained, alcohols(), "relevance", report=heard.append)
+    assert len(heard) > 2
+    assert heard == sorted(set(heard))
+    assert heard[-1] == len(alcohols())
+    for one, other in zip(at_once, in_portions, strict=True):
+        assert one.name == other.name
+        assert_close(one.node_importance, other.node_importance, tolerance=1e-5)
+
+
+# ── what must not matter ──────────────────────────────────────────────────────────────────────────
+
+
+def assert_permuted(graphs: Graphs, predictor: Predictor, technique: Technique, seed: int, tolerance: float) -> None:
+    """Importances, relative to the graph's largest, move along with the nodes and edges; nothing else changes."""
+    relabelled, new = relabel(graphs, seed)
+    one, other = (ask(predictor, some, technique, attention_threshold=0.0) for some in (graphs, relabelled))
+    for g, (before, after) in enumerate(zip(one, other, strict=True)):
+        inner = new[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] - graphs.node_ptr[g]
+        largest = max(
+            np.abs(before.node_importance).max(initial=0), np.abs(before.edge_importance).max(initial=0), 1e-3
+        )
+        np.testing.assert_allclose(
+            after.node_importance[inner], before.node_importance, rtol=0, atol=tolerance * largest
+        )
+        of_edge = {
+            tuple(edge): x for edge, x in zip(after.graph.edges.tolist(), after.edge_importance.tolist(), strict=True)
+        }
+        moved = [of_edge[min(u, v), max(u, v)] for u, v in inner[before.graph.edges].tolist()]
+        np.testing.assert_allclose(moved, before.edge_importance, rtol=0, atol=tolerance * largest)
+        assert after.explained == before.explained
+        assert after.probability == pytest.approx(before.probability, abs=1e-4)
+        border = 0.3 * before.node_importance.max(initial=0)
+        if (np.abs(before.node_importance - border) > 2 * tolerance * largest).all():
+            assert sorted(inner[before.critical_nodes].tolist()) == after.critical_nodes.tolist()
+
+
+@TECHNIQUES
+@pytest.mark.parametrize("readout", ["max", "mean", "sort"])
+def test_renumbering_a_molecule_permutes_its_importances(technique: Technique, readout: str) -> None:
+    trees = random_trees(25, nodes=12, seed=0, target=np.arange(25) % 2, class_names=("no", "yes"))
+    predictor = predictor_for(trees, readout=readout, width=8, slots=5, k=4)
+    assert_permuted(trees, predictor, technique, seed=1, tolerance=1e-3)
+
+
+@TECHNIQUES
+def test_renumbering_a_graph_with_rings_permutes_its_importances(technique: Technique) -> None:
+    graphs = random_connected(25, nodes=9, extra=5, seed=0, target=np.arange(25) % 2, class_names=("no", "yes"))
+    assert_permuted(graphs, predictor_for(graphs, width=8, slots=5, k=4), technique, seed=2, tolerance=1e-3)
+
+
+@pytest.mark.parametrize("technique", ["relevance", "paper", "gradient", "occlusion"])
+@settings(max_examples=30)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6, classes=True), seed=st.integers(0, 20))
+def test_renumbering_small_graphs_of_every_kind_permutes_their_importances(
+    technique: Technique, graphs: Graphs, seed: int
+) -> None:
+    assert_permuted(graphs, predictor_for(graphs, slots=5, k=4), technique, seed=seed, tolerance=1e-2)
+
+
+def test_labels_that_the_model_never_saw_do_not_break_a_symmetry_it_sees() -> None:
+    """Two leaves of names unknown to the model: to it they are alike, so node numbers must not tell them apart."""
+    known = random_trees(6, nodes=6, seed=0, target=np.arange(6) % 2, class_names=("no", "yes"))
+    predictor = predictor_for(known, width=8)
+    star = Graphs.from_edges(
+        node_counts=[3],
+        edges=np.array([[0, 1], [0, 2]]),
+        node_label=np.array([0, 1, 2]),
+        node_label_names=("C", "Xe", "Kr"),
+        edge_label=np.array([0, 0]),
+        edge_label_names=("single",),
+    )
+    for technique in ("relevance", "gradient"):
+        (structure,) = ask(predictor, star, technique)
+        assert np.abs(structure.node_importance).max() > 0
+        assert structure.node_importance[1] == pytest.approx(structure.node_importance[2], rel=1e-5)
+
+
+def test_edges_between_nodes_that_are_alike_share_alike_only_if_they_are_alike_too() -> None:
+    """Rings with alternating bonds, and a pair of nodes with loops: all nodes alike, the edges of two kinds."""
+    bonds = one_graph(6, cycle(*range(6)), edge_label=["single", "double"] * 3)
+    loops = one_graph(2, [(0, 0), (0, 1), (1, 1)])
+    for graphs, kinds in ((bonds, np.array(bonds[0].edge_label)), (loops, np.array(["loop", "edge", "loop"]))):
+        graphs = graphs.replace(target=np.array([0]), class_names=("no", "yes"))
+        (structure,) = ask(predictor_for(graphs, width=8, seed=1), graphs, "relevance")
+        assert structure.node_importance == pytest.approx(structure.node_importance[0])
+        by_kind = [structure.edge_importance[kinds == kind] for kind in np.unique(kinds)]
+        for values in by_kind:
+            assert values == pytest.approx(values[0], rel=1e-6)
+        assert by_kind[0][0] != pytest.approx(by_kind[1][0], rel=1e-3)
+
+
+@TECHNIQUES
+def test_which_graphs_are_explained_together_does_not_matter(technique: Technique) -> None:
+    trees = random_trees(8, nodes=9, seed=4, target=np.arange(8) % 2, class_names=("no", "yes"))
+    predictor = predictor_for(trees, readout="mean+max")
+    attention = fit_attention(predictor, trees, epochs=2)
+    config = ExplainConfig(technique=technique, steps=4)
+    together = explain(predictor, trees, config, attention=attention)
+    for number, one in enumerate(together):
+        (alone,) = explain(predictor, trees[[number]], config, attention=attention)
+        assert_close(alone.node_importance, one.node_importance, tolerance=1e-5)
+        assert_close(alone.edge_importance, one.edge_importance, tolerance=1e-5)
+        assert alone.predicted == one.predicted
+        np.testing.assert_array_equal(alone.critical_nodes, one.critical_nodes)
+
+
+@TECHNIQUES
+def test_two_runs_give_the_very_same_answer(technique: Technique) -> None:
+    trees = random_trees(5, nodes=9, seed=4, target=np.arange(5) % 2, class_names=("no", "yes"))
+    predictor = predictor_for(trees)
+    for one, other in zip(ask(predictor, trees, technique), ask(predictor, trees, technique), strict=True):
+        assert one.to_plain(trace=True) == other.to_plain(trace=True)
+
+
+def test_the_technique_by_default_is_relevance(trained: Predictor) -> None:
+    (one,), (other,) = explain(trained, alcohols()[:1]), ask(trained, alcohols()[:1], "relevance")
+    assert one.to_plain() == other.to_plain()

@@ -1,0 +1,212 @@
+"""Explanations of networks that read neighbours beyond K, every layer, and degrees as labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+
+from egocnn.config import ExplainConfig, ModelConfig, Technique
+from egocnn.explain import fit_attention
+from egocnn.explain import explain
+from egocnn.explain.attention import AttentionHead, load_attention, save_attention
+from egocnn.explain.backtrack import backtrack, relevance, transposed
+from egocnn.explain.techniques import by_attention, by_relevance
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.model import Predictor
+from egocnn.study.invariance import relabel
+from tests.explain.questions import ask, assert_close, head_for, predictor_for
+from tests.support.samples import one_graph
+from tests.support.tiny import MODEL, TRAIN, alcohols
+
+TECHNIQUES = pytest.mark.parametrize("technique", get_args(Technique))
+FULL: dict[str, Any] = {"k": 2, "jump": True, "head_norm": True, "pool_norm": True, "degrees": True}
+
+
+def hubs(n_graphs: int = 6, *, seed: int = 0) -> Graphs:
+    """Without labels: two joined hubs with five to eight leaves each, some of the leaves joined in their turn."""
+    random = np.random.default_rng(seed)
+    counts, edges, first = [], [], 0
+    for _ in range(n_graphs):
+        leaves = [int(number) for number in random.integers(5, 9, 2)]
+        start = first + 2
+        edges.append((first, first + 1))
+        for hub, number in enumerate(leaves):
+            edges += [(first + hub, start + leaf) for leaf in range(number)]
+            edges += [(start, start + 1)] if random.random() < 0.5 else []
+            start += number
+        counts.append(start - first)
+        first = start
+    target = np.arange(n_graphs) % 2
+    return Graphs.from_edges(node_counts=counts, edges=np.array(edges), target=target, class_names=("no", "yes"))
+
+
+def answers(predictor: Predictor, graphs: Graphs, technique: Technique, head: AttentionHead) -> list[Any]:
+    return explain(predictor, graphs, ExplainConfig(technique=technique, steps=4), attention=head, device="cpu")
+
+
+# ── evidence of every layer ───────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_layer_holds_is_what_arrived_and_its_own_evidence() -> None:
+    graphs = hubs()
+    layers = ask(predictor_for(graphs, jump=True, rest="sum", depth=3), graphs).layers
+    own = [torch.rand_like(h) * (h > 0) for h in layers.h]
+    for rule in (relevance(0.25), transposed):
+        together = list(backtrack(layers, own, rule))
+        alone = [
+            # a layer's evidence alone: the deeper layers hold nothing
+            list(backtrack(layers, [own[i] if i == layer else torch.zeros_like(own[i]) for i in range(4)], rule))
+            for layer in range(4)
+        ]
+        for number, step in enumerate(together):
+            assert_close(step.nodes, sum(each[number].nodes for each in alone), tolerance=1e-9)
+            assert_close(step.crossed, sum(each[number].crossed for each in alone), tolerance=1e-9)
+            assert_close(step.beyond, sum(each[number].beyond for each in alone), tolerance=1e-9)
+    assert float(alone[0][-1].nodes.abs().sum()) > 0
+    assert all(float(step.nodes.abs().sum()) == 0 for step in alone[0][:-1])
+
+
+def test_a_head_that_looks_at_the_embeddings_alone_sends_nothing_through_the_layers() -> None:
+    graphs = hubs()
+    predictor = predictor_for(graphs, jump=True, depth=2, rest="mean", k=1)
+    with torch.no_grad():
+        predictor.network.hidden.weight[:, 8:] = 0
+    above, between, embedded, at_the_input = by_relevance(ask(predictor, graphs, [0, 1] * 3)).trace
+    for nodes, edges in (above, between):
+        assert bool((nodes == 0).all())
+        assert bool((edges == 0).all())
+    assert bool((embedded[0] != 0).any())
+    assert bool((embedded[1] == 0).all())
+    assert bool((at_the_input[1] != 0).any())
+
+
+def test_the_papers_technique_is_blind_to_evidence_of_lower_layers() -> None:
+    graphs = hubs()
+    predictor = predictor_for(graphs, jump=True)
+    one = by_attention(ask(predictor, graphs, attention=head_for(8)))
+    with torch.no_grad():
+        predictor.network.hidden.weight.zero_()
+    other = by_attention(ask(predictor, graphs, attention=head_for(8)))
+    assert float(one.nodes.abs().max()) > 0
+    assert torch.equal(one.nodes, other.nodes)
+
+
+# ── neighbours beyond K ───────────────────────────────────────────────────────────────────────────
+
+
+def test_what_crosses_to_a_neighbour_beyond_k_counts_for_their_edge() -> None:
+    """A star of six leaves: one is ranked first, five are beyond, and all but that one are alike."""
+    star = one_graph(7, [(0, leaf) for leaf in range(1, 7)], node_label=[*"CNOOOOO"])
+    for kind in ("sum", "mean"):
+        layers = ask(predictor_for(star, outputs=2, k=1, rest=kind, depth=1, seed=3), star).layers
+        rest = layers.batch.rest
+        assert rest is not None
+        top = torch.zeros_like(layers.h[-1])
+        top[0] = layers.h[-1][0]
+        for rule in (relevance(0.25), transposed):
+            (step,) = backtrack(layers, [top], rule)
+            assert rest.owner.tolist() == [0] * 5
+            assert_close(step.nodes[rest.source].sum(dim=1), step.beyond, tolerance=1e-12)
+            assert_close(step.beyond, step.beyond[:1].expand(5), tolerance=1e-12)
+            assert float(step.beyond[0].abs()) > 1e-3
+
+
+def test_with_more_places_than_neighbours_nothing_is_beyond_and_nothing_changes() -> None:
+    graphs = hubs()
+    plain, with_rest = (predictor_for(graphs, k=12, rest=rest) for rest in ("none", "mean"))
+    state = plain.network.state_dict()
+    with_rest.network.load_state_dict(state, strict=False)
+    head = fit_attention(plain, graphs, epochs=1)
+    for technique in ("relevance", "paper", "gradient"):
+        pairs = zip(*(answers(each, graphs, technique, head) for each in (plain, with_rest)), strict=True)
+        for one, other in pairs:
+            assert_close(one.node_importance, other.node_importance, tolerance=1e-6)
+            assert_close(one.edge_importance, other.edge_importance, tolerance=1e-6)
+
+
+@TECHNIQUES
+@pytest.mark.parametrize("changes", [{"rest": "mean"}, {"rest": "sum", "readout": "mean+max"}], ids=str)
+def test_renumbering_graphs_with_hubs_permutes_the_answer(technique: Technique, changes: dict[str, Any]) -> None:
+    graphs = hubs()
+    relabelled, new = relabel(graphs, 3)
+    predictor = predictor_for(graphs, **(FULL | changes))
+    head = fit_attention(predictor, graphs, epochs=1)
+    for g, (one, other) in enumerate(
+        zip(*(answers(predictor, each, technique, head) for each in (graphs, relabelled)), strict=True)
+    ):
+        inner = new[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] - graphs.node_ptr[g]
+        assert one.predicted == other.predicted
+        size = max(float(np.abs(one.node_importance).max()), float(np.abs(one.edge_importance).max()), 1e-3)
+        assert_close(other.node_importance[inner] / size, one.node_importance / size, tolerance=1e-3)
+        moved = {tuple(edge): x for edge, x in zip(other.graph.edges.tolist(), other.edge_importance, strict=True)}
+        wanted = [moved[min(u, v), max(u, v)] for u, v in inner[one.graph.edges].tolist()]
+        assert_close(np.array(wanted) / size, one.edge_importance / size, tolerance=1e-3)
+
+
+@TECHNIQUES
+@pytest.mark.parametrize("rest", ["mean", "sum"])
+def test_graphs_without_edges_or_nodes_are_explained_too(technique: Technique, rest: str) -> None:
+    known = hubs()
+    predictor = predictor_for(known, rest=rest, **FULL)
+    head = fit_attention(predictor, known, epochs=1)
+    odd = Graphs.from_edges(
+        node_counts=[0, 3, 1, 0, 12], edges=np.array([[0, 0], *([4, leaf] for leaf in range(5, 16))])
+    )
+    for graphs in (odd, odd[:1], odd[1:3], odd[:0]):
+        found = answers(predictor, graphs, technique, head)
+        assert [structure.graph.n_nodes for structure in found] == graphs.node_counts.tolist()
+        assert all(np.isfinite(structure.node_importance).all() for structure in found)
+        assert all(np.isfinite(structure.edge_importance).all() for structure in found)
+
+
+# ── trained, saved, loaded ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_trained_model_with_every_setting_is_saved_with_its_attention_and_explains_as_before(tmp_path: Path) -> None:
+    graphs = hubs(12)
+    config = ModelConfig(**(FULL | {"width": 8, "depth": 2, "hidden": 8, "slots": 4, "rest": "mean", "readout": "sum"}))
+    predictor, _ = learn(graphs, config, TRAIN)
+    head = fit_attention(predictor, graphs, epochs=2)
+    predictor.save(tmp_path)
+    save_attention(head, tmp_path)
+    loaded = Predictor.load(tmp_path)
+    assert loaded.config == config
+    assert loaded.preparation.by_degree
+    assert loaded.preparation.node_label_names == predictor.preparation.node_label_names
+    again = load_attention(tmp_path, loaded)
+    assert again is not None
+    for technique in ("relevance", "paper"):
+        one, other = answers(predictor, graphs, technique, head), answers(loaded, graphs, technique, again)
+        assert [each.to_plain(trace=True) for each in one] == [each.to_plain(trace=True) for each in other]
+        assert any(np.abs(each.node_importance).max() > 0 for each in one)
+
+
+def test_a_network_left_in_training_mode_is_read_in_evaluation_and_keeps_its_statistics() -> None:
+    graphs = hubs()
+    predictor = predictor_for(graphs, rest="mean", **FULL)
+    expected = answers(predictor, graphs, "relevance", head_for(8))
+    before = {name: value.clone() for name, value in predictor.network.state_dict().items()}
+    predictor.network.train()
+    found = answers(predictor, graphs, "relevance", head_for(8))
+    assert [each.to_plain() for each in found] == [each.to_plain() for each in expected]
+    assert all(torch.equal(value, before[name]) for name, value in predictor.network.state_dict().items())
+
+
+def test_a_model_saved_before_these_settings_existed_still_loads(tmp_path: Path) -> None:
+    predictor, _ = learn(alcohols(), MODEL, TRAIN)
+    predictor.save(tmp_path)
+    plain = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    for name in ("rest", "jump", "head_norm", "pool_norm", "count_inputs", "degrees"):
+        del plain["model"][name]
+    del plain["preparation"]["by_degree"], plain["digests"]
+    (tmp_path / "config.json").write_text(json.dumps(plain), encoding="utf-8")
+    loaded = Predictor.load(tmp_path)
+    assert loaded.config == MODEL
+    assert not loaded.preparation.by_degree
+    np.testing.assert_array_equal(loaded.outputs(alcohols()), predictor.outputs(alcohols()))

@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from egocnn.errors import DataError
+from egocnn.data.graphs import Graph
+from egocnn.explain.structure import CriticalStructure, Fidelity, Trace, read_structures, write_structures
+from tests.support.samples import assert_same, molecules, one_graph
+from tests.support.strategies import random_graphs
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it uses what torch has deprecated, already when it is imported
+    import torch_geometric.explain  # noqa: F401
+
+
+def structure_of(graph: Graph, **changes: Any) -> CriticalStructure:
+    """Made-up importances, the first half of the nodes critical."""
+    random = np.random.default_rng(len(graph.edges))
+    critical = np.arange((graph.n_nodes + 1) // 2)
+    whole = CriticalStructure(
+        graph=graph,
+        predicted="yes",
+        probability=0.75,
+        explained="yes",
+        technique="relevance",
+        node_importance=random.normal(size=graph.n_nodes),
+        edge_importance=random.normal(size=len(graph.edges)),
+        critical_nodes=critical,
+        critical_edges=np.flatnonzero(np.isin(graph.edges, critical).all(axis=1)),
+        fidelity=Fidelity(0.25, 0.5),
+        trace=Trace(random.normal(size=(4, graph.n_nodes)), random.normal(size=(4, len(graph.edges)))),
+    )
+    return replace(whole, **changes)
+
+
+def water() -> CriticalStructure:
+    return structure_of(molecules()[0])
+
+
+def ring() -> CriticalStructure:
+    """A triangle and, apart from it, a node with a loop."""
+    return structure_of(molecules()[2])
+
+
+def value() -> CriticalStructure:
+    """What a regressor's prediction is explained by."""
+    graph = one_graph(2, [(0, 1)], target=np.array([3.5]))[0]
+    return structure_of(graph, predicted=3.25, probability=None, explained=None, fidelity=Fidelity(1.0, 3.0))
+
+
+EXAMPLES: list[Callable[[], CriticalStructure]] = [water, ring, value]
+
+
+def assert_structures_equal(one: CriticalStructure, other: CriticalStructure, *, trace: bool) -> None:
+    for name in ("predicted", "probability", "explained", "technique", "fidelity"):
+        assert getattr(one, name) == getattr(other, name), name
+    for name in ("node_importance", "edge_importance", "critical_nodes", "critical_edges"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        assert getattr(one, name).dtype.kind == getattr(other, name).dtype.kind
+    bare: dict[str, Any] = {"edge_weight": None, "node_attr": None, "node_truth": None, "edge_truth": None}
+    assert_same(replace(one.graph, **bare), replace(other.graph, **bare))
+    assert (other.trace is not None) == (trace and one.trace is not None)
+    if one.trace is not None and other.trace is not None:
+        np.testing.assert_array_equal(one.trace.nodes, other.trace.nodes)
+        np.testing.assert_array_equal(one.trace.edges, other.trace.edges)
+
+
+# ── JSON ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("trace", [True, False])
+@pytest.mark.parametrize("make", EXAMPLES)
+def test_a_structure_survives_json_to_the_last_bit(make: Callable[[], CriticalStructure], trace: bool) -> None:
+    text = json.dumps(make().to_plain(trace=trace), allow_nan=False)
+    assert_structures_equal(make(), CriticalStructure.from_plain(json.loads(text)), trace=trace)
+
+
+@settings(max_examples=60)
+@given(graphs=random_graphs(max_graphs=1, min_nodes=0, unseen=True))
+def test_the_structure_of_any_graph_survives_json(graphs: Any) -> None:
+    whole = structure_of(graphs[0])
+    text = json.dumps(whole.to_plain(trace=True), allow_nan=False)
+    assert_structures_equal(whole, CriticalStructure.from_plain(json.loads(text)), trace=True)
+
+
+def test_the_fields_of_a_line_are_those_that_are_promised() -> None:
+    plain = ring().to_plain()
+    assert list(plain)[:5] == ["name", "predicted", "probability", "true", "class"]
+    assert plain["true"] == "no"
+    assert len(plain["node_importance"]) == 4
+    assert [(u, v) for u, v, _ in plain["edge_importance"]] == [(0, 1), (0, 2), (1, 2), (3, 3)]
+    assert plain["critical_nodes"] == [0, 1]
+    assert plain["critical_edges"] == [[0, 1]]
+    assert plain["fidelity"] == {"removed": 0.25, "kept": 0.5}
+    assert plain["smiles"] == "CCC"
+    assert "trace" not in plain
+    assert replace(ring(), fidelity=None).to_plain()["fidelity"] is None
+
+
+def test_structures_are_written_one_a_line_in_order_and_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "structures.jsonl"
+    written = [make() for make in EXAMPLES]
+    write_structures(iter(written), path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["name"] for line in lines] == ["water", "ring", "0"]
+    for one, other in zip(written, read_structures(path), strict=True):
+        assert_structures_equal(one, other, trace=False)
+    write_structures([], path)
+    assert list(read_structures(path)) == []
+
+
+def test_names_in_any_script_are_written_and_read(tmp_path: Path) -> None:
+    name = 'a "b"\n☠ \ud800'  # half of a pair, as a careless reader may leave it
+    write_structures([replace(water(), graph=replace(water().graph, name=name))], tmp_path / "s.jsonl")
+    (found,) = read_structures(tmp_path / "s.jsonl")
+    assert found.name == name
+
+
+def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    write_structures([water()], path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_structures([water(), replace(water(), probability=float("nan"))], path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["s.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\n", "line 1: "),
+        (b"[]\n", "line 1: not a critical structure"),
+        (b"null\n", "line 1: not a critical structure"),
+        (b"{}\n", "line 1: not a critical structure: it has no 'node_importance'"),
+        (b'{"node_importance": 1}\n', "line 1: not a critical structure"),
+        (b'{"node_importance": [1' + b"0" * 400 + b"]}\n", "line 1: not a critical structure"),
+        (b'{"node_importance": [NaN]}\n', "line 1: not a critical structure: 'nan' is not a finite number"),
+        (b"\xff\xfe\xff\n", "line 1: "),
+        (b"[" * 100_000, "line 1: "),
+        (b"{", "line 1: "),
+    ],
+)
+def test_a_line_that_holds_no_structure_is_named(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as refusal:
+        list(read_structures(path))
+    assert str(refusal.value).startswith(f"s.jsonl, {message}")
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_line_that_is_wrong_is_named_and_those_before_it_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    write_structures([water()], path)
+    path.write_text(path.read_text() + "{}\n")
+    reading = read_structures(path)
+    assert next(reading).name == "water"
+    with pytest.raises(DataError, match="line 2: "):
+        next(reading)
+
+
+def test_an_error_of_the_one_who_reads_is_not_taken_for_one_of_the_file(tmp_path: Path) -> None:
+    write_structures([water()], tmp_path / "s.jsonl")
+    reading = read_structures(tmp_path / "s.jsonl")
+    next(reading)
+    assert isinstance(reading, Generator)
+    with pytest.raises(ValueError, match="mine"):
+        reading.throw(ValueError("mine"))
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("node_importance", [1.0, float("inf"), 0.0, 0.0]),
+    ("node_importance", ["1", "2", "3", "4"]),
+    ("node_importance", [True, False, True, True]),
+    ("node_importance", [1.0]),
+    ("edge_importance", [[0, 9, 1.0]]),
+    ("edge_importance", [[-1, 0, 1.0]]),
+    ("edge_importance", [[0.5, 1, 1.0]]),
+    ("edge_importance", [[1, 0, 1.0]]),
+    ("edge_importance", [[0, 1, 1.0], [0, 1, 2.0]]),
+    ("edge_importance", [[0, 1]]),
+    ("edge_importance", None),
+    ("critical_nodes", [4]),
+    ("critical_nodes", [0.5]),
+    ("critical_nodes", [[0], [1]]),
+    ("critical_edges", [[0, 3]]),
+    ("critical_edges", [[[], 0]]),
+    ("predicted", None),
+    ("predicted", ["yes"]),
+    ("predicted", float("nan")),
+    ("probability", "high"),
+    ("class", 3),
+    ("true", [1]),
+    ("smiles", 7),
+    ("node_label", ["C"]),
+    ("edge_label", 5),
+    ("fidelity", {"kept": 1.0}),
+    ("fidelity", {"kept": float("nan"), "removed": 0.0}),
+    ("fidelity", [0.5, 0.5]),
+    ("trace", {"nodes": [[1.0] * 4], "edges": []}),
+    ("trace", {"nodes": [[1.0] * 3], "edges": [[1.0] * 4]}),
+    ("trace", {"nodes": [], "edges": []}),
+    ("trace", 1),
+]
+
+
+@pytest.mark.parametrize(("key", "wrong"), WRONG)
+def test_wrong_values_are_refused_in_one_line(key: str, wrong: Any) -> None:
+    plain = ring().to_plain(trace=True) | {key: wrong}
+    with pytest.raises(DataError) as refusal:
+        CriticalStructure.from_plain(plain)
+    assert str(refusal.value).startswith("not a critical structure: ")
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", ["name", "predicted", "probability", "class", "critical_nodes", "critical_edges"])
+def test_a_missing_field_is_named(key: str) -> None:
+    plain = ring().to_plain()
+    del plain[key]
+    with pytest.raises(DataError, match=f"it has no '{key}'"):
+        CriticalStructure.from_plain(plain)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=400)
+@given(data=st.data())
+def test_any_value_anywhere_is_read_or_refused(data: st.DataObject) -> None:
+    """What is read can be used: as text, for other libraries, and as JSON again."""
+    plain: Any = copy.deepcopy(ring().to_plain(trace=True))
+    place: Any = plain
+    key: Any = data.draw(st.sampled_from(sorted(plain)))
+    while isinstance(place[key], (dict, list, tuple)) and place[key] and data.draw(st.booleans()):
+        if isinstance(place[key], tuple):
+            place[key] = list(place[key])
+        place = place[key]
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+    place[key] = data.draw(PLAIN)
+    refusal = ""
+    try:
+        found = CriticalStructure.from_plain(plain)
+        assert str(found)
+        assert found.caption
+        assert len(found.to_networkx()) == len(found.node_importance)
+        json.dumps(found.to_plain(trace=True), allow_nan=False)
+    except DataError as error:
+        refusal = str(error)
+    assert "\n" not in refusal
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1, exclude_max=True), insert=st.binary(max_size=4), remove=st.integers(0, 4))
+def test_any_bytes_in_the_file_are_read_or_refused(place: float, insert: bytes, remove: int, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    write_structures([water(), ring()], path)
+    content = path.read_bytes()
+    at = int(place * len(content))
+    path.write_bytes(content[:at] + insert + content[at + remove :])
+    refusal = "s.jsonl, line "
+    try:
+        assert all(isinstance(found, CriticalStructure) for found in read_structures(path))
+    except DataError as error:
+        refusal = str(error)
+    assert refusal.startswith("s.jsonl, line ")
+    assert "\n" not in refusal
+
+
+# ── as text ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_text_names_prediction_critical_nodes_by_importance_and_fidelity() -> None:
+    labelled = replace(water(), node_importance=np.array([0.5, 2.0, -1.0]), critical_nodes=np.array([0, 1]))
+    assert str(labelled) == "water: yes (75.0%)\n  critical: O1, H0\n  kept alone 50.0%, removed 25.0%"
+
+
+def test_the_text_says_when_another_class_was_explained_and_when_nothing_was_found() -> None:
+    nothing = np.zeros(0, np.int64)
+    other = replace(water(), explained="no", critical_nodes=nothing, fidelity=None)
+    assert str(other) == "water: yes (75.0%), explained for no\n  critical: nothing"
+
+
+def test_the_text_of_a_value_gives_numbers() -> None:
+    assert str(replace(value(), node_importance=np.array([1.0, 0.0]))) == (
+        "0: 3.25\n  critical: 0\n  kept alone 3, removed 1"
+    )
+
+
+def test_of_many_critical_nodes_the_text_names_the_most_important() -> None:
+    graph = one_graph(15, [], node_label=["C1"] * 15)[0]
+    large = structure_of(graph, node_importance=-np.arange(15.0), critical_nodes=np.arange(15))
+    (line,) = [line for line in str(large).splitlines() if "critical" in line]
+    assert line == "  critical: " + ", ".join(f"C1:{node}" for node in range(12)) + " and 3 more"
+
+
+# ── other libraries ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_networkx_gets_every_node_and_edge_with_its_importance() -> None:
+    whole = ring()
+    graph = whole.to_networkx()
+    assert graph.name == "ring"
+    assert list(graph) == [0, 1, 2, 3]
+    assert [graph.nodes[n]["importance"] for n in graph] == whole.node_importance.tolist()
+    assert [graph.nodes[n]["critical"] for n in graph] == [True, True, False, False]
+    assert [graph.nodes[n]["label"] for n in graph] == ["O", "O", "O", "C"]
+    assert sorted(graph.edges) == [(0, 1), (0, 2), (1, 2), (3, 3)]
+    for position, (u, v) in enumerate(whole.graph.edges.tolist()):
+        assert graph.edges[u, v]["importance"] == whole.edge_importance[position]
+        assert graph.edges[u, v]["critical"] == ((u, v) == (0, 1))
+        assert whole.graph.edge_label is not None
+        assert graph.edges[u, v]["label"] == whole.graph.edge_label[position]
+    assert "label" not in value().to_networkx().nodes[0]
+
+
+def test_pyg_gets_edges_in_both_directions_and_a_loop_once() -> None:
+    whole = ring()
+    explanation = whole.to_pyg()
+    assert explanation.validate()
+    pairs = [tuple(pair) for pair in explanation.edge_index.t().tolist()]
+    assert sorted(pairs) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1), (3, 3)]
+    importance = {tuple(edge): x for edge, x in zip(whole.graph.edges.tolist(), whole.edge_importance, strict=True)}
+    for (u, v), x in zip(pairs, explanation.edge_mask.tolist(), strict=True):
+        assert x == pytest.approx(importance[min(u, v), max(u, v)], rel=1e-6)
+    assert explanation.node_mask.shape == (4, 1)
+    assert explanation.node_mask[:, 0].tolist() == pytest.approx(whole.node_importance.tolist(), rel=1e-6)
+    assert explanation.num_nodes == 4
+
+
+def test_a_graph_without_nodes_goes_to_both_libraries() -> None:
+    empty = structure_of(one_graph(0, [])[0])
+    assert len(empty.to_networkx()) == 0
+    assert empty.to_pyg().edge_index.shape == (2, 0)
+
+
+# ── pictures ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("make", EXAMPLES)
+def test_a_structure_is_drawn_as_svg_png_and_gexf(make: Callable[[], CriticalStructure], tmp_path: Path) -> None:
+    whole = replace(make(), graph=replace(make().graph, smiles=None))
+    text = whole.draw(tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").read_text(encoding="utf-8") == text
+    assert ET.fromstring(text).tag.endswith("svg")
+    whole.draw(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG\r\n")
+    whole.draw(tmp_path / "picture.gexf")
+    assert ET.parse(tmp_path / "picture.gexf").getroot().tag.endswith("gexf")
+
+
+def test_a_notebook_shows_the_picture_with_its_caption() -> None:
+    text = value()._repr_svg_()
+    assert ET.fromstring(text).tag.endswith("svg")
+    assert "0: 3.25" in text
+    assert water().caption == "water: yes, 75%"
+
+
+def test_a_molecule_is_drawn_from_its_smiles() -> None:
+    propane = one_graph(3, [(0, 1), (1, 2)], node_label=[*"CCC"], edge_label=["single"] * 2, smiles=("CCC",))[0]
+    assert ET.fromstring(structure_of(propane).draw()).tag.endswith("svg")

@@ -1,0 +1,261 @@
+"""Our models as modules of tensors: what they say, and what PyTorch Geometric may mask of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch_geometric import explain as pyg
+from torch_geometric.explain.algorithm.utils import set_masks
+
+from egocnn.config import ModelConfig
+from egocnn.explain import explain
+from egocnn.encode.degrees import describe_by_degree
+from egocnn.data.graphs import Graphs
+from egocnn.interop.pyg import EgoExplainer, as_module
+from egocnn.interop.pyg.masks import EdgeMask
+from tests.support import tiny
+from tests.interop.pyg.adapters import (
+    alcohol,
+    close,
+    explainer,
+    inputs,
+    module,
+    random_predictor,
+    run,
+    run_masked,
+    trained,
+    unseen_sizes,
+)
+from tests.support.strategies import random_connected, random_graphs, random_trees
+
+CONFIGS = [
+    tiny.MODEL,
+    ModelConfig(width=4, depth=1, hidden=4, slots=6, k=2, readout="mean+max"),  # Patchy-San reads beyond the layers
+    ModelConfig(width=4, depth=2, hidden=4, slots=2, k=(4, 2), readout="sort", sort_nodes=3),
+    ModelConfig(width=4, depth=1, hidden=4, slots=4, k=4, max_hops=2, readout="sum"),
+    ModelConfig(width=4, depth=2, hidden=4, k=3, embedding="adjacency"),
+    ModelConfig(width=4, depth=2, hidden=4, slots=3, k=1, rest="mean", jump=True, head_norm=True, pool_norm=True),
+    ModelConfig(width=4, depth=2, hidden=4, k=(1, 2), rest="sum", jump=True, embedding="adjacency", readout="sort"),
+    ModelConfig(width=4, depth=1, hidden=4, k=2, slots=3, readout="mean", count_inputs=True),
+    ModelConfig(width=4, depth=1, hidden=4, slots=3, k=2, degrees=True, readout="log+max"),
+]
+
+
+@settings(deadline=None, max_examples=25)
+@given(random_graphs(unseen=True), st.sampled_from(CONFIGS))
+def test_the_module_says_what_the_predictor_says_with_or_without_open_masks(
+    graphs: Graphs, config: ModelConfig
+) -> None:
+    predictor = random_predictor(graphs, config)
+    model = as_module(predictor)
+    data = model.to_data(graphs)
+    outputs = predictor.outputs(graphs, device="cpu")
+    assert close(run(model, data), outputs)
+    assert close(run(model, data, node_attr=None), outputs)
+    assert close(run_masked(model, data, torch.ones(data.edge_index.shape[1])), outputs)
+
+
+@settings(deadline=None, max_examples=15)
+@given(random_graphs(attributes=True), st.booleans())
+def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges: bool) -> None:
+    config = ModelConfig(width=4, depth=1 + labelled_edges, hidden=4, k=3, embedding="attributes")
+    predictor = random_predictor(graphs, config)
+    model = as_module(predictor)
+    assert close(run(model, model.to_data(graphs)), predictor.outputs(graphs, device="cpu"))
+
+
+@settings(deadline=None, max_examples=20)
+@given(random_graphs(), st.sampled_from([CONFIGS[0], CONFIGS[1], *CONFIGS[4:7]]))
+def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: ModelConfig) -> None:
+    predictor = random_predictor(graphs, config)
+    model = as_module(predictor)
+    data = model.to_data(graphs)
+    none = np.zeros(0, np.int32)
+    alone = graphs.replace(
+        indptr=np.zeros_like(graphs.indptr),
+        indices=none,
+        edge_label=None if graphs.edge_label is None else none,
+        edge_weight=None if graphs.edge_weight is None else np.zeros(0, np.float32),
+    )
+    masked = run_masked(model, data, torch.zeros(data.edge_index.shape[1]))
+    assert close(masked, predictor.outputs(alone, device="cpu"))
+
+
+def test_one_graph_needs_no_batch_and_masks_of_another_graph_do_not_touch_it() -> None:
+    graphs = random_trees(2, nodes=8, seed=3)
+    model = as_module(random_predictor(graphs))
+    both, first = model.to_data(graphs), model.to_data(graphs[[0]])
+    del first["batch"]
+    in_second = both.batch[both.edge_index[0]] == 1
+    masked = run_masked(model, both, (~in_second).float())
+    assert close(masked[:1], run(model, first))
+    assert not close(masked[1], run(model, both)[1])
+
+
+def test_a_row_of_zeros_is_a_node_with_an_unknown_label() -> None:
+    graphs = random_trees(3, nodes=8, seed=0)
+    assert graphs.node_label is not None
+    model = as_module(random_predictor(graphs))
+    data = model.to_data(graphs)
+    label = graphs.node_label.copy()
+    label[[0, 4]] = -1
+    data.x[[0, 4]] = 0
+    assert close(run(model, data), model.predictor.outputs(graphs.replace(node_label=label), device="cpu"))
+
+
+def test_a_soft_mask_weakens_a_node_without_changing_ranks() -> None:
+    graphs = random_trees(2, nodes=9, seed=1)
+    model = as_module(random_predictor(graphs))
+    data = model.to_data(graphs)
+    mask = torch.rand(len(data.x), 1, generator=torch.Generator().manual_seed(0)) * 0.9 + 0.05
+    hard, soft = (model.to_graphs(**(inputs(data) | {"x": x})).node_label for x in (data.x, data.x * mask))
+    assert hard is not None
+    assert soft is not None
+    assert np.array_equal(hard, soft)
+    whole, gone = run(model, data), run(model, data, x=data.x * 1e-7)
+    almost_whole = run(model, data, x=data.x * (1 - 1e-7))
+    assert close(whole, almost_whole)
+    assert not close(whole, gone)
+    assert not close(run(model, data, x=data.x * mask), whole)
+
+
+@pytest.mark.parametrize("config", [*CONFIGS[:3], CONFIGS[5]])
+def test_gradients_reach_every_entry_of_x_and_every_edge_mask(config: ModelConfig) -> None:
+    graphs = random_connected(2, nodes=5, extra=3, seed=4)
+    random = np.random.default_rng(0)
+    graphs = graphs.replace(node_attr=random.normal(3, 2, (graphs.n_nodes, 2)).astype(np.float32))
+    model = as_module(random_predictor(graphs, config)).double()
+    data = model.to_data(graphs)
+    x = (data.x.double() + 0.01).requires_grad_()  # off the zeros, where a kink may be
+    mask = torch.full((data.edge_index.shape[1],), 0.7, dtype=torch.float64).requires_grad_()
+
+    def outputs(x: Tensor, mask: Tensor) -> Tensor:
+        set_masks(model, mask, data.edge_index, apply_sigmoid=True)
+        return run(model, data, x=x)
+
+    assert torch.autograd.gradcheck(outputs, (x, mask))
+    for gradient in torch.autograd.grad(outputs(x, mask).square().sum(), (x, mask)):
+        assert (gradient != 0).float().mean() > 0.5
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_a_neighbour_beyond_k_is_let_through_as_far_as_its_mask_says(kind: Any) -> None:
+    """Masked alone they are as good as unread, and half masked as if read through half the filter."""
+    graphs = random_trees(4, nodes=9, seed=6, most_neighbours=8)
+    predictor = random_predictor(graphs, ModelConfig(width=4, depth=1, hidden=4, slots=1, k=1, rest=kind))
+    model = as_module(predictor)
+    data = model.to_data(graphs)
+    rest = predictor.prepare(graphs).batch(torch.arange(len(graphs))).rest
+    assert rest is not None
+    assert len(rest.owner) > 4
+    into = {(int(m), int(n)) for m, n in zip(rest.source, rest.owner, strict=True)}
+    is_beyond = torch.tensor([(int(m), int(n)) in into for m, n in data.edge_index.t()])
+    assert int(is_beyond.sum()) == len(into)
+    blind = copy.deepcopy(predictor)
+    with torch.no_grad():
+        blind.network.convs[0].get_parameter("rest").zero_()
+    assert close(run_masked(model, data, (~is_beyond).float()), blind.outputs(graphs, device="cpu"))
+    half = run_masked(model, data, torch.where(is_beyond, 0.5, 1.0))
+    with torch.no_grad():
+        blind.network.convs[0].get_parameter("rest").copy_(predictor.network.convs[0].get_parameter("rest") / 2)
+    assert close(half, blind.outputs(graphs, device="cpu"))
+    assert not close(half, run(model, data))
+
+
+@pytest.mark.parametrize("own", [None, [[float(node), -1.0] for node in range(7)]], ids=["bare", "with attributes"])
+def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -> None:
+    edges = np.array([(0, 1), (0, 2), (0, 3), (4, 5), (5, 6)])
+    attributes = None if own is None else np.array(own, np.float32)
+    known = Graphs.from_edges(
+        node_counts=[4, 3], edges=edges, target=np.array([0, 1]), class_names=("no", "yes"), node_attr=attributes
+    )
+    wide = np.array([(0, leaf) for leaf in range(1, 5)])  # a degree of 4 was never seen
+    unknown = Graphs.from_edges(node_counts=[5], edges=wide, node_attr=None if attributes is None else attributes[:5])
+    config = ModelConfig(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, rest="mean", degrees=True)
+    predictor = random_predictor(known, config)
+    assert predictor.preparation.node_label_names == ("degree 1", "degree 2", "degree 3")
+    model = as_module(predictor)
+    assert model.to_data(known).x[:2, :3].tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert model.to_data(unknown).x[:2, :3].tolist() == [[0, 0, 0], [1, 0, 0]]
+    for graphs in (known, unknown):
+        outputs = predictor.outputs(graphs, device="cpu")
+        data = model.to_data(graphs)
+        described = describe_by_degree(graphs).node_attr
+        assert described is not None
+        assert close(data.x[:, 3:], described)
+        assert close(run(model, data), outputs)
+        assert close(run_masked(model, data, torch.ones(data.edge_index.shape[1])), outputs)
+        assert close(run(model, model.to_data(graphs[0])), outputs[:1])
+        assert not close(run(model, data, x=torch.cat([data.x[:, :-5], 0 * data.x[:, -5:]], dim=1)), outputs)
+        found = explainer(EgoExplainer(), model)(**inputs(data))
+        wanted = np.concatenate([structure.node_importance for structure in explain(predictor, graphs)])
+        assert close(found.node_importance, wanted)
+
+
+def test_the_mask_of_an_edge_has_a_direction_and_defaults_to_the_other_one() -> None:
+    edge_index = torch.tensor([[0, 1, 1, 1, 2], [1, 0, 2, 2, 2]])
+    mask = EdgeMask.of(edge_index, torch.tensor([0.1, 0.5, 0.2, 0.4, 0.9]), 3)
+    assert close(mask.along(torch.tensor([0, 1]), torch.tensor([1, 0])), [0.1, 0.5])
+    assert close(mask.between(torch.tensor([0, 1]), torch.tensor([1, 0])), [0.3, 0.3])
+    assert close(mask.along(torch.tensor([1, 2]), torch.tensor([2, 1])), [0.3, 0.3])  # given twice, one way
+    assert close(mask.along(torch.tensor([2, 0, -1]), torch.tensor([2, 2, 1])), [0.9, 1, 1])  # a loop, no edge, no node
+
+
+def test_edges_may_be_given_one_way() -> None:
+    data = alcohol()
+    once = data.edge_index[0] < data.edge_index[1]
+    assert close(module()(data.x, data.edge_index[:, once]), run(module(), data))
+
+
+def test_data_hold_labels_in_the_order_of_the_model_and_what_is_to_be_predicted() -> None:
+    graphs = unseen_sizes()
+    assert graphs.node_label is not None
+    assert graphs.target is not None
+    other_order = graphs.with_names(nodes=("O", "H", "C"), classes=("alcohol", "alkane"))
+    data, ours = module().to_data(other_order), trained().preparation
+    names = np.array(graphs.node_label_names)[graphs.node_label]
+    assert np.array(ours.node_label_names)[data.x.argmax(1).numpy()].tolist() == names.tolist()
+    classes = np.array(graphs.class_names)[graphs.target]
+    assert np.array(ours.class_names)[data.y.numpy()].tolist() == classes.tolist()
+    assert (run(module(), data).argmax(1) == data.y).all()
+    assert data.node_truth.shape == (graphs.n_nodes,)
+    assert data.edge_truth.shape == (data.edge_index.shape[1],)
+
+
+def test_data_of_one_graph_are_those_of_a_collection_of_one() -> None:
+    for predictor, graphs in (
+        (trained(), unseen_sizes()),
+        (random_predictor(tiny.oxygens(), outputs=1), tiny.oxygens()),
+    ):
+        one, several = (as_module(predictor).to_data(part) for part in (graphs[1], graphs[[1]]))
+        one, several = one.to_dict(), several.to_dict()
+        assert one.keys() == several.keys()
+        assert all(torch.equal(one[key], several[key]) for key in one)
+        assert one["y"].shape == (1,)
+
+
+def test_an_unknown_class_is_left_out_of_the_data() -> None:
+    graphs = unseen_sizes()
+    assert graphs.target is not None
+    assert "y" not in module().to_data(graphs.replace(target=np.where(np.arange(len(graphs)) == 3, -1, graphs.target)))
+
+
+def test_the_module_never_changes_the_model_and_masks_never_stay() -> None:
+    model, before = as_module(trained()), tiny.state(trained().network)
+    trained().network.zero_grad()
+    parameters = {name for name, _ in model.named_parameters()}
+    whole = run(model, alcohol())
+    explainer(pyg.GNNExplainer(epochs=3), model)(alcohol().x, alcohol().edge_index)
+    assert close(run(model, alcohol()), whole)
+    assert {name for name, _ in model.named_parameters()} == parameters
+    assert tiny.same(before, tiny.state(trained().network))
+    assert all(p.grad is None for p in (*model.parameters(), *trained().network.parameters()))
+    assert not model.training
+    assert close(run(copy.deepcopy(model), alcohol()), whole)

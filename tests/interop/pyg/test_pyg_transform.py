@@ -1,0 +1,87 @@
+"""Ranked neighbours as a transform of PyTorch Geometric: the same table as ours, whatever is batched with what."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from egocnn.errors import ConfigError
+from egocnn.data.graphs import Graphs
+from egocnn.nn import EgoConv
+from egocnn.encode.ranking import Ranking, rank_neighbours
+from egocnn.data.sources.pyg import from_pyg, to_pyg
+from tests.support.strategies import random_connected, random_graphs, random_trees
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it uses what torch has deprecated, already when it is imported
+    pytest.importorskip("torch_geometric.data", reason="torch-geometric is not installed")
+    from torch_geometric.data import Batch, Data
+    from torch_geometric.transforms import BaseTransform, Compose
+
+from egocnn.interop.pyg import RankNeighbours, neighbours_of
+
+
+@settings(max_examples=100)
+@given(random_graphs(classes=True))
+def test_a_batch_of_transformed_graphs_has_the_table_of_the_collection(graphs: Graphs) -> None:
+    items = to_pyg(graphs)
+    transform = RankNeighbours(3).fit(items)
+    batch = Batch.from_data_list([transform(data) for data in items])
+    read = from_pyg(items)  # labels that no node has are not counted there, and colours follow from the numbers
+    np.testing.assert_array_equal(neighbours_of(batch).numpy(), rank_neighbours(read, 3))
+
+
+def test_rarity_is_that_of_the_graphs_it_was_fitted_to() -> None:
+    train, new = random_trees(30, nodes=12, seed=0), random_connected(6, nodes=10, extra=4, seed=1)
+    transform = RankNeighbours(4).fit(to_pyg(train))
+    found = neighbours_of(Batch.from_data_list([transform(data) for data in to_pyg(new)])).numpy()
+    by_training_graphs = rank_neighbours(new, 4, ranking=Ranking.fit(train))
+    np.testing.assert_array_equal(found, by_training_graphs)
+    assert (found != rank_neighbours(new, 4)).any()  # counted over the new graphs themselves, another order
+
+
+def test_labels_are_counted_by_the_names_of_the_graphs_it_was_fitted_to() -> None:
+    train = random_trees(20, nodes=10, seed=0)
+    transform = RankNeighbours(4).fit(to_pyg(train))
+    for data, one in zip(to_pyg(train), range(len(train)), strict=True):  # few of them have all three labels
+        wanted = rank_neighbours(train[[one]], 4, ranking=Ranking.fit(train))
+        np.testing.assert_array_equal(neighbours_of(transform(data)).numpy(), wanted)
+
+
+def test_a_batch_is_transformed_as_its_graphs_are_and_further_hops_fill_the_ranks() -> None:
+    graphs = random_trees(5, nodes=9, seed=2)
+    whole = RankNeighbours(6, max_hops=3).fit(to_pyg(graphs))(Batch.from_data_list(to_pyg(graphs)))
+    np.testing.assert_array_equal(neighbours_of(whole).numpy(), rank_neighbours(graphs, 6, max_hops=3))
+
+
+def test_it_is_one_of_their_transforms_and_leaves_the_data_it_is_given_alone() -> None:
+    transform = RankNeighbours(k=2)
+    assert isinstance(transform, BaseTransform)
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3, y=torch.zeros(3, 5))
+    before = copy.copy(data)
+    made = Compose([transform])(data)
+    assert data.keys() == before.keys()
+    assert neighbours_of(made).tolist() == [[1, -1], neighbours_of(made)[1].tolist(), [1, -1]]
+    assert sorted(neighbours_of(made)[1].tolist()) == [0, 2]
+    assert EgoConv(4, 5, k=2)(torch.randn(3, 4), neighbours_of(made)).shape == (3, 5)
+
+
+def test_workers_can_be_sent_a_fitted_transform() -> None:
+    graphs = to_pyg(random_trees(4, nodes=8, seed=3))
+    transform = RankNeighbours(k=3).fit(graphs)
+    again = pickle.loads(pickle.dumps(transform))
+    assert repr(again) == repr(transform)
+    assert torch.equal(again(graphs[0]).neighbour_steps, transform(graphs[0]).neighbour_steps)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="k and max_hops must be at least 1, got 0 and 1"):
+        RankNeighbours(0)
+    with pytest.raises(ConfigError, match="no neighbour_steps"):
+        neighbours_of(Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1))

@@ -1,0 +1,248 @@
+"""Exported models: onnxruntime computes what the model does, and the file says what it reads."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from egocnn.config import ModelConfig
+from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
+from egocnn.interop.onnx import Exported, PlainNetwork, export_onnx, inputs_for, inputs_of
+from egocnn.data.graphs import Graphs
+from egocnn.model import Predictor
+from tests.support.commands import check_refused, runner
+from tests.support.networks import build
+from tests.support.strategies import random_graphs, random_trees
+
+READOUTS = ("max", "mean", "sum", "log", "mean+max", "log+max", "mean+log+max", "sort")
+SMALL: dict[str, Any] = {"width": 5, "depth": 2, "hidden": 6, "slots": 4, "k": 3, "sort_nodes": 4}
+TOLERANCE = 1e-5
+
+BARE: dict[str, Any] = {"node_labels": False, "edge_labels": False, "attributes": False}
+FULL: dict[str, Any] = {"node_labels": True, "edge_labels": True, "attributes": True}
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "every layer of labelled nodes": (
+        FULL,
+        {"readout": "mean+log+max", "jump": True, "head_norm": True, "rest": "mean", "k": (2, 1), "width": (5, 7)}
+        | {"pool_norm": True, "count_inputs": True},
+    ),
+    "sorted nodes described by degrees": (BARE, {"readout": "sort", "degrees": True, "max_hops": 2}),
+    "tied layers of adjacency vectors": (
+        BARE,
+        {"embedding": "adjacency", "readout": "sum", "tie": True, "rest": "sum", "k": 2, "width": 2},
+    ),
+    "a value from attributes": (
+        BARE | {"attributes": True, "classes": False},
+        {"embedding": "attributes", "readout": "log+max", "jump": True},
+    ),
+}
+"""what the graphs have, and the settings; between them every kind of input and every reduction"""
+
+
+def predictor_for(graphs: Graphs, config: ModelConfig) -> Predictor:
+    """Random weights, fitted to the graphs; the answers need a temperature, or a mean and a scale, of their own."""
+    network, preparation = build(graphs, config, outputs=len(graphs.class_names) or 1)
+    preparation = replace(preparation, target_mean=40.0, target_scale=3.0)
+    return Predictor(config=config, preparation=preparation, network=network, temperature=1.7)
+
+
+def fitted_graphs(columns: dict[str, Any]) -> Graphs:
+    trees = random_trees(8, nodes=9, seed=0)
+    random = np.random.default_rng(0)
+    changes: dict[str, Any] = {}
+    if not columns["node_labels"]:
+        changes |= {"node_label": None, "node_label_names": ()}
+    if not columns["edge_labels"]:
+        changes |= {"edge_label": None, "edge_label_names": ()}
+    if columns["attributes"]:
+        changes["node_attr"] = random.choice([0.5, 1.0, 2.0], (trees.n_nodes, 2)).astype(np.float32)
+    if columns.get("classes", True):
+        changes |= {"target": np.arange(8) % 2, "class_names": ("no", "yes")}
+    return trees.replace(**changes)
+
+
+@cache
+def model_of(case: str) -> Predictor:
+    columns, changes = CASES[case]
+    return predictor_for(fitted_graphs(columns), ModelConfig(**SMALL | changes))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
+    """Every case written once."""
+    for library in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    folder = tmp_path_factory.mktemp("exported")
+    return {case: export_onnx(model_of(case), folder / f"{i}.onnx") for i, case in enumerate(CASES)}
+
+
+def session(file: str | Path) -> Any:
+    return pytest.importorskip("onnxruntime").InferenceSession(str(file), providers=["CPUExecutionProvider"])
+
+
+def check_close(found: Any, wanted: Any) -> None:
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max(initial=0) <= TOLERANCE * max(1.0, np.abs(wanted).max(initial=0))
+
+
+# ── the function ──────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=80)
+@given(st.data(), st.sampled_from(READOUTS), st.sampled_from(["none", "mean", "sum"]), st.booleans(), st.booleans())
+def test_plain_operations_compute_what_the_network_does(
+    data: st.DataObject, readout: Any, rest: Any, jump: bool, head_norm: bool
+) -> None:
+    graphs = data.draw(random_graphs(min_nodes=0, unseen=True, classes=True).filter(lambda drawn: drawn.n_nodes > 0))
+    embeddings = ["patchy-san", "adjacency", *(["attributes"] if graphs.node_attr is not None else [])]
+    config = ModelConfig(
+        **SMALL | {"k": data.draw(st.sampled_from([1, (2, 1)]))},  # small, so that many neighbours are beyond it
+        embedding=data.draw(st.sampled_from(embeddings)),
+        degrees=data.draw(st.booleans()),
+        max_hops=data.draw(st.sampled_from([1, 2])),
+        readout=readout,
+        rest=rest,
+        jump=jump,
+        head_norm=head_norm,
+        pool_norm=data.draw(st.booleans()),
+        count_inputs=data.draw(st.booleans()),
+    )
+    predictor = predictor_for(graphs, config)
+    arrays = inputs_for(predictor, graphs)
+    with torch.no_grad():
+        logits, probabilities = PlainNetwork(predictor)(*map(torch.from_numpy, arrays.values()))
+    check_close(logits.numpy(), predictor.outputs(graphs, device="cpu"))
+    check_close(probabilities.numpy(), predictor.probabilities(graphs, device="cpu"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_onnxruntime_computes_what_the_model_does(case: str, exported: dict[str, Exported]) -> None:
+    columns, predictor, runtime = CASES[case][0], model_of(case), session(exported[case].file)
+
+    @settings(max_examples=25)
+    @given(random_graphs(min_nodes=0, max_nodes=12, max_graphs=6, unseen=True, **columns | {"classes": False}))
+    def agrees(graphs: Graphs) -> None:
+        arrays = inputs_for(predictor, graphs)
+        output, answer = runtime.run(None, arrays)
+        check_close(output, predictor.outputs(graphs, device="cpu"))
+        values = predictor.probabilities if predictor.class_names else predictor.values
+        check_close(answer, values(graphs, device="cpu"))
+
+    agrees()
+
+
+def test_batches_of_any_size_go_through_the_same_file(exported: dict[str, Exported]) -> None:
+    case = "every layer of labelled nodes"
+    runtime = session(exported[case].file)
+    random = np.random.default_rng(1)
+    for n_graphs in (1, 2, 40):
+        trees = random_trees(n_graphs, nodes=30, seed=n_graphs, most_neighbours=9)
+        trees = trees.replace(node_attr=random.standard_normal((trees.n_nodes, 2)).astype(np.float32))
+        check_close(runtime.run(None, inputs_for(model_of(case), trees))[0], model_of(case).outputs(trees))
+
+
+# ── the file ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_file_was_compared_with_the_model_and_names_its_inputs_and_outputs(
+    case: str, exported: dict[str, Exported]
+) -> None:
+    written, runtime = exported[case], session(exported[case].file)
+    assert written.graphs == 16
+    assert written.largest_difference is not None
+    assert written.largest_difference < 1e-4
+    assert f"differ by {written.largest_difference:.1e} at most on 16 random graphs" in str(written)
+    assert written.bytes == Path(written.file).stat().st_size
+    arrays = inputs_for(model_of(case), fitted_graphs(CASES[case][0]))
+    assert [each.name for each in runtime.get_inputs()] == list(arrays) == list(written.inputs)
+    for each, wanted in zip(runtime.get_inputs(), inputs_of(model_of(case)), strict=True):
+        assert tuple(each.shape) == wanted.axes
+        assert each.type == {"int64": "tensor(int64)", "float32": "tensor(float)"}[wanted.kind]
+    assert [each.name for each in runtime.get_outputs()] == list(written.outputs)
+
+
+def test_the_file_says_what_its_numbers_stand_for_and_nothing_of_the_machine(exported: dict[str, Exported]) -> None:
+    case = "every layer of labelled nodes"
+    said = json.loads(session(exported[case].file).get_modelmeta().custom_metadata_map["egocnn"])
+    assert said["class_names"] == ["no", "yes"]
+    assert said["node_label_names"] == ["C", "N", "O"]
+    assert said["edge_label_names"] == ["single", "double"]
+    assert said["temperature"] == 1.7
+    assert said["attr_mean"] == model_of(case).preparation.attr_mean.tolist()
+    assert said["model"] == json.loads(json.dumps(asdict(model_of(case).config)))
+    assert list(said["inputs"]) == list(exported[case].inputs)
+    stored = Path(exported[case].file).read_bytes()
+    assert str(Path(__file__).resolve().parent.parent.parent).encode() not in stored
+    assert b"plain.py" not in stored
+
+
+def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays(tmp_path: Path) -> None:
+    for library in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    predictor = predictor_for(fitted_graphs(BARE), ModelConfig(**SMALL | {"depth": 1}))
+    with torch.no_grad():
+        predictor.network.out.bias.fill_(math.nan)
+    (tmp_path / "model.onnx").write_bytes(b"earlier")
+    with pytest.raises(EgoCNNError, match="nothing is written: onnxruntime and the model differ by nan"):
+        export_onnx(predictor, tmp_path / "model.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+    assert (tmp_path / "model.onnx").read_bytes() == b"earlier"
+
+
+def test_a_module_of_the_users_own_is_refused(tmp_path: Path) -> None:
+    graphs = fitted_graphs(BARE)
+    network, preparation = build(graphs, ModelConfig(**SMALL), embed=nn.Identity(), embed_width=5)
+    predictor = Predictor(config=network.config, preparation=preparation, network=network)
+    with pytest.raises(ConfigError, match="a module of its author, which has no form in ONNX"):
+        export_onnx(predictor, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("library", ["onnx", "onnxscript"])
+def test_a_library_that_is_missing_is_named(library: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    if library == "onnxscript":
+        pytest.importorskip("onnx", reason="onnx is not installed")
+    with pytest.raises(MissingExtraError, match=rf'{library} is not installed; type: pip install "egocnn\[export\]"'):
+        export_onnx(model_of("a value from attributes"), tmp_path / "model.onnx")
+
+
+# ── the command ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_command_writes_the_same_file_without_a_runtime_and_says_that_it_was_not_compared(
+    exported: dict[str, Exported], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = "a value from attributes"
+    model_of(case).save(tmp_path / "run")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    code, out, err = runner(capsys)("export", tmp_path / "run", "-o", tmp_path / "new" / "model.onnx", "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    assert said["outputs"] == ["standardised", "value"]
+    assert said["largest_difference"] is None
+    assert (tmp_path / "new" / "model.onnx").read_bytes() == Path(exported[case].file).read_bytes()
+
+
+def test_the_command_refuses_what_is_no_run_and_what_is_no_place_for_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runner(capsys)
+    model_of("a value from attributes").save(tmp_path / "run")
+    check_refused(run, "not a run folder", "export", tmp_path, "-o", tmp_path / "model.onnx")
+    check_refused(run, "name another file to write", "export", tmp_path / "run", "-o", tmp_path / "run")
+    weights = tmp_path / "run" / "model.safetensors"
+    check_refused(run, "name a file that ends in .onnx", "export", tmp_path / "run", "-o", weights)
+    check_refused(run, "is a file, not a folder", "export", tmp_path / "run", "-o", weights / "model.onnx")

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab.proving import recurring
+from egocnn.config import ModelConfig
+from lab.proving.recurring import write_recurring
+from tests.support.tiny import ALCOHOLS, SIZES
+
+
+def test_the_patterns_of_every_class_are_written_in_order_with_their_sentences(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("rdkit")
+    monkeypatch.setattr(recurring, "DATA", (ALCOHOLS,))
+    monkeypatch.setattr(recurring, "ModelConfig", lambda: ModelConfig(**SIZES))
+    result = write_recurring(folder=tmp_path, say=lambda _: None)
+    assert json.loads((tmp_path / "patterns.json").read_text()) == result
+    alcohols = [row for row in result["rows"] if row["class"] == "alcohol"]
+    assert [row["rank"] for row in alcohols] == list(range(1, len(alcohols) + 1))
+    assert "hydroxyl" in alcohols[0]["name"]

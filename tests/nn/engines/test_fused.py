@@ -1,0 +1,190 @@
+"""The GPU engine, on the GPU where there is one, else by Triton's interpreter: the very same kernels, on small shapes.
+
+The interpreter cannot multiply bfloat16; lab.measure/engine_agreement.py does, on a GPU.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lab.measure.engine_agreement import TOLERANCE, Case, build, compare
+from egocnn.nn.engines.gpu import fused as engine
+from egocnn.nn.engines.gpu import launches
+from egocnn.nn.engines.gpu import tiles
+from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
+from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Rows, Tiles, Transposed, windows_of
+
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton runs on Linux only")
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    return Case(
+        nodes=draw(st.integers(0, 40)),
+        K=draw(st.integers(0, 5)),
+        D=draw(st.integers(1, 40)),
+        D_out=draw(st.integers(1, 40)),
+        replicas=draw(st.sampled_from([None, 1, 3])),
+        absent=draw(st.sampled_from([0.0, 0.3, 0.9, 1.0])),
+        hubs=draw(st.booleans()),
+        relu=draw(st.booleans()),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.integers(0, 99))
+def test_output_and_gradients_equal_the_float64_reference(case: Case, seed: int) -> None:
+    errors = compare(case, torch.float32, DEVICE, seed=seed)
+    assert max(errors.values()) <= TOLERANCE["float32"], errors
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(40, 3, 130, 20),
+        Case(40, 3, 20, 130),
+        Case(150, 2, 16, 16, replicas=2),
+        Case(3 * LONG, 2, 16, 16, absent=0.0, hubs=True),
+    ],
+    ids=["wider than a slice in", "wider than a tile out", "several tiles", "sums of many addends"],
+)
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_shapes_that_need_several_tiles_are_right_too(case: Case, kind: str) -> None:
+    errors = compare(case, getattr(torch, kind), DEVICE)
+    assert max(errors.values()) <= TOLERANCE[kind], errors
+
+
+def test_whole_tiles_of_filters_may_be_fetched_by_the_copy_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launches, "_has_copy_engine", lambda _: True)
+    for case in (Case(70, 3, 32, 64), Case(30, 2, 64, 16, replicas=2)):
+        errors = compare(case, torch.float32, DEVICE)
+        assert max(errors.values()) <= TOLERANCE["float32"], errors
+
+
+def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (tiles, launches):
+        monkeypatch.setattr(module, "WINDOW", 128)
+    monkeypatch.setattr(tiles, "ROOM", 50)
+    for case in (Case(400, 3, 16, 16, absent=0.2), Case(128, 3, 16, 16), Case(257, 2, 16, 16, hubs=True)):
+        errors = compare(case, torch.float32, DEVICE)
+        assert max(errors.values()) <= TOLERANCE["float32"], errors
+    table = build(Case(400, 3, 16, 16, absent=0.2), torch.float32, DEVICE, 0)[1].int()
+    back = Transposed.of(table, 400)
+    assert len(back.starts) == 5
+    assert back.room == int(back.starts.diff().max()) < len(back.first)
+
+
+@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
+def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple[bool, bool, bool]) -> None:
+    x, table, weight, bias = build(Case(20, 3, 8, 8), torch.float32, DEVICE, 0)
+    planned = Tiles.of(table, gradients=True)
+    together = [t.clone().requires_grad_() for t in (x, weight, bias)]
+    expected = torch.autograd.grad(ego_conv_fused(together[0], planned, *together[1:]).square().sum(), together)
+    alone = [t.clone().requires_grad_(asked) for t, asked in zip((x, weight, bias), wanted, strict=True)]
+    torch.autograd.backward(ego_conv_fused(alone[0], planned, *alone[1:]).square().sum())
+    for tensor, gradient, asked in zip(alone, expected, wanted, strict=True):
+        assert (tensor.grad is not None) == asked
+        if tensor.grad is not None:
+            torch.testing.assert_close(tensor.grad, gradient)
+
+
+def test_a_replica_that_diverged_does_not_disturb_the_others() -> None:
+    x, table, weight, bias = build(Case(30, 3, 16, 16, replicas=3), torch.float32, DEVICE, 0)
+    spoiled = x.clone()
+    spoiled[0] = float("nan")
+
+    def gradients(x: Tensor) -> list[Tensor]:
+        leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
+        y = ego_conv_fused(leaves[0], Tiles.of(table, gradients=True), *leaves[1:])
+        return [y.detach(), *torch.autograd.grad(y.square().sum(), leaves)]
+
+    for calm, disturbed in zip(gradients(x), gradients(spoiled), strict=True):
+        assert torch.equal(calm[1:], disturbed[1:])
+
+
+def test_neighbours_prepared_without_gradients_can_be_differentiated_all_the_same() -> None:
+    x, table, weight, bias = build(Case(25, 3, 8, 8), torch.float32, DEVICE, 0)
+    gradients: list[Tensor] = []
+    for expected in (True, False):
+        leaf = x.clone().requires_grad_()
+        y = ego_conv_fused(leaf, Tiles.of(table, gradients=expected), weight, bias)
+        gradients += torch.autograd.grad(y.square().sum(), leaf)
+    assert torch.equal(*gradients)
+
+
+def test_torch_can_check_the_operator_and_compile_it() -> None:
+    x, table, weight, bias = build(Case(12, 2, 16, 16), torch.float32, DEVICE, 0)
+    planned = Tiles.of(table, gradients=True)
+
+    def network(x: Tensor, weight: Tensor) -> Tensor:
+        return torch.relu(ego_conv_fused(torch.relu(ego_conv_fused(x, planned, weight, bias)), planned, weight, bias))
+
+    compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
+    leaves = [x.requires_grad_(), weight.requires_grad_()]
+    eager = torch.autograd.grad(network(*leaves).square().sum(), leaves)
+    traced = torch.autograd.grad(compiled(*leaves).square().sum(), leaves)
+    for one, other in zip(eager, traced, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 30), st.integers(0, 4), st.integers(0, 99), st.sampled_from([0.0, 0.5, 1.0]))
+def test_the_transposed_table_names_every_entry_once(nodes: int, K: int, seed: int, absent: float) -> None:
+    random = np.random.default_rng(seed)
+    table = random.integers(0, max(nodes, 1), (nodes, K))
+    table[random.random((nodes, K)) < absent] = -1
+    entries = {(node, rank): int(table[node, rank]) for node in range(nodes) for rank in range(K)}
+    back = Transposed.of(torch.from_numpy(table).int(), nodes)
+    found: dict[tuple[int, int], int] = {}
+    order, *columns = back.rows.columns.tolist()
+    for rank, column in enumerate(columns):
+        for target, source in zip(order, column, strict=True):
+            first, count = (source, 1) if source < nodes else (back.first[source - nodes], back.count[source - nodes])
+            addends = [source] if source < nodes else back.sources[int(first) : int(first) + int(count)].tolist()
+            assert source < nodes or len(addends) > 1
+            found |= {(node, rank): target for node in addends if node >= 0}
+    assert found == {entry: target for entry, target in entries.items() if target >= 0}
+    assert int(back.starts[-1]) == len(back.first)
+    assert int(back.longs) == len(back.long)
+
+
+def test_rows_come_by_falling_length_within_windows_and_never_leave_their_replica() -> None:
+    nodes, K = WINDOW + 100, 3
+    table = torch.randint(0, nodes, (2 * nodes, K), dtype=torch.int32)
+    table[torch.arange(K)[None] >= torch.randint(0, K + 1, (2 * nodes, 1))] = -1
+    rows = Rows.of(table, nodes)
+    order = rows.columns[0].long()
+    assert torch.equal(order.sort().values, torch.arange(2 * nodes))
+    assert torch.equal(rows.length.long(), 1 + (table[order] >= 0).sum(1))
+    assert windows_of(nodes) == 2
+    for first, last in ((0, WINDOW), (WINDOW, nodes), (nodes, nodes + WINDOW), (nodes + WINDOW, 2 * nodes)):
+        assert set(order[first:last].tolist()) == set(range(first, last))
+        assert bool((rows.length[first:last].diff() <= 0).all())
+
+
+def test_where_triton_is_missing_the_reference_takes_over_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(engine, "find_spec", lambda _: None)
+    is_available.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert not is_available(torch.device("cuda"))
+        assert not is_available(torch.device("cuda"))
+    is_available.cache_clear()
+    assert [record.message for record in caplog.records] == [
+        "triton is not installed: ego-convolutions on the GPU run by the slower reference"
+    ]
+
+
+def test_a_cpu_never_asks_for_the_gpu_engine() -> None:
+    assert not is_available(torch.device("cpu"))

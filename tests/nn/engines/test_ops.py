@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
+
+from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_ragged, ego_conv_reference
+from egocnn.nn.engines.cpu import Plan
+
+Engine = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass
+class Problem:
+    """Everything an ego-convolution reads, in float64."""
+
+    x: Tensor
+    table: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def to(self, dtype: torch.dtype) -> Problem:
+        return Problem(self.x.to(dtype), self.table, self.weight.to(dtype), self.bias.to(dtype))
+
+    def differentiable(self) -> tuple[Tensor, Tensor, Tensor]:
+        x, weight, bias = (t.clone().requires_grad_() for t in (self.x, self.weight, self.bias))
+        return x, weight, bias
+
+
+def build(table: Tensor, D: int, D_out: int, seed: int) -> Problem:
+    random = torch.Generator().manual_seed(seed)
+    N, K = table.shape
+
+    def normal(*size: int) -> Tensor:
+        return torch.randn(*size, generator=random, dtype=torch.float64)
+
+    return Problem(normal(N, D), table, normal(K + 1, D, D_out), normal(D_out))
+
+
+@st.composite
+def ego_problems(draw: st.DrawFn, *, gaps: bool = False) -> Problem:
+    """Small random problems; a node's neighbours fill its first ranks, or any ranks where ``gaps``."""
+    N, K = draw(st.integers(0, 6)), draw(st.integers(0, 4))
+    table = torch.full((N, K), -1)
+    for node in range(N):
+        present = draw(st.lists(st.booleans(), min_size=K, max_size=K))
+        ranks = [rank for rank in range(K) if present[rank]] if gaps else range(sum(present))
+        for rank in ranks:
+            table[node, rank] = draw(st.integers(0, N - 1))
+    return build(table, draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 99)))
+
+
+def naive(problem: Problem) -> NDArray[np.float64]:
+    """The equation of the paper, one multiplication at a time."""
+    x, table, weight = problem.x.tolist(), problem.table.tolist(), problem.weight.tolist()
+    out = []
+    for node in range(len(x)):
+        y = problem.bias.tolist()
+        for rank, source in enumerate([node, *table[node]]):
+            if source < 0:
+                continue
+            for d, row in enumerate(weight[rank]):
+                for d_out, value in enumerate(row):
+                    y[d_out] += x[source][d] * value
+        out.append(y)
+    return np.array(out, np.float64).reshape(len(x), problem.weight.shape[2])
+
+
+def plan_of(table: Tensor) -> Plan:
+    plan = Plan.of(table)
+    assert plan is not None
+    return plan
+
+
+def ragged(x: Tensor, table: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return ego_conv_ragged(x, plan_of(table), weight, bias)
+
+
+@settings(max_examples=150)
+@given(ego_problems())
+def test_every_engine_equals_the_equation(problem: Problem) -> None:
+    expected = naive(problem)
+    for engine in (ego_conv_reference, ragged, ego_conv):
+        y = engine(problem.x, problem.table, problem.weight, problem.bias)
+        assert y.dtype == torch.float64
+        np.testing.assert_allclose(y.numpy(), expected, atol=1e-12)
+
+
+@settings(max_examples=100)
+@given(ego_problems(gaps=True))
+def test_tables_with_gaps_are_computed_too(problem: Problem) -> None:
+    expected = naive(problem)
+    for engine in (ego_conv_reference, ego_conv):
+        y = engine(problem.x, problem.table, problem.weight, problem.bias)
+        np.testing.assert_allclose(y.numpy(), expected, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(ego_problems())
+def test_gradients_of_the_engines_agree(problem: Problem) -> None:
+    gradients = []
+    for engine in (ego_conv_reference, ragged):
+        x, weight, bias = problem.differentiable()
+        y = engine(x, problem.table, weight, bias)
+        arriving = torch.sin(torch.arange(y.numel(), dtype=torch.float64)).view_as(y)
+        gradients.append(torch.autograd.grad(y, (x, weight, bias), arriving))
+    for expected, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+TABLES = {
+    "full": torch.tensor([[1, 2], [0, 2], [3, 1], [2, 0]]),
+    "ragged": torch.tensor([[1, 2], [0, -1], [0, 0], [-1, -1]]),
+    "none present": torch.full((3, 2), -1),
+    "no ranks": torch.zeros((3, 0), dtype=torch.long),
+    "int32": torch.tensor([[1, -1], [0, -1]], dtype=torch.int32),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("engine", [ego_conv_reference, ragged])
+def test_gradients_equal_finite_differences(engine: Engine, name: str) -> None:
+    problem = build(TABLES[name], D=2, D_out=3, seed=0)
+
+    def run(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return engine(x, problem.table, weight, bias)
+
+    assert torch.autograd.gradcheck(run, problem.differentiable())
+
+
+@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
+def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple[bool, bool, bool]) -> None:
+    problem = build(TABLES["ragged"], D=2, D_out=3, seed=0)
+    together = problem.differentiable()
+    expected = torch.autograd.grad(ragged(together[0], problem.table, *together[1:]).square().sum(), together)
+    alone = [t.detach().clone().requires_grad_(w) for t, w in zip(together, wanted, strict=True)]
+    torch.autograd.backward(ragged(alone[0], problem.table, *alone[1:]).square().sum())
+    for tensor, gradient, asked in zip(alone, expected, wanted, strict=True):
+        if asked:
+            assert tensor.grad is not None
+            torch.testing.assert_close(tensor.grad, gradient)
+        else:
+            assert tensor.grad is None
+
+
+def molecule_sized(seed: int = 0) -> Problem:
+    random = np.random.default_rng(seed)
+    table = np.full((60, 16), -1)
+    for node in range(60):
+        degree = random.integers(0, 5)
+        table[node, :degree] = random.integers(0, 60, degree)
+    return build(torch.from_numpy(table), D=32, D_out=24, seed=seed)
+
+
+def test_single_precision_agrees_with_double_up_to_rounding() -> None:
+    problem = molecule_sized()
+    single, expected = problem.to(torch.float32), naive(problem)
+    for engine in (ego_conv_reference, ragged):
+        y = engine(single.x, single.table, single.weight, single.bias)
+        assert y.dtype == torch.float32
+        np.testing.assert_allclose(y.numpy(), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def test_gradients_in_single_precision_agree_up_to_rounding() -> None:
+    problem = molecule_sized()
+    gradients = []
+    for dtype in (torch.float32, torch.float64):
+        cast = problem.to(dtype)
+        x, weight, bias = cast.differentiable()
+        gradients.append(torch.autograd.grad(ragged(x, cast.table, weight, bias).square().mean(), (x, weight, bias)))
+    for single, double in zip(*gradients, strict=True):
+        torch.testing.assert_close(single.double(), double, rtol=1e-5, atol=1e-5 * float(double.abs().max()))
+
+
+def test_half_precision_has_gradients_too() -> None:
+    problem = molecule_sized().to(torch.bfloat16)
+    x, weight, bias = problem.differentiable()
+    y = ragged(x, problem.table, weight, bias)
+    found = torch.autograd.grad(y.float().square().mean(), (x, weight, bias))
+    expected = torch.autograd.grad(
+        ego_conv_reference(x, problem.table, weight, bias).float().square().mean(), (x, weight, bias)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == torch.bfloat16
+        torch.testing.assert_close(one.float(), other.float(), rtol=0.1, atol=0.05 * float(other.abs().max()))
+
+
+# ── dispatch ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_gap_before_a_present_neighbour_needs_the_reference() -> None:
+    assert Plan.of(torch.tensor([[1, -1], [-1, 0]])) is None
+    assert Neighbours.of(torch.tensor([[1, -1], [-1, 0]])).plan is None
+    assert Neighbours.of(torch.tensor([[1, -1], [0, -1]])).plan is not None
+
+
+def test_a_plan_is_made_only_where_its_engine_runs() -> None:
+    assert Neighbours.of(torch.zeros((2, 1), dtype=torch.long, device="meta")).plan is None
+
+
+def test_work_for_absent_neighbours_is_skipped() -> None:
+    table = torch.full((100, 16), -1)
+    table[:50, :2] = 7
+    plan = plan_of(table)
+    assert sum(members.numel() for members in plan.members) == 50 * 3 + 50
+    assert [tuple(members.shape) for members in plan.members] == [(50, 1), (50, 3)]
+
+
+def test_a_plan_made_once_serves_many_layers() -> None:
+    problem = molecule_sized()
+    neighbours = Neighbours.of(problem.table)
+    for seed in range(3):
+        other = build(problem.table, D=4, D_out=4, seed=seed)
+        y = ego_conv(other.x, neighbours, other.weight, other.bias)
+        torch.testing.assert_close(y, ego_conv_reference(other.x, other.table, other.weight, other.bias))
+
+
+@pytest.mark.parametrize("table", [TABLES["ragged"], torch.tensor([[-1, 1], [0, -1], [0, -1], [-1, 2]])])
+def test_autocast_is_no_obstacle(table: Tensor) -> None:
+    problem = build(table, D=2, D_out=3, seed=0).to(torch.float32)
+    x, weight, bias = problem.differentiable()
+    with torch.autocast("cpu", torch.bfloat16):
+        y = ego_conv(x.bfloat16(), table, weight, bias)
+    torch.autograd.backward(y.float().sum())
+    expected = ego_conv_reference(problem.x, table, problem.weight, problem.bias)
+    torch.testing.assert_close(y.float(), expected, rtol=0.05, atol=0.05)
+    assert weight.grad is not None
+
+
+def test_the_same_inputs_give_the_same_bits() -> None:
+    problem = molecule_sized().to(torch.float32)
+    results = []
+    for _ in range(2):
+        x, weight, bias = problem.differentiable()
+        y = ragged(x, problem.table, weight, bias)
+        results.append((y, *torch.autograd.grad(y.square().sum(), (x, weight, bias))))
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)

@@ -1,0 +1,252 @@
+"""The CPU engine: what its plan holds, and how it behaves under torch.compile, torch.func and autocast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from egocnn.errors import ConfigError
+from egocnn.nn import EgoConv
+from egocnn.nn.engines import Neighbours, ego_conv_ragged, ego_conv_reference
+from egocnn.nn.engines.cpu import Plan, ragged
+
+Pair = tuple[int, int]
+"""rank from 1 on, node at that rank"""
+
+K, D = 3, 4
+
+
+def plan_of(table: Tensor) -> Plan:
+    plan = Plan.of(table)
+    assert plan is not None
+    return plan
+
+
+def random_table(N: int, *, seed: int, ranks: int = K) -> Tensor:
+    """Molecule-like: up to all ranks filled, neighbours anywhere."""
+    random = torch.Generator().manual_seed(seed)
+    table = torch.randint(0, max(N, 1), (N, K), generator=random)
+    count = torch.randint(0, ranks + 1, (N, 1), generator=random)
+    return torch.where(torch.arange(K) < count, table, -1)
+
+
+def inputs(N: int, *, seed: int, replicas: tuple[int, ...] = ()) -> tuple[Tensor, Tensor, Tensor]:
+    random = torch.Generator().manual_seed(seed)
+
+    def normal(*size: int) -> Tensor:
+        return torch.randn(*replicas, *size, generator=random, dtype=torch.float64)
+
+    return normal(N, D), normal(K + 1, D, 5), normal(5)
+
+
+tables = st.builds(
+    lambda N, seed, ranks: random_table(N, seed=seed, ranks=ranks),
+    st.integers(0, 8),
+    st.integers(0, 999),
+    st.integers(0, K),
+)
+
+
+# ── the plan ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def pairs(table: Tensor) -> list[list[Pair]]:
+    return [[(rank, m) for rank, m in enumerate(row, 1) if m >= 0] for row in table.tolist()]
+
+
+def bags(rows: Tensor, starts: Tensor) -> list[list[int]]:
+    return [part.tolist() for part in torch.tensor_split(rows, starts)[1:]]
+
+
+@settings(max_examples=80)
+@given(tables)
+def test_a_node_is_multiplied_once_for_every_rank_that_somebody_has_it_at(table: Tensor) -> None:
+    products, wanted = plan_of(table).products, pairs(table)
+    distinct = sorted({pair for row in wanted for pair in row})
+    ranks = [rank for rank, count in enumerate(products.counts.tolist(), 1) for _ in range(count)]
+    assert list(zip(ranks, products.sources.tolist(), strict=True)) == distinct
+
+
+@settings(max_examples=80)
+@given(tables)
+def test_products_are_added_up_where_the_table_says(table: Tensor) -> None:
+    products, wanted = plan_of(table).products, pairs(table)
+    N = len(table)
+    number = {pair: N + at for at, pair in enumerate(sorted({pair for row in wanted for pair in row}))}
+    received = [[node, *(number[pair] for pair in row)] for node, row in enumerate(wanted)]
+    assert bags(products.received, products.received_from) == received
+    readers = [[node for node, row in enumerate(wanted) if pair in row] for pair in number]
+    assert bags(products.readers, products.readers_from) == readers
+    made = [[node, *(at for (_, source), at in number.items() if source == node)] for node in range(N)]
+    assert bags(products.made, products.made_from) == made
+
+
+def test_a_hub_at_the_head_of_many_lists_costs_one_product() -> None:
+    star = torch.full((1001, 16), -1)
+    star[1:, 0] = 0
+    products = plan_of(star).products
+    assert products.sources.tolist() == [0]
+    assert products.counts.tolist() == [1]
+
+
+@settings(max_examples=50)
+@given(tables)
+def test_groups_hold_every_node_once_with_all_its_neighbours(table: Tensor) -> None:
+    found = {}
+    for nodes, members in plan_of(table).groups:
+        for node, ego in zip(nodes.tolist(), members.tolist(), strict=True):
+            assert node not in found
+            found[node] = ego
+    assert found == {node: [node, *(m for m in row if m >= 0)] for node, row in enumerate(table.tolist())}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [[-1, 0]],
+        [[0, -1], [-1, 0]],
+        [[0, 0, -1], [0, -1, 0]],
+        [[0, -1, -1], [-1, -1, 0]],
+        [[0, 0, 0], [-1, 0, -1]],
+    ],
+)
+def test_any_gap_is_noticed(table: list[list[int]]) -> None:
+    assert Plan.of(torch.tensor(table)) is None
+
+
+def test_a_table_of_other_nodes_or_ranks_is_refused() -> None:
+    x, weight, bias = inputs(5, seed=0)
+    with pytest.raises(ConfigError, match="a table of 4 nodes and 3 ranks fits neither 5 nodes nor 4 filters"):
+        ego_conv_ragged(x, plan_of(random_table(4, seed=0)), weight, bias)
+    with pytest.raises(ConfigError, match="3 filters"):
+        ego_conv_ragged(x, plan_of(random_table(5, seed=0)), weight[:3], bias)
+
+
+# ── precision ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_rounded_once(dtype: torch.dtype) -> None:
+    plan = plan_of(random_table(20, seed=1))
+    x, weight, bias = (t.to(dtype) for t in inputs(20, seed=1))
+    exact = ego_conv_ragged(x.float(), plan, weight.float(), bias.float())
+    assert torch.equal(ego_conv_ragged(x, plan, weight, bias), exact.to(dtype))
+
+
+def test_a_gradient_that_is_one_number_spread_out_is_read_right() -> None:
+    table = random_table(20, seed=2)
+
+    def reference(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return ego_conv_reference(x, table, weight, bias)
+
+    gradients = []
+    for engine in (reference, conv(table)):
+        x, weight, bias = (t.requires_grad_() for t in inputs(20, seed=2))
+        y = engine(x, weight, bias)
+        gradients.append(torch.autograd.grad(y.sum(), (x, weight, bias)))  # sum() sends an expanded 1 back
+    for expected, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+# ── torch.func ────────────────────────────────────────────────────────────────────────────────────
+
+Function = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def conv(table: Tensor) -> Function:
+    plan = plan_of(table)
+    return lambda x, weight, bias: ego_conv_ragged(x, plan, weight, bias)
+
+
+def loss(function: Function) -> Function:
+    return lambda weight, x, bias: function(x, weight, bias).square().sum()
+
+
+def test_replicas_map_over_one_table() -> None:
+    table = random_table(6, seed=3)
+    x, weight, bias = inputs(6, seed=3, replicas=(2,))
+    expected = torch.stack([ego_conv_reference(x[r], table, weight[r], bias[r]) for r in range(2)])
+    torch.testing.assert_close(torch.func.vmap(conv(table))(x, weight, bias), expected)
+    last = torch.func.vmap(conv(table), in_dims=(None, -1, None))(x[0], weight.movedim(0, -1), bias[0])
+    torch.testing.assert_close(last[1], ego_conv_reference(x[0], table, weight[1], bias[0]))
+
+
+def test_gradients_of_replicas_are_those_of_each_alone() -> None:
+    table = random_table(6, seed=4)
+    x, weight, bias = inputs(6, seed=4, replicas=(2,))
+    found = torch.func.vmap(torch.func.grad(loss(conv(table)), argnums=(0, 1, 2)))(weight, x, bias)
+    for r in range(2):
+        leaves = [t[r].clone().requires_grad_() for t in (weight, x, bias)]
+        y = ego_conv_reference(leaves[1], table, leaves[0], leaves[2])
+        for one, expected in zip(found, torch.autograd.grad(y.square().sum(), leaves), strict=True):
+            torch.testing.assert_close(one[r], expected)
+
+
+@pytest.mark.parametrize(
+    "wanted", [(True, True, True), (True, False, False), (False, True, False), (False, True, True)]
+)
+def test_gradients_have_gradients(wanted: tuple[bool, bool, bool]) -> None:
+    leaves = [t.requires_grad_(w) for t, w in zip(inputs(4, seed=5), wanted, strict=True)]
+    assert torch.autograd.gradgradcheck(conv(random_table(4, seed=5)), leaves)
+
+
+def test_a_layer_runs_with_other_weights_put_in() -> None:
+    layer, table = EgoConv(D, D, k=K, norm=False), random_table(6, seed=6)
+    x = torch.randn(6, D, generator=torch.Generator().manual_seed(6))
+    others = {name: value.detach() + 1 for name, value in layer.named_parameters()}
+    expected = ego_conv_reference(x, table, others["weight"], others["bias"]).relu()
+    torch.testing.assert_close(torch.func.functional_call(layer, others, (x, table)), expected)
+
+
+# ── torch.compile ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Stack(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.convs = nn.ModuleList(EgoConv(D, D, k=K) for _ in range(3))
+
+    def forward(self, x: Tensor, neighbours: Neighbours) -> Tensor:
+        for layer in self.convs:
+            x = layer(x, neighbours)
+        return x
+
+
+def test_the_operator_keeps_every_promise_of_its_registration() -> None:
+    products = list(plan_of(random_table(6, seed=7)).products)
+    for asked in (True, False):
+        leaves = [t.requires_grad_(asked) for t in inputs(6, seed=7)]
+        torch.library.opcheck(ragged, (*leaves, products))
+
+
+def test_layers_compile_into_one_graph_for_batches_of_any_size() -> None:
+    plain, stack = Stack(), Stack()
+    compiled = torch.compile(stack, fullgraph=True, backend="aot_eager")  # a graph break would raise
+    for N in (6, 9, 14):
+        neighbours = Neighbours.of(random_table(N, seed=N))
+        results = []
+        for network, run in ((plain, plain), (stack, compiled)):
+            network.zero_grad()
+            x = torch.randn(N, D, generator=torch.Generator().manual_seed(N), requires_grad=True)
+            y = run(x, neighbours)
+            torch.autograd.backward(y.square().sum())
+            results.append((y, x.grad, *(p.grad for p in network.parameters())))
+        for expected, found in zip(*results, strict=True):
+            torch.testing.assert_close(found, expected)
+
+
+def test_autocast_is_in_single_precision_when_compiled_too() -> None:
+    stack, neighbours = Stack(), Neighbours.of(random_table(6, seed=8))
+    x = torch.randn(6, D, generator=torch.Generator().manual_seed(8))
+    compiled = torch.compile(stack.eval(), fullgraph=True, backend="aot_eager")
+    expected = stack(x, neighbours)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = compiled(x, neighbours)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected)

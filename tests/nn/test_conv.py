@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from egocnn.errors import ConfigError
+from egocnn.nn import EgoConv
+from egocnn.nn.engines import Neighbours
+from tests.support.networks import randomise
+
+TABLE = torch.tensor([[1, 2, -1], [0, -1, -1], [3, 0, 1], [2, -1, -1], [-1, -1, -1]])
+
+
+def inputs(N: int = 5, D: int = 3, seed: int = 1) -> Tensor:
+    return torch.randn(N, D, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def naive_sum(x: Tensor, table: Tensor, conv: EgoConv) -> Tensor:
+    """b + sum over k of the k-th neighbour times its own filter matrix."""
+    rows = []
+    for node in range(len(x)):
+        y = conv.bias.clone()
+        for rank, source in enumerate([node, *table[node, : conv.k].tolist()]):
+            if source >= 0:
+                y = y + x[source] @ conv.weight[rank]
+        rows.append(y)
+    return torch.stack(rows)
+
+
+def test_the_layer_is_its_equation_in_evaluation() -> None:
+    conv = EgoConv(3, 4, k=3).double().eval()
+    randomise(conv)
+    y = naive_sum(inputs(), TABLE, conv)
+    norm = conv.norm
+    assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    expected = (y - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps) * norm.weight + norm.bias
+    torch.testing.assert_close(conv(inputs(), TABLE), expected.clamp(min=0))
+
+
+def test_in_training_the_norm_uses_the_statistics_of_the_batch() -> None:
+    conv = EgoConv(3, 4, k=3, activation=False).double().train()
+    y = conv(inputs(), TABLE)
+    torch.testing.assert_close(y.mean(0), torch.zeros(4, dtype=torch.float64), atol=1e-7, rtol=0)
+    expected = naive_sum(inputs(), TABLE, conv)
+    expected = (expected - expected.mean(0)) / torch.sqrt(expected.var(0, unbiased=False) + 1e-5)
+    torch.testing.assert_close(y, expected)
+
+
+def test_norm_and_activation_can_be_left_out() -> None:
+    conv = EgoConv(3, 4, k=3, norm=False, activation=False).double()
+    torch.testing.assert_close(conv(inputs(), TABLE), naive_sum(inputs(), TABLE, conv))
+    assert (conv(inputs(), TABLE) < 0).any()
+
+
+def test_in_evaluation_a_node_does_not_depend_on_nodes_that_it_does_not_reach() -> None:
+    conv = EgoConv(3, 4, k=3).double()
+    conv(inputs(), TABLE)  # one training step moves the running statistics
+    conv.eval()
+    alone = conv(inputs(), TABLE)
+    beside = conv(
+        torch.cat([inputs(), 100 * inputs(seed=2)]), torch.cat([TABLE, torch.where(TABLE < 0, -1, TABLE + 5)])
+    )
+    torch.testing.assert_close(beside[:5], alone)
+
+
+def test_filters_of_rank_one_are_a_graph_attention_layer_with_one_head() -> None:
+    """W_k = alpha_k W: the layer then sums alpha_k h W over the neighbours, as a 1-head attention layer does."""
+    alpha = torch.tensor([0.1, 0.5, 0.3, 0.1], dtype=torch.float64)  # attention of the node itself and its ranks
+    matrix = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    conv = EgoConv(3, 4, k=3, norm=False).double()
+    with torch.no_grad():
+        conv.weight.copy_(alpha[:, None, None] * matrix)
+    x, rows = inputs(), []
+    for node in range(5):
+        aggregated = torch.zeros(3, dtype=torch.float64)
+        for attention, source in zip(alpha, [node, *TABLE[node].tolist()], strict=True):
+            if source >= 0:
+                aggregated = aggregated + attention * x[source]
+        rows.append(aggregated @ matrix)
+    torch.testing.assert_close(conv(x, TABLE), torch.stack(rows).clamp(min=0))
+
+
+def test_a_layer_reads_only_its_own_ranks_of_a_wider_table() -> None:
+    conv = EgoConv(3, 4, k=1).double().eval()
+    expected = conv(inputs(), TABLE[:, :1])
+    torch.testing.assert_close(conv(inputs(), TABLE), expected)
+    torch.testing.assert_close(conv(inputs(), Neighbours.of(TABLE)), expected)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_layers_on_top_of_each_other_read_one_hop_more_each(depth: int) -> None:
+    chain = torch.tensor([[1, -1], [0, 2], [1, 3], [2, 4], [3, 5], [4, -1]])
+    x = inputs(N=6).requires_grad_()
+    h = x
+    for seed in range(depth):
+        conv = EgoConv(3, 3, k=2, norm=False, activation=False).double()
+        randomise(conv, seed)
+        h = conv(h, chain)
+    (gradient,) = torch.autograd.grad(h[0].sum(), x)
+    assert torch.nonzero(gradient.abs().sum(1)).flatten().tolist() == list(range(depth + 1))
+
+
+def test_a_layer_without_neighbours_is_a_dense_layer() -> None:
+    conv = EgoConv(3, 4, k=0, norm=False, activation=False).double()
+    torch.testing.assert_close(conv(inputs(), TABLE), inputs() @ conv.weight[0] + conv.bias)
+
+
+def test_a_table_with_too_few_ranks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the layer reads k=4 neighbours, the table has 3"):
+        EgoConv(3, 4, k=4)(inputs().float(), TABLE)
+
+
+def test_a_negative_number_of_neighbours_is_refused() -> None:
+    with pytest.raises(ConfigError, match="k must be at least 0, got -1"):
+        EgoConv(3, 4, k=-1)
+
+
+def test_fresh_filters_keep_the_size_of_the_signal() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(400, 64)
+    table = torch.randint(0, 400, (400, 16))
+    table[:, 3:] = -1
+    y = EgoConv(64, 64, k=16, norm=False, activation=False)(x, table).detach()
+    assert 0.5 < y.std().item() / x.std().item() < 2.5
+
+
+def test_a_layer_that_shares_learns_with_the_other_but_counts_its_own_statistics() -> None:
+    one, other = EgoConv(3, 3, k=3), EgoConv(3, 3, k=3)
+    other.share(one)
+    assert {id(p) for p in other.parameters()} == {id(p) for p in one.parameters()}
+    one(inputs().float(), TABLE)
+    norms = [layer.norm for layer in (one, other)]
+    means = [norm.running_mean for norm in norms if isinstance(norm, nn.BatchNorm1d)]
+    assert means[0] is not None
+    assert means[1] is not None
+    assert not np.allclose(means[0], means[1])
+
+
+def test_a_layer_says_its_sizes() -> None:
+    assert "3, 4, k=2" in repr(EgoConv(3, 4, k=2))

@@ -1,0 +1,55 @@
+"""Clocks that jump back and forth: no command takes notice."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from egocnn.config import TrainConfig
+from egocnn.train.run import train_run
+from egocnn.train.loop import History
+from tests.project.faults.processes import commands, contents, egocnn
+from tests.support.tiny import MODEL, TRAIN, alcohols
+
+JUMPING = """
+import itertools, time
+real, jumps = time.time, itertools.cycle([0, -1e8, 3e8, -5e8, 1])
+time.time = lambda: real() + next(jumps)
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
+
+
+def test_every_command_gives_the_same_results_while_the_clock_jumps(run: Path, earlier: Path, tmp_path: Path) -> None:
+    words = commands(run, tmp_path)
+    del words["export"]
+    for done in egocnn(*words.values(), script=JUMPING):
+        assert (done.code, done.said) == (0, "")
+    expected, found = contents(earlier), contents(tmp_path)
+    assert found.keys() == expected.keys()
+    for name in found.keys() - {"run/metrics.json", "run/history.csv", "crossval.json"}:
+        assert found[name] == expected[name], name
+    one, other = (json.loads(each["crossval.json"]) for each in (found, expected))
+    assert one["mean"] == other["mean"]
+    assert one["seconds"] >= max(one["training_seconds"], one["testing_seconds"]) >= 0
+    epochs = list(csv.DictReader(found["run/history.csv"].decode().splitlines()))
+    assert all(0 < float(epoch["seconds"]) < 100 for epoch in epochs)
+
+
+@pytest.mark.parametrize("then", [0, 1 << 31])
+def test_a_run_resumes_whatever_the_ages_of_its_files(then: int, tmp_path: Path) -> None:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == 2:
+            raise KeyboardInterrupt
+
+    config = replace(TRAIN, epochs=4, patience=4)
+    train_run(alcohols(), tmp_path / "whole", MODEL, config)
+    train_run(alcohols(), tmp_path / "broken", MODEL, config, report=stop)
+    for file in (tmp_path / "broken").iterdir():
+        os.utime(file, (then, then))
+    train_run(alcohols(), tmp_path / "broken", MODEL, config, resume=True)
+    assert contents(tmp_path / "broken")["model.safetensors"] == contents(tmp_path / "whole")["model.safetensors"]

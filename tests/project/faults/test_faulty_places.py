@@ -1,0 +1,197 @@
+"""Full disks, folders that may only be read, no permission, files that vanish: one clear line, nothing lost."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from egocnn.cli import main
+from egocnn.errors import DataError
+from egocnn.data.store import Store
+from tests.project.faults.processes import SHORT, commands, contents, egocnn, mounted, obeying_permissions
+from tests.support.tiny import ALCOHOLS, SMILES_TABLE
+
+
+@pytest.fixture
+def forbidden() -> Iterator[list[Path]]:
+    """What is put in here loses its permissions, and gets them back at the end."""
+    several: list[Path] = []
+    yield several
+    for path in several:
+        path.chmod(0o755)
+
+
+def again(run: Path, out: Path) -> dict[str, list[str]]:
+    """The commands for a place where they have been before; a training is one that may not replace the other."""
+    return commands(run, out) | {
+        "train": ["train", ALCOHOLS, "-o", str(out / "another"), *SHORT],
+        "crossval": ["crossval", ALCOHOLS, "--folds", "3", "-o", str(out / "another.json"), *SHORT],
+    }
+
+
+# ── no room ───────────────────────────────────────────────────────────────────────────────────────
+
+LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (BYTES, BYTES))  # that a file may have
+"""
+
+
+def test_where_files_cannot_grow_earlier_results_stay_as_they_are(run: Path, earlier: Path) -> None:
+    before, words = contents(earlier), again(run, earlier)
+    del words["export"]  # takes its time
+    for done in egocnn(*words.values(), script=LIMITED.replace("BYTES", "300")):
+        done.check_refused("File too large", str(earlier))
+    for left in ("another", "another.json"):
+        assert not (earlier / left).is_file()
+        shutil.rmtree(earlier / left, ignore_errors=True)
+    assert contents(earlier) == before
+
+
+def test_a_full_disk_is_one_line(run: Path, tmp_path: Path) -> None:
+    words = commands(run, tmp_path)
+    del words["predict"], words["crossval"]  # their results are smaller than the smallest disk
+    del words["export"]
+    for done in egocnn(*words.values(), before=mounted("-t tmpfs -o size=8k tmpfs", tmp_path)):
+        done.check_refused("No space left on device", str(tmp_path))
+
+
+def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(run: Path, tmp_path: Path) -> None:
+    size = (run / "model.safetensors").stat().st_size
+    words = ["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT]
+    (done,) = egocnn(words, script=LIMITED.replace("BYTES", str(size // 2)))
+    done.check_refused("File too large")
+    assert main([*words, "--resume"]) == 0
+    for name in ("model.safetensors", "config.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
+
+
+# ── folders that may only be read ─────────────────────────────────────────────────────────────────
+
+
+def test_a_read_only_file_system_is_one_line(run: Path, earlier: Path) -> None:
+    before = contents(earlier)
+    start = mounted(f'--bind "{earlier}"', earlier)
+    read_only = ["sh", "-c", f'mount -o remount,ro,bind "{earlier}" && exec "$@"', "sh"]
+    for done in egocnn(*again(run, earlier).values(), before=[*start, *read_only]):
+        done.check_refused("Read-only file system", str(earlier))
+        assert ".tmp" not in done.said
+    assert contents(earlier) == before
+
+
+def test_a_folder_without_permission_to_write_is_one_line(run: Path, tmp_path: Path, forbidden: list[Path]) -> None:
+    (tmp_path / "mine").mkdir(mode=0o555)
+    forbidden.append(tmp_path / "mine")
+    for done in egocnn(*commands(run, tmp_path / "mine").values(), before=obeying_permissions()):
+        done.check_refused("Permission denied", str(tmp_path / "mine"))
+        assert ".tmp" not in done.said
+    assert contents(tmp_path) == {}
+
+
+def test_a_model_in_a_folder_that_may_only_be_read_is_explained_all_the_same(
+    run: Path, tmp_path: Path, forbidden: list[Path]
+) -> None:
+    run.chmod(0o555)
+    forbidden.append(run)
+    words = [*commands(run, tmp_path)["explain"], "--technique", "paper"]
+    (done,) = egocnn(words, before=obeying_permissions())
+    assert done.code == 0, done.said
+    assert done.said == f"egocnn: {run}: the attention layer is not kept (Permission denied)\n"
+    assert (tmp_path / "report" / "index.html").exists()
+
+
+# ── files that cannot be read ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_model_that_may_not_be_read_is_one_line(name: str, run: Path, tmp_path: Path, forbidden: list[Path]) -> None:
+    words = commands(run, tmp_path)
+    (run / name).chmod(0)
+    forbidden.append(run / name)
+    for done in egocnn(*(words[each] for each in ("predict", "explain", "export")), before=obeying_permissions()):
+        done.check_refused(f"{run / name}: Permission denied")
+    assert contents(tmp_path) == {}
+
+
+VANISHING = """
+import os
+targets = TARGETS
+def vanish(event, details):
+    if event == "open" and isinstance(details[0], (str, bytes, os.PathLike)):
+        path = os.fsdecode(details[0])
+        if path in targets and os.path.exists(path):
+            os.unlink(path)  # after it was found, before it is read
+sys.addaudithook(vanish)
+"""
+
+
+def vanishing(*paths: Path) -> str:
+    return VANISHING.replace("TARGETS", repr(list(map(str, paths))))
+
+
+def test_a_model_that_vanishes_is_one_line(run: Path, tmp_path: Path) -> None:
+    gone = []
+    for number, name in enumerate(["config.json", "model.safetensors"]):
+        shutil.copytree(run, tmp_path / str(number))
+        gone.append(tmp_path / str(number) / name)
+    words = [commands(file.parent, tmp_path / "out")[name] for file in gone for name in ("predict", "export")]
+    for done, each in zip(egocnn(*words, script=vanishing(*gone)), words, strict=True):
+        done.check_refused(each[1])
+    assert not any(file.exists() for file in gone)
+    assert not (tmp_path / "out").exists()
+
+
+def sources(folder: Path) -> list[tuple[Path, Path]]:
+    """DATA of several kinds, and one of its files."""
+    folder.mkdir()
+    tu, table, lines = folder / "X", folder / "molecules.csv", folder / "graphs.jsonl"
+    tu.mkdir()
+    for name, text in {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n", "graph_labels": "0\n"}.items():
+        (tu / f"X_{name}.txt").write_text(text)
+    table.write_text(SMILES_TABLE)
+    lines.write_text('{"nodes": 2, "edges": [[0, 1]], "target": "a"}\n{"nodes": 1, "edges": [], "target": "b"}\n')
+    for store in ("one", "other"):
+        assert main(["prepare", str(lines), "-o", str(folder / store)]) == 0
+    return [
+        (tu, tu / "X_graph_labels.txt"),
+        (table, table),
+        (lines, lines),
+        (folder / "one", folder / "one" / "indices.bin"),
+        (folder / "other", folder / "other" / "manifest.json"),
+    ]
+
+
+def test_data_that_vanish_are_one_line(tmp_path: Path) -> None:
+    for command, quiet in (("train", ["--quiet"]), ("prepare", [])):
+        several = sources(tmp_path / command)
+        words = [[command, str(data), "-o", str(tmp_path / "out"), *quiet] for data, _ in several]
+        for done, (data, file) in zip(egocnn(*words, script=vanishing(*(f for _, f in several))), several, strict=True):
+            done.check_refused(str(data))
+            assert not file.exists()
+        assert not (tmp_path / "out").exists()
+
+
+def test_data_that_may_not_be_read_are_one_line(tmp_path: Path) -> None:
+    several = sources(tmp_path / "data")
+    for _, file in several:
+        file.chmod(0)
+    words = [
+        [command, str(data), "-o", str(tmp_path / "out"), *quiet]
+        for command, quiet in (("train", ["--quiet"]), ("prepare", []))
+        for data, _ in several
+    ]
+    for done, each in zip(egocnn(*words, before=obeying_permissions()), words, strict=True):
+        done.check_refused(each[1])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_column_that_vanishes_between_two_portions_is_refused(tmp_path: Path) -> None:
+    assert main(["prepare", ALCOHOLS, "-o", str(tmp_path / "store")]) == 0
+    portions = Store.open(tmp_path / "store").portions(1)
+    next(portions)
+    (tmp_path / "store" / "indices.bin").unlink()
+    with pytest.raises(DataError, match=r"store: indices\.bin is missing"):
+        list(portions)

@@ -1,0 +1,314 @@
+"""Memory that does not suffice: the same losses, answers and structures, computed in parts, with one warning."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from egocnn.config import ExplainConfig, ModelConfig, TrainConfig
+from egocnn.explain import explain
+from egocnn.data.graphs import Graphs
+from egocnn.train.memory import Lesson, add_gradients, attempt, by_halves, is_out_of_memory, warn
+from egocnn.train.recipe import learn
+from egocnn.train.engines.recorded.alone import fit_alone
+from egocnn.train.engines.recorded.learn import prepare_replicas, train_replicas
+from egocnn.train.loop import History, fit, loss_of, weight_of
+from tests.project.faults.memory import Memory
+from tests.train.recorded.stacks import Replica, cast, replicas
+from tests.support.strategies import random_trees
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts
+
+DRY = ModelConfig(**SIZES, dropout=0.0)
+"""without dropout, which in parts drops other activations"""
+BATCHES = replace(TRAIN, epochs=2, batch_size=16, device="cpu")
+
+
+@pytest.fixture(autouse=True)
+def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+    """The warnings so far, each given anew in every test."""
+    warn.cache_clear()
+    caplog.set_level(logging.WARNING, "egocnn")
+    yield lambda: [record.getMessage() for record in caplog.records]
+    warn.cache_clear()
+
+
+Warnings = Callable[[], list[str]]
+
+
+def losses(history: History) -> list[float]:
+    return [loss for epoch in history.epochs for loss in (epoch.train_loss, epoch.validation_loss)]
+
+
+def scores(history: History) -> list[float]:
+    return [score for epoch in history.epochs for score in (epoch.train_score, epoch.validation_score)]
+
+
+def check_same(one: History, other: History) -> None:
+    np.testing.assert_allclose(losses(one), losses(other), rtol=1e-6)
+    np.testing.assert_allclose(scores(one), scores(other), rtol=1e-6)
+
+
+def exact(graphs: Graphs, model: ModelConfig) -> Replica:
+    """In double precision: a bias before a norm has no slope, and AdamW makes steps of what rounding leaves of it."""
+    (replica,) = replicas([graphs], model)
+    return replica
+
+
+# ── training ──────────────────────────────────────────────────────────────────────────────────────
+
+Fit = Callable[..., History]
+
+
+@pytest.mark.parametrize("run", [fit, fit_alone])
+@pytest.mark.parametrize(
+    "changes", [{}, {"tie": True, "head_norm": True, "pool_norm": True}, {"readout": "sort", "sort_nodes": 4}]
+)
+def test_a_training_with_too_little_memory_ends_as_one_with_enough(
+    run: Fit, changes: dict[str, Any], warnings: Warnings
+) -> None:
+    model = replace(DRY, **changes)
+    one, other = exact(alcohols(), model), exact(alcohols(), model)
+    with Memory() as enough:
+        unbroken = run(*one, BATCHES)
+    assert warnings() == []
+    with Memory(0.6 * enough.peak) as little:
+        history = run(*other, BATCHES)
+    assert little.refused
+    check_same(history, unbroken)
+    expected = {
+        fit: ["out of memory: batches are computed in parts from here on, with the same result"],
+        fit_alone: ["out of memory: steps are no longer recorded, which is slower and gives the same result"],
+    }[run]
+    assert warnings()[:1] == expected
+
+
+def test_values_are_learned_in_parts_as_in_one_piece() -> None:
+    one, other = exact(oxygens(), DRY), exact(oxygens(), DRY)
+    with Memory() as enough:
+        unbroken = fit(*one, BATCHES)
+    with Memory(0.6 * enough.peak) as little:
+        check_same(fit(*other, BATCHES), unbroken)
+    assert little.refused
+
+
+def test_parts_take_less_memory_the_more_there_are() -> None:
+    network, train, _ = parts(oxygens(200), replace(DRY, width=32))
+    chosen, peaks = torch.arange(len(train)), []
+    for number in (1, 2, 8):
+        with Memory() as memory:
+            lesson_of(network, train, number).learn(chosen)
+        peaks.append(memory.peak)
+    assert peaks[1] < 0.7 * peaks[0]
+    assert peaks[2] < 0.5 * peaks[1]
+
+
+def test_where_not_even_one_graph_fits_the_error_is_passed_on() -> None:
+    network, train, validation = parts(alcohols(), DRY)
+    with Memory(2000), pytest.raises(torch.OutOfMemoryError):
+        fit(network, train, validation, BATCHES)
+
+
+def test_other_errors_are_passed_on_at_once() -> None:
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        attempt(fail)
+
+
+def test_an_error_on_top_of_the_one_that_counts_does_not_hide_it() -> None:
+    def end_recording() -> None:
+        try:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        finally:
+            raise RuntimeError("the recording was invalidated")
+
+    assert attempt(end_recording) is None
+    assert not is_out_of_memory(RuntimeError("the recording was invalidated"))
+
+
+# ── the gradients themselves ──────────────────────────────────────────────────────────────────────
+
+
+def lesson_of(network: Any, train: Any, number: int, weights: torch.Tensor | None = None) -> Lesson:
+    def forward(chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        batch = train.batch(chosen)
+        return network(batch).logits, batch.target
+
+    return Lesson(
+        network,
+        forward,
+        lambda outputs, target: loss_of(outputs, target, weights),
+        lambda target: weight_of(target, weights),
+        number,
+    )
+
+
+class Odd(nn.Module):
+    """Norms of several kinds, one used twice, and one whose result is not used."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.one, self.two = nn.BatchNorm1d(width), nn.BatchNorm1d(width, affine=False, momentum=None)
+        self.three = nn.BatchNorm2d(2)
+        self.four = nn.BatchNorm1d(width, track_running_stats=False)
+        self.mix = nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.tanh(self.mix(self.one(x)))
+        h = torch.sin(self.one(h)) + self.two(x * h)
+        self.four(h)
+        square = self.three(torch.stack([h, h.square()], dim=1)[:, :, :, None] * torch.tensor([1.0, 2.0]).to(h))
+        total: torch.Tensor = torch.exp(-square.sum(dim=(1, 3)).square()).sum(dim=1)
+        return total
+
+
+@given(rows=st.integers(2, 12), number=st.integers(1, 5), seed=st.integers(0, 1000))
+def test_gradients_and_statistics_of_parts_are_those_of_the_whole(rows: int, number: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    x = torch.randn(rows, 3, dtype=torch.float64)
+    whole, torn = Odd(3).double(), Odd(3).double()
+    torn.load_state_dict(whole.state_dict())
+    torch.autograd.backward(whole(x).sum())
+    several = torch.tensor_split(x, number)
+    add_gradients(torn, number, lambda part: torn(several[part]).sum())
+    for name, parameter in whole.named_parameters():
+        found = torn.get_parameter(name).grad
+        assert (found is None) == (parameter.grad is None), name
+        if found is not None and parameter.grad is not None:
+            torch.testing.assert_close(found, parameter.grad, rtol=1e-6, atol=1e-8)
+    for name, buffer in whole.named_buffers():
+        torch.testing.assert_close(torn.get_buffer(name), buffer, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("graphs", [alcohols(), oxygens()])
+def test_a_weighted_loss_and_its_gradients_are_the_same_in_parts(graphs: Graphs) -> None:
+    network, train, _ = exact(graphs, replace(DRY, head_norm=True, pool_norm=True, jump=True, count_inputs=True))
+    weights = None if not graphs.is_classification else torch.tensor([0.3, 2.0]).double()
+    assert train.target is not None
+    train = train if graphs.is_classification else replace(train, target=train.target.double())
+    network.train()
+    found = []
+    for number in (1, 2, 3, len(train)):
+        outputs, _, loss = lesson_of(network, train, number, weights).learn(torch.arange(len(train)))
+        found.append((outputs, loss, {n: p.grad for n, p in network.named_parameters() if p.grad is not None}))
+    for each in found[1:]:
+        torch.testing.assert_close(each, found[0], rtol=1e-7, atol=1e-10)
+
+
+def test_dropout_drops_the_same_in_every_pass_and_leaves_the_random_numbers_alone() -> None:
+    network, train, _ = parts(alcohols(), replace(MODEL, dropout=0.5))
+    network.train()
+    found = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        lesson = lesson_of(network, train, 3)
+        outputs, _, _ = lesson.learn(torch.arange(len(train)))
+        found.append((outputs, torch.rand(4), [p.grad for p in network.parameters() if p.grad is not None]))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-5, atol=1e-6)
+
+
+# ── many models at once ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("share", [0.7, 0.15])
+def test_models_that_do_not_fit_together_are_trained_one_after_the_other(share: float, warnings: Warnings) -> None:
+    config = replace(BATCHES, epochs=2)
+    collections = [alcohols(), alcohols()[::-1]]
+
+    def train(memory: Memory) -> list[History]:
+        prepared = prepare_replicas(collections, DRY, config, [[0, 1], [2, 3]])
+        several = [replica for own in prepared for replica in own]
+        for number, replica in enumerate(several):
+            replica.predictor.network.double()
+            learned, validation = (cast(part, torch.float64) for part in replica.parts)
+            several[number] = replace(replica, parts=(learned, validation))
+        with memory:
+            return train_replicas(several, config)
+
+    enough = Memory()
+    unbroken = train(enough)
+    little = Memory(share * enough.peak)
+    for one, other in zip(train(little), unbroken, strict=True):
+        check_same(one, other)
+    assert little.refused
+    assert warnings()[0] == "out of memory: fewer models are trained at a time, with the same result"
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("technique", ["relevance", "occlusion"])
+def test_graphs_that_do_not_fit_together_are_predicted_and_explained_alike(technique: Any, warnings: Warnings) -> None:
+    predictor, _ = learn(alcohols(), DRY, replace(TRAIN, epochs=2))
+    graphs: Graphs = alcohols()
+    run: Callable[[], tuple[Any, list[Any]]] = lambda: (  # noqa: E731
+        predictor.probabilities(graphs),
+        [each.to_plain() for each in explain(predictor, graphs, ExplainConfig(technique=technique))],
+    )
+    with Memory() as enough:
+        probabilities, structures = run()
+    with Memory(0.4 * enough.peak) as little:
+        again, structures_again = run()
+    assert little.refused
+    np.testing.assert_allclose(again, probabilities, rtol=1e-5)
+    for one, other in zip(structures, structures_again, strict=True):
+        assert one["critical_nodes"] == other["critical_nodes"]
+        np.testing.assert_allclose(one["node_importance"], other["node_importance"], rtol=1e-4, atol=1e-6)
+    assert warnings() == ["out of memory: fewer graphs are read at a time, with the same result"]
+
+
+@settings(max_examples=20)
+@given(numbers=st.integers(1, 12), most=st.integers(2, 12))
+def test_halves_come_in_order_and_none_is_left_out(numbers: int, most: int) -> None:
+    def run(chosen: torch.Tensor) -> list[int]:
+        if len(chosen) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return [int(each) for each in chosen]
+
+    assert [each for some in by_halves(run, torch.arange(numbers)) for each in some] == list(range(numbers))
+
+
+def test_a_training_that_goes_on_after_a_failure_learns_from_every_batch_once() -> None:
+    """The step that failed had changed the statistics of the norms before; they are as if it had not been tried."""
+    config = TrainConfig(epochs=1, batch_size=5, learning_rate=1e-2)
+    one, other = exact(alcohols(), DRY), exact(alcohols(), DRY)
+    with Memory() as enough:
+        fit(*one, config)
+    with Memory(0.8 * enough.peak) as little:
+        fit(*other, config)
+    assert little.refused
+    torch.testing.assert_close(other[0].state_dict(), one[0].state_dict(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("run", [fit, fit_alone])
+def test_a_gpu_with_too_little_memory_trains_to_the_same_losses(run: Fit, warnings: Warnings) -> None:
+    graphs = random_trees(72, nodes=2000, seed=0, target=np.arange(72) % 2, class_names=("a", "b"))
+    model = ModelConfig(width=64, depth=3, dropout=0.0)
+    config = TrainConfig(epochs=2, batch_size=64, device="cuda", precision="float32")
+    network, train, validation = parts(graphs, model)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before, whole = torch.cuda.memory_reserved(), torch.cuda.get_device_properties(0).total_memory
+    unbroken = run(network, train, validation, config)
+    most = before + 0.6 * (torch.cuda.max_memory_reserved() - before)
+    del network
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(most / whole)
+    try:
+        history = run(parts(graphs, model)[0], train, validation, config)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert warnings()
+    found, expected = ([epoch.train_loss for epoch in each.epochs] for each in (history, unbroken))
+    np.testing.assert_allclose(found, expected, rtol=1e-3)

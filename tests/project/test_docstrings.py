@@ -1,0 +1,209 @@
+"""What a user can import says what it takes, what it gives back, and shows it at work; the examples run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from egocnn import EgoCNNClassifier, EgoCNNRegressor
+from egocnn.config import ModelConfig, TrainConfig, field_help
+
+MODULES = ("egocnn", "egocnn.nn", "egocnn.interop.pyg", "egocnn.interop.onnx")
+HEADINGS = ("Arguments", "Returns", "Raises", "Example")
+OPTIONAL = {"egocnn.interop.pyg": ("torch_geometric",), "egocnn.interop.onnx": ("onnx", "onnxscript")}
+"""Libraries without which a module's examples cannot run."""
+
+NAMES = [(module, name) for module in MODULES for name in import_module(module).__all__]
+
+
+@pytest.fixture(autouse=True)
+def _quiet_libraries() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch Geometric and onnxscript use what others have deprecated
+        yield
+
+
+def find(module: str, name: str) -> Any:
+    for library in OPTIONAL.get(module, ()):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    return getattr(import_module(module), name)
+
+
+def sections(text: str) -> dict[str, str]:
+    """A docstring -> what stands under each heading; what comes first under ''."""
+    found, heading = {"": ""}, ""
+    for line in inspect.cleandoc(text).splitlines():
+        if line.removesuffix(":") in HEADINGS and line.endswith(":"):
+            heading = line.removesuffix(":")
+            found[heading] = ""
+        else:
+            found[heading] += line + "\n"
+    return found
+
+
+def own_bases(owner: type[Any]) -> list[type[Any]]:
+    return [base for base in owner.__mro__ if base.__module__.split(".")[0] == "egocnn"]
+
+
+def own_methods(owner: type[Any]) -> dict[str, Any]:
+    """Public methods that are written in this package, those of private base classes included."""
+    return {
+        name: getattr(owner, name)
+        for base in reversed(own_bases(owner))
+        for name, value in vars(base).items()
+        if not name.startswith("_") and isinstance(value, staticmethod | classmethod | type(find))
+    }
+
+
+def taken(called: Any) -> set[str]:
+    """Names of the arguments; a class that is made as torch makes its modules takes none."""
+    if isinstance(called, type) and "__init__" not in {name for base in own_bases(called) for name in vars(base)}:
+        return set()
+    return set(inspect.signature(called).parameters) - {"self"}
+
+
+def faults_of(called: Any, text: str | None, *, returns: bool) -> Iterator[str]:
+    """What a docstring lacks of all that it should have."""
+    if not text:
+        yield "no docstring"
+        return
+    found = sections(text)
+    summary = found[""].strip().split("\n\n")[0]
+    if not summary or "\n" in summary or not summary.endswith((".", '"')):
+        yield f"the summary is not one line that ends with a full stop: {summary!r}"
+    named = set(re.findall(r"^    (\w+): ", found.get("Arguments", ""), re.MULTILINE))
+    if named != taken(called):
+        yield f"arguments: {sorted(taken(called))} are taken, {sorted(named)} are explained"
+    if returns and not found.get("Returns", "").strip():
+        yield "no word on what is returned"
+
+
+def gives_back(called: Any) -> bool:
+    return inspect.signature(called).return_annotation not in ("None", None)
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_a_public_name_says_what_it_takes_and_gives_back_and_has_an_example(module: str, name: str) -> None:
+    public = find(module, name)
+    text = inspect.getdoc(public) or ""
+    is_record = is_dataclass(public)
+    if is_record:
+        lacking = [field.name for field in fields(public) if field.name not in field_help(public)]
+        assert lacking == [], "fields without a line of meaning"
+        assert sections(text)[""].strip(), "no summary"
+    elif isinstance(public, type):
+        made: Any = inspect.getattr_static(public, "__init__")
+        text += "\n\n" + inspect.cleandoc(made.__doc__ or "")
+        assert list(faults_of(public, text, returns=False)) == []
+    else:
+        assert list(faults_of(public, text, returns=gives_back(public))) == []
+    if not is_record and taken(public):
+        assert ">>>" in sections(text).get("Example", ""), "no example"
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_every_method_of_a_public_class_says_what_it_takes_and_gives_back(module: str, name: str) -> None:
+    public = find(module, name)
+    for method, called in own_methods(public).items() if isinstance(public, type) else ():
+        faults = list(faults_of(called, called.__doc__, returns=gives_back(called)))
+        assert faults == [], method
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_its_examples_print_what_they_show(
+    module: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = find(module, name)
+    monkeypatch.chdir(tmp_path)
+    texts = {name: public.__doc__}
+    if isinstance(public, type):
+        texts |= {f"{name}.{method}": called.__doc__ for method, called in own_methods(public).items()}
+    for title, text in texts.items():
+        examples = doctest.DocTestParser().get_doctest(text or "", {"__name__": "example"}, title, None, None)
+        said: list[str] = []
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
+        assert said == [], "".join(said)
+
+
+@pytest.mark.parametrize("heading", HEADINGS[:2])
+def test_a_docstring_that_lacks_something_is_noticed(heading: str) -> None:
+    def called(one: int, two: int) -> int:
+        """Add them up.
+
+        Arguments:
+            one: The first.
+            two: The second.
+
+        Returns:
+            Their sum.
+        """
+        return one + two
+
+    assert list(faults_of(called, called.__doc__, returns=True)) == []
+    assert called.__doc__ is not None
+    without = re.sub(rf"{heading}:\n(?: {{12}}.*\n)+", "", called.__doc__)
+    assert len(list(faults_of(called, without, returns=True))) == 1
+
+
+# ── the settings of the estimators ──────────────────────────────────────────────────────────────────
+
+CONFIGS = (ModelConfig, TrainConfig)
+BESIDES = {"embed": None, "embed_width": None, "verbose": False}
+"""Parameters that are no fields of a record."""
+
+
+@pytest.mark.parametrize("estimator", [EgoCNNClassifier, EgoCNNRegressor])
+def test_an_estimator_takes_every_field_of_both_records_with_its_type_and_default(estimator: type[Any]) -> None:
+    signature = inspect.signature(estimator).parameters
+    assert {each.kind for each in signature.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    wanted = {field.name: field.default for config in CONFIGS for field in fields(config)}
+    assert {name: each.default for name, each in signature.items()} == wanted | BESIDES
+    types = get_type_hints(estimator.__init__)
+    for config in CONFIGS:
+        for name, kind in get_type_hints(config).items():
+            assert types[name] == kind, name
+
+
+def test_an_estimator_explains_every_setting_in_the_words_of_the_records() -> None:
+    listed = sections(EgoCNNClassifier.__init__.__doc__ or "")["Arguments"]
+    unwrapped = re.sub(r"\n {8}", " ", listed)
+    meanings = {name: text for config in CONFIGS for name, text in field_help(config).items()}
+    for name, meaning in meanings.items():
+        assert f"    {name}: {meaning}\n" in unwrapped, name
+
+
+def test_a_type_checker_refuses_a_setting_of_the_wrong_type(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    home = EgoCNNClassifier.__module__
+    sources = [str(inspect.getsourcefile(import_module(name))) for name in (home, "egocnn.config")]
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text(
+        f"from {home} import EgoCNNClassifier\n"
+        "EgoCNNClassifier(epochs=3, width=(8, 4), depth=2, readout='mean+max')\n"
+        "EgoCNNClassifier(epochs='x')\n"
+        "EgoCNNClassifier(readout='median')\n"
+        "EgoCNNClassifier(wdith=8)\n",
+        encoding="utf-8",
+    )
+    # of what these import nothing is followed: the signature alone is asked for, and torch takes a minute to read
+    options = ["--config-file=", "--follow-imports=skip", "--ignore-missing-imports", "--explicit-package-bases"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path / 'cache'}", str(snippet), *sources],
+        cwd=Path(__file__).resolve().parent.parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    refused = [line for line in done.stdout.splitlines() if "snippet.py" in line and ": error:" in line]
+    assert [int(line.split("snippet.py:")[1].split(":")[0]) for line in refused] == [3, 4, 5], done.stdout + done.stderr

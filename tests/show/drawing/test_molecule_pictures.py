@@ -1,0 +1,142 @@
+"""Pictures of molecules: RDKit's drawing over tints of importance, critical parts inside a contour."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from egocnn.show.drawing import draw
+from egocnn.show.drawing.molecules import CONTOUR
+from egocnn.show.drawing.palette import AGAINST, FOR, INK, WHITE, channels, mix
+from egocnn.data.graphs import Graph
+from egocnn.data.sources.smiles import from_smiles
+from egocnn.data.read import read
+
+SVG = "{http://www.w3.org/2000/svg}"
+STRONGEST = 0.75
+"""Share of the full colour in the tint of the most important atom."""
+
+
+def hexanol() -> Graph:
+    return from_smiles(["CCCCCCO"])[0]
+
+
+def discs(svg: str) -> list[tuple[str, float, float, float]]:
+    """colour, x, y, radius in the order drawn, without the key"""
+    root = ElementTree.fromstring(svg)
+    found = []
+    for group in root.iter():
+        for circle in group.findall(f"{SVG}circle"):
+            x, y, radius = (float(circle.attrib[name]) for name in ("cx", "cy", "r"))
+            found.append((circle.attrib.get("fill") or group.attrib["fill"], x, y, radius))
+    return [disc for disc in found if disc[0] not in (FOR, AGAINST)]
+
+
+def letters(svg: str, atom: int) -> list[ElementTree.Element]:
+    """What RDKit draws for an atom with a symbol of its own."""
+    return [e for e in ElementTree.fromstring(svg).iter(f"{SVG}path") if e.attrib.get("class") == f"atom-{atom}"]
+
+
+def test_the_most_important_atom_has_the_strongest_and_largest_tint() -> None:
+    importance = np.array([0, 0, 0, 0, 0, -0.5, 1.0])
+    found = discs(draw(hexanol(), importance, np.zeros(6)))
+    assert [disc[0] for disc in found] == [mix(WHITE, AGAINST, 0.435), mix(WHITE, FOR, STRONGEST)]
+    assert found[1][3] > 1.3 * found[0][3]
+
+
+def test_tints_lie_beneath_the_atoms_they_belong_to() -> None:
+    svg = draw(hexanol(), np.eye(7)[6], np.zeros(6))
+    ((_, x, y, radius),) = discs(svg)
+    assert letters(svg, 6)
+    numbers = np.array([float(n) for n in letters(svg, 6)[0].attrib["d"].replace(",", " ").split() if n[-1].isdigit()])
+    letter = numbers.reshape(-1, 2).mean(axis=0)
+    assert np.linalg.norm(letter - [x, y]) < radius
+    assert svg.index(mix(WHITE, FOR, STRONGEST)) < svg.index("class='atom-6'")
+
+
+def test_a_molecule_with_nodes_in_another_order_tints_the_right_atom() -> None:
+    collection = read("compounds:alcohols")
+    graph = next(one for one in collection if one.node_label and "O" in one.node_label and one.n_nodes < 40)
+    assert graph.node_label is not None
+    oxygen = graph.node_label.index("O")
+    svg = draw(graph, np.eye(graph.n_nodes)[oxygen], np.zeros(len(graph.edges)))
+    ((_, x, y, _),) = discs(svg)
+    numbers = [float(n) for n in letters(svg, oxygen)[0].attrib["d"].replace(",", " ").split() if n[-1].isdigit()]
+    assert np.linalg.norm(np.array(numbers).reshape(-1, 2).mean(axis=0) - [x, y]) < 5
+
+
+def test_critical_atoms_and_bonds_lie_inside_one_contour() -> None:
+    svg = draw(hexanol(), np.eye(7)[6], np.zeros(6), critical_nodes=np.array([5, 6]), critical_edges=np.array([5]))
+    found = discs(svg)
+    outer = {disc[1:3]: disc[3] for disc in found if disc[0] == INK}
+    inner = {disc[1:3]: disc[3] for disc in found if disc[0] == WHITE}
+    assert len(outer) == 2
+    assert outer.keys() == inner.keys()
+    assert all(0.5 < outer[place] - inner[place] < 3 for place in outer)
+    one, other = (np.array(place) for place in outer)
+    assert np.linalg.norm(one - other) * CONTOUR == pytest.approx(min(inner.values()), rel=0.05)
+    assert not [disc for disc in discs(draw(hexanol(), np.eye(7)[6], np.zeros(6))) if disc[0] == INK]
+
+
+def test_a_png_shows_what_the_svg_shows(tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    importance = np.array([-1.0, 0, 0, 0, 0, 0, 1.0])
+    svg = draw(hexanol(), importance, np.zeros(6), path=tmp_path / "m.png", caption="hexanol <b>")
+    image = imread(tmp_path / "m.png")[..., :3]
+    assert image.shape == (360, 480, 3)
+    for colour, x, y, radius in discs(svg):
+        pixel = image[round(y - 0.8 * radius), round(x)] * 255  # off the centre, where a bond or a letter may be
+        assert np.abs(pixel - channels(colour)).max() < 4
+
+
+@pytest.mark.parametrize(
+    "smiles",
+    ["C", "[H][H]", "[Na+].[Cl-]", "C[C@H](N)C(=O)O", "c1ccc2[nH]ccc2c1", "O=[N+]([O-])c1ccccc1", "*CC", "C" * 300],
+)
+def test_molecules_of_all_kinds_have_pictures(tmp_path: Path, smiles: str) -> None:
+    graph = from_smiles([smiles])[0]
+    importance = np.linspace(-1, 1, graph.n_nodes)
+    for kind in ("svg", "png", "gexf"):
+        svg = draw(graph, importance, np.zeros(len(graph.edges)), path=tmp_path / f"m.{kind}", caption=smiles[:30])
+    assert "nan" not in svg
+    ElementTree.fromstring(svg)
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("caption", ["<script>alert(1)</script>", "<sub>", "\x00\x1b", "日本 ₂", "\ud800", "x" * 500])
+def test_captions_of_molecules_are_harmless_too(tmp_path: Path, caption: str) -> None:
+    svg = draw(hexanol(), np.zeros(7), np.zeros(6), caption=caption, path=tmp_path / "m.png")
+    root = ElementTree.fromstring(svg)
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {"svg", "title", "rect", "g", "path", "text"}
+    assert svg.replace("http://www.w3.org/2000/svg", "").count("://") == 0
+
+
+def test_the_same_molecule_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("1.png", "2.png", "1.svg", "2.svg"):
+        draw(hexanol(), np.arange(7.0), np.arange(6.0), path=tmp_path / name)
+    for kind in ("png", "svg"):
+        assert (tmp_path / f"1.{kind}").read_bytes() == (tmp_path / f"2.{kind}").read_bytes()
+
+
+def test_molecules_are_drawn_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    draw(hexanol(), np.zeros(7), np.zeros(6), path=tmp_path / "m.png")
+    assert (tmp_path / "m.png").exists()
+
+
+def test_the_key_explains_the_colour_of_atoms_that_are_not_critical() -> None:
+    graph = from_smiles(["CCO"])[0]
+    svg = draw(
+        graph,
+        np.array([-1.0, 0.0, 1.0]),
+        np.array([0.0, 0.5]),
+        critical_nodes=np.array([2]),
+        critical_edges=np.array([]),
+    )
+    assert ">for<" in svg
+    assert ">against<" in svg

@@ -1,0 +1,76 @@
+"""The folder that tells people and machines about patterns."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from egocnn.explain.patterns import Pattern, find_patterns, write_patterns
+from tests.explain.patterns.structures import molecules
+
+pytest.importorskip("rdkit")
+
+
+class Page(HTMLParser):
+    """Counts tags and collects addresses."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("href", "src")]
+
+
+@pytest.fixture(scope="module")
+def patterns() -> list[Pattern]:
+    nitro = molecules([f"{'C' * n}Oc1ccc([N+](=O)[O-])cc1" for n in range(1, 13)], "c[N+](=O)[O-]", "<toxic> & bad")
+    return find_patterns([*nitro, *molecules(["C" * n for n in range(2, 14)], "CC", "harmless")])
+
+
+def test_the_folder_holds_the_page_the_tables_and_the_drawings(tmp_path: Path, patterns: list[Pattern]) -> None:
+    page = write_patterns(patterns, tmp_path, title="What is toxic")
+    assert page == tmp_path / "index.html"
+    plain = json.loads((tmp_path / "patterns.json").read_text(encoding="utf-8"))
+    assert [p["name"] for p in plain["patterns"]] == [p.name for p in patterns]
+    with (tmp_path / "patterns.csv").open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert [int(row["in_class"]) for row in rows] == [p.in_class for p in patterns]
+    figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert figures == sorted(f"pattern-{n + 1}.svg" for n in range(len(patterns)))
+
+
+def test_the_page_needs_no_network_and_runs_no_scripts(tmp_path: Path, patterns: list[Pattern]) -> None:
+    text = write_patterns(patterns, tmp_path, title="What is toxic").read_text(encoding="utf-8")
+    page = Page(text)
+    assert "script" not in page.tags
+    assert all(address.startswith("#") for address in page.addresses)
+    assert "default-src 'none'" in text
+    telling = [p for p in patterns if p.is_significant]
+    assert telling
+    assert page.tags.count("svg") == sum(1 + min(len(p.examples), 3) for p in telling)
+
+
+def test_names_from_the_data_are_escaped(tmp_path: Path, patterns: list[Pattern]) -> None:
+    evil = replace(patterns[0], name="<img src=x onerror=alert(1)>")
+    text = write_patterns([evil], tmp_path, title="</title><script>alert(1)</script>").read_text(encoding="utf-8")
+    assert {"script", "img", "toxic"}.isdisjoint(Page(text).tags)
+    assert "Class &lt;toxic&gt; &amp; bad" in text
+
+
+def test_drawings_of_an_earlier_run_that_found_more_are_taken_away(tmp_path: Path, patterns: list[Pattern]) -> None:
+    write_patterns([patterns[0]] * 3, tmp_path, title="More")
+    write_patterns([patterns[0]], tmp_path, title="Less")
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["pattern-1.svg"]
+
+
+def test_no_patterns_make_a_page_that_says_so(tmp_path: Path) -> None:
+    assert "No fragment recurs" in write_patterns([], tmp_path, title="Nothing").read_text(encoding="utf-8")

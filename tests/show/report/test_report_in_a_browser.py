@@ -1,0 +1,324 @@
+"""The report as its reader meets it, in a real browser from a file without a network."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egocnn.data.sources.smiles import from_smiles
+from egocnn.show.report import summarise, write_report
+from egocnn.explain.structure import CriticalStructure, Fidelity
+from tests.show.report.made_up import DRUGS, drugs, on_a_circle, structure, structures
+from tests.support.samples import cycle, one_graph
+
+Show = Callable[..., Any]
+
+HOSTILE = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "{{DATA}}", "&lt;b&gt; \u2028 ☃")
+
+
+def names(page: Any) -> list[str]:
+    found: list[str] = page.locator(".card strong").all_inner_texts()
+    return found
+
+
+def critical(page: Any) -> tuple[int, int]:
+    """How many nodes and edges the page says are critical."""
+    words = page.inner_text("#count").replace(",", "").split()
+    return int(words[0]), int(words[4])
+
+
+def set_slider(page: Any, value: int) -> None:
+    page.locator("#threshold").fill(str(value))
+
+
+def place_of(page: Any, element: str) -> tuple[float, float]:
+    """Where on the screen cytoscape draws a node."""
+    box = page.locator("#canvas").bounding_box()
+    at = page.evaluate("id => byId('canvas')._cyreg.cy.getElementById(id).renderedPosition()", element)
+    return box["x"] + at["x"], box["y"] + at["y"]
+
+
+def test_the_summary_and_the_cards_say_what_the_structures_hold(show: Show) -> None:
+    given = structures(drugs())
+    page = show(given)
+    right = sum(s.predicted == s.graph.target for s in given)
+    assert page.inner_text("#figures dd >> nth=0") == f"{100 * right / len(given):.1f}%"
+    assert "keep their prediction" in page.inner_text("#sentences")
+    assert page.locator("#chart svg circle").count() > 0
+    card = page.inner_text(".card >> nth=0")
+    assert f"Predicted: {given[0].predicted} ({given[0].probability:.0%})" in card
+    assert "True: toxic" in card
+    page.wait_for_selector("canvas[data-drawn]")
+    ink = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    assert page.locator("canvas[data-drawn]").first.evaluate(ink) > 10
+
+
+def test_hostile_names_are_shown_as_they_are_and_run_nothing(show: Show) -> None:
+    graphs = drugs(4, names=HOSTILE)
+    odd = [structure(graph, predicted=HOSTILE[0], explained=HOSTILE[0], technique=HOSTILE[1]) for graph in graphs]
+    page = show(odd)
+    assert page.locator(".card strong").all_text_contents() == list(HOSTILE)
+    page.locator(".card").nth(1).click()
+    page.wait_for_selector("#viewer[open]")
+    assert page.inner_text("#name") == HOSTILE[1]
+    assert HOSTILE[0] in page.inner_text("#facts")
+    assert page.locator("img").count() == 0
+
+
+def test_an_injected_script_would_not_run(browser: Any, tmp_path: Path) -> None:
+    given = structures(drugs(1))
+    page = browser.new_page()
+    page.goto(write_report(given, tmp_path, summary=summarise(given), positions=on_a_circle).as_uri())
+    refused = page.evaluate(
+        """() => new Promise(tell => {
+            document.addEventListener("securitypolicyviolation", event => tell(event.effectiveDirective));
+            const button = document.createElement("button");
+            button.setAttribute("onclick", "document.title = 'run'");
+            document.body.append(button);
+            button.click();
+        })"""
+    )
+    title = page.title()
+    page.close()
+    assert refused == "script-src-attr"
+    assert title == "Critical structures"
+
+
+def test_cards_are_found_by_name_class_and_outcome(show: Show) -> None:
+    given = structures(drugs(30))
+    page = show(given)
+    page.fill("#search", "DRUG 1")
+    assert names(page) == [s.graph.name for s in given if "drug 1" in s.graph.name]
+    page.select_option("#by-predicted", label="toxic")
+    page.select_option("#by-outcome", label="Wrong")
+    wanted = [s for s in given if "drug 1" in s.graph.name and s.predicted == "toxic" and s.graph.target != "toxic"]
+    assert names(page) == [s.graph.name for s in wanted]
+    assert page.inner_text("#found") == f"{len(wanted)} of 30 graphs"
+    page.select_option("#by-true", label="toxic")
+    assert names(page) == []
+    page.get_by_role("button", name="Clear the filters").click()
+    assert len(names(page)) == 30
+
+
+def test_cards_are_sorted_by_name_probability_size_and_fidelity(show: Show) -> None:
+    given = structures(drugs(12))
+    page = show(given)
+
+    def in_order(key: Callable[[CriticalStructure], float], *, reverse: bool) -> list[str]:
+        return [s.graph.name for s in sorted(given, key=key, reverse=reverse)]
+
+    page.select_option("#sort", "name")
+    assert names(page) == [f"drug {i}" for i in range(12)]  # 2 before 10
+    page.click("#order")
+    assert names(page) == [f"drug {i}" for i in reversed(range(12))]
+    page.select_option("#sort", "probability")
+    assert names(page) == in_order(lambda s: s.probability or 0, reverse=True)
+    page.select_option("#sort", "size")
+    assert names(page) == in_order(lambda s: s.graph.n_nodes, reverse=False)
+    page.select_option("#sort", "removed")
+    assert names(page) == in_order(lambda s: s.fidelity.removed if s.fidelity else 0, reverse=False)
+
+
+def test_the_slider_grows_and_shrinks_the_structure_and_leads_back_to_the_models_own(show: Show) -> None:
+    made = structure(drugs(1)[0])
+    page = show([made], place="#graph=1")
+    own = (len(made.critical_nodes), len(made.critical_edges))
+    assert critical(page) == own
+    assert page.is_disabled("#own")
+    last = int(page.get_attribute("#threshold", "max"))
+    sizes = []
+    for step in range(last + 1):
+        set_slider(page, step)
+        sizes.append(critical(page)[0])
+    assert sizes[0] == 1
+    assert sizes == sorted(set(sizes))
+    assert sizes[-1] == int((made.node_importance > 0).sum())
+    bold = "() => byId('canvas')._cyreg.cy.nodes('.body').filter(n => n.data('weight') === 'bold').length"
+    assert page.evaluate(bold) == sizes[-1]
+    page.click("#own")
+    assert critical(page) == own
+
+
+def test_the_layers_show_how_the_evidence_travelled(show: Show) -> None:
+    made = structure(drugs(1)[0], seed=1)
+    assert made.trace is not None
+    page = show([made], place="#graph=1")
+    assert page.locator("#layers label").all_inner_texts() == ["Top", "1", "2", "3", "Input"]
+
+    def first_row() -> tuple[int, float]:
+        cells = page.locator("#ranking tr >> nth=0").locator("td").all_inner_texts()
+        return int(cells[0]), float(cells[2].replace("−", "-"))
+
+    shown = []
+    for layer, label in enumerate(("Top", "1", "2", "3", "Input")):
+        page.get_by_role("radio", name=label, exact=True).check(force=True)
+        most = int(np.abs(made.trace.nodes[layer]).argmax())
+        node, importance = first_row()
+        assert node == most
+        assert importance == pytest.approx(made.trace.nodes[layer][most], rel=6e-3)
+        shown.append(page.evaluate("() => byId('canvas')._cyreg.cy.nodes('#h0,#h1,#h2,#h3').map(n => n.data('fill'))"))
+    assert shown[0] != shown[-1]
+
+
+def test_pointing_at_a_node_or_an_edge_tells_its_label_and_importance(show: Show) -> None:
+    graph = from_smiles(["OC#N"], ["toxic"], ["cyanic acid"])[0]
+    made = structure(graph, node_importance=np.array([0.5, 0.0, -0.25]), edge_importance=np.array([0.125, 0.0]))
+    page = show([made], place="#graph=1")
+    page.mouse.move(*place_of(page, "n0"))
+    page.wait_for_function("() => byId('readout').textContent.startsWith('Node 0')")
+    assert page.inner_text("#readout") == f"Node 0 · O · importance 0.5 (for {made.predicted})"
+    (x0, y0), (x1, y1) = place_of(page, "n0"), place_of(page, "n1")
+    page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
+    page.wait_for_function("() => byId('readout').textContent.startsWith('Edge 0')")
+    assert page.inner_text("#readout") == f"Edge 0–1 · single · importance 0.125 (for {made.predicted})"
+    page.fill("#lookup", "2")  # the same without a pointer
+    assert page.inner_text("#readout") == f"Node 2 · N · importance −0.25 (against {made.predicted})"
+    page.get_by_role("button", name="Show node 0").focus()
+    assert page.inner_text("#readout").startswith("Node 0 · O")
+
+
+def test_a_link_opens_its_graph_and_keys_lead_on_and_out(show: Show) -> None:
+    page = show(structures(drugs(3)), place="#graph=2")
+    assert page.inner_text("#name") == "drug 1"
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => byId('name').textContent === 'drug 2'")
+    assert page.is_disabled("#next")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#viewer", state="hidden")
+    page.locator(".card").nth(0).press("Enter")
+    page.wait_for_selector("#viewer[open]")
+    assert page.url.endswith("#graph=1")
+    page.go_back()
+    page.wait_for_selector("#viewer", state="hidden")
+    assert page.evaluate("document.activeElement.className") == "card"
+    page.evaluate("location.hash = '#graph=99'")  # there is none
+    assert not page.is_visible("#viewer")
+
+
+def test_next_follows_the_order_on_the_screen(show: Show) -> None:
+    given = structures(drugs(5))
+    page = show(given)
+    page.select_option("#sort", "probability")
+    order = names(page)
+    page.locator(".card").nth(0).click()
+    page.wait_for_selector("#viewer[open]")
+    for name in order[1:]:
+        page.click("#next")
+        page.wait_for_function("name => byId('name').textContent === name", arg=name)
+
+
+def test_pictures_and_data_can_be_saved(show: Show, tmp_path: Path) -> None:
+    made = structure(drugs(1, names=["a/b <c>"])[0])
+    page = show([made], place="#graph=1")
+    saved = {}
+    for kind in ("svg", "png", "json"):
+        with page.expect_download() as waiting:
+            page.click(f"#save-{kind}")
+        saved[kind] = tmp_path / f"saved.{kind}"
+        assert waiting.value.suggested_filename == f"a_b_c_.{kind}"
+        waiting.value.save_as(saved[kind])
+    drawn = ET.parse(saved["svg"]).getroot()
+    assert drawn.findtext("{http://www.w3.org/2000/svg}title") == "a/b <c>"
+    letters = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert letters == ["O"] * 4
+    assert saved["png"].read_bytes().startswith(b"\x89PNG")
+    told = json.loads(saved["json"].read_text(encoding="utf-8"))
+    assert told["critical_nodes"] == made.critical_nodes.tolist()
+    assert told["critical_edges"] == made.graph.edges[made.critical_edges].tolist()
+    np.testing.assert_allclose(told["node_importance"], made.node_importance, atol=1e-4)
+
+
+def test_two_thousand_graphs_are_searched_and_paged_through(show: Show) -> None:
+    page = show(structures(drugs(2000)))
+    assert page.inner_text("#found") == "2,000 graphs"
+    assert page.locator(".card").count() < 100
+    page.wait_for_selector("canvas[data-drawn]")
+    assert page.locator("canvas[data-drawn]").count() < page.locator("canvas").count()
+    page.click("#page-on")
+    assert names(page)[0] == "drug 48"
+    page.fill("#search", "drug 1999")
+    assert names(page) == ["drug 1999"]
+    page.locator(".card").click()
+    page.wait_for_selector("#viewer[open]")
+    assert page.inner_text("#name") == "drug 1999"
+
+
+def test_a_large_network_opens_and_answers(show: Show) -> None:
+    generator = np.random.default_rng(0)
+    tree = one_graph(3782, [(int(generator.integers(n)), n) for n in range(1, 3782)])[0]
+    page = show([structure(tree, rows=6)], place="#graph=1")
+    before = critical(page)
+    set_slider(page, 5)
+    assert critical(page) != before
+    page.fill("#lookup", "3781")
+    assert page.inner_text("#readout").startswith("Node 3781")
+
+
+def test_values_are_told_as_raised_and_lowered(show: Show) -> None:
+    graphs = from_smiles(DRUGS[:3], [1.0, 2.0, 3.0], None)
+    given = [
+        structure(
+            graph,
+            predicted=float(i) + 1.5,
+            probability=None,
+            explained=None,
+            fidelity=Fidelity(removed=0.5, kept=2.25),
+        )
+        for i, graph in enumerate(graphs)
+    ]
+    page = show(given)
+    assert "mean absolute error" in page.inner_text("#figures")
+    assert not page.is_visible("#by-predicted")
+    assert "raises the value" in page.inner_text("#gallery .legend")
+    assert page.locator("#chart svg circle").count() == 3
+    page.locator(".card").nth(0).click()
+    page.wait_for_selector("#viewer[open]")  # it opens once the page has heard of the new address
+    assert "the model predicts 2.25; without it, 0.5" in page.inner_text("#fidelity")
+
+
+def test_loops_truths_single_atoms_and_graphs_without_importance_are_drawn(show: Show) -> None:
+    loops = one_graph(4, [*cycle(0, 1, 2), (3, 3)], node_truth=np.array([1, 1, 0, 0], bool))[0]
+    atom = from_smiles(["C"])[0]
+    nothing = structure(
+        loops,
+        node_importance=np.zeros(4),
+        edge_importance=np.zeros(4),
+        critical_nodes=np.zeros(0, np.int64),
+        critical_edges=np.zeros(0, np.int64),
+        trace=None,
+        fidelity=None,
+    )
+    page = show([structure(loops), structure(atom), nothing], place="#graph=1")
+    page.check("#known")
+    assert page.evaluate("() => byId('canvas')._cyreg.cy.nodes('.ring').filter(':visible').length") == 2
+    with page.expect_download():
+        page.click("#save-svg")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => byId('place').textContent === '2 of 3'")
+    page.click("#next")
+    page.wait_for_function("() => byId('place').textContent === '3 of 3'")
+    assert critical(page) == (0, 0)
+    assert page.is_disabled("#threshold")
+    assert not page.is_visible("#layers")
+
+
+def test_a_report_without_graphs_says_so(show: Show) -> None:
+    page = show([])
+    assert page.is_visible("text=There are no graphs in this report.")
+    assert not page.is_visible("#filters")
+
+
+def test_a_narrow_dark_screen_needs_no_sideways_scrolling(show: Show) -> None:
+    page = show(structures(drugs(5)), viewport={"width": 360, "height": 700}, color_scheme="dark")
+    overflow = "() => document.documentElement.scrollWidth - innerWidth"
+    assert page.evaluate(overflow) <= 0
+    page.locator(".card").nth(0).click()
+    page.wait_for_selector("#viewer[open]")
+    assert page.evaluate("() => byId('viewer').scrollWidth - innerWidth") <= 0
+    assert page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor") == "rgb(20, 23, 28)"

@@ -1,0 +1,194 @@
+"""The report as a file: it is whole, small, and holds no markup but its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from datetime import date
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from egocnn.errors import DataError
+from egocnn.data.graphs import Graph
+from egocnn.show.report import summarise, write_report
+from egocnn.show.report.encoding import encode, packed, packed_integers
+from egocnn.show.report.page import SCRIPTS, embedded, page
+from tests.show.report.made_up import drugs, on_a_circle, structure, structures
+from tests.support.samples import molecules, one_graph
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+class Elements(HTMLParser):
+    """Which elements a browser would make of a page, and what stands in the data's."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.opened: list[tuple[str, dict[str, str | None]]] = []
+        self.data = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.opened.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.opened and self.opened[-1][1].get("id") == "data":
+            self.data += data
+
+
+def written(folder: Path, **names: Any) -> str:
+    given = structures(drugs(3, **names))
+    path = write_report(given, folder, summary=summarise(given), positions=on_a_circle)
+    return path.read_text(encoding="utf-8")
+
+
+def unpacked(values: dict[str, Any]) -> np.ndarray[Any, Any]:
+    steps = np.frombuffer(b64decode(values["data"]), "<i2").astype(np.float64)
+    if "at" in values:
+        steps, listed = np.zeros(values["length"]), steps
+        steps[integers(values["at"])] = listed
+    return steps * float(values["step"])
+
+
+def integers(text: str) -> np.ndarray[Any, Any]:
+    return np.frombuffer(b64decode(text[1:]), {"s": "<u2", "l": "<u4"}[text[0]])
+
+
+@given(st.text())
+@example(HOSTILE)
+@example("<!--<script>")
+@example("\u2028\u2029&amp;")
+@example("\ud800 half a pair")
+def test_whatever_a_name_is_it_stays_inside_the_data(name: str) -> None:
+    text = embedded({"name": name})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text.encode("utf-8")) == {"name": name}
+
+
+@settings(max_examples=20)
+@given(st.text(min_size=1))
+@example(HOSTILE)
+@example("{{DATA}} {{SCRIPTS}}")
+def test_names_and_titles_add_no_elements_to_the_page(text: str) -> None:
+    plain, odd = (Elements(page({"name": name}, name)) for name in ("x", text))
+    assert [tag for tag, _ in odd.opened] == [tag for tag, _ in plain.opened]
+    assert json.loads(odd.data) == {"name": text}
+
+
+def test_the_page_names_no_address_to_fetch_from_and_forbids_fetching(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    elements = Elements(text).opened
+    assert not re.search(r"""(src|href|action)\s*=\s*["']?\s*(https?:)?//""", text)
+    assert not [tag for tag, attributes in elements if "src" in attributes]
+    (policy,) = [a["content"] for tag, a in elements if tag == "meta" and "http-equiv" in a]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "'unsafe-inline'" not in policy.split("script-src")[1].split(";")[0]
+    assert policy.count("sha256-") == len(SCRIPTS)
+
+
+def test_the_licence_of_the_drawing_library_comes_with_it(tmp_path: Path) -> None:
+    assert "The Cytoscape Consortium" in written(tmp_path)
+    folder = Path(write_report.__code__.co_filename).parent / "assets"
+    assert "Permission is hereby granted" in (folder / "LICENSE-cytoscape.txt").read_text(encoding="utf-8")
+
+
+def test_numbers_keep_four_digits_of_the_largest() -> None:
+    values = np.random.default_rng(0).normal(size=1000) * 1e-7
+    np.testing.assert_allclose(unpacked(packed(values)), values, atol=2e-5 * np.abs(values).max())
+    sparse = np.where(np.arange(1000) % 7 == 0, values, 0)
+    np.testing.assert_allclose(unpacked(packed(sparse)), sparse, atol=2e-5 * np.abs(sparse).max())
+    assert unpacked(packed(np.zeros(3))).tolist() == [0, 0, 0]
+    assert packed(np.zeros(0))["data"] == ""
+
+
+def test_what_is_not_a_number_never_reaches_the_page(tmp_path: Path) -> None:
+    odd = structure(
+        drugs(1)[0],
+        node_importance=np.array([np.nan, np.inf, -np.inf, *np.ones(10)]),
+        predicted=float("nan"),
+        probability=float("inf"),
+    )
+    path = write_report([odd], tmp_path, summary=summarise([odd]), positions=lambda g: np.full((g.n_nodes, 2), np.nan))
+    data = json.loads(Elements(path.read_text(encoding="utf-8")).data)
+    (told,) = data["structures"]
+    assert told["predicted"] is None
+    assert told["probability"] is None
+    np.testing.assert_allclose(unpacked(told["nodeImportance"]), [0, 0, 0, *np.ones(10)], rtol=1e-4)
+
+
+@given(st.lists(st.integers(0, 70_000)))
+def test_integers_come_back_as_they_were(values: list[int]) -> None:
+    assert integers(packed_integers(np.array(values, np.int64))).tolist() == values
+
+
+def test_everything_a_structure_holds_is_in_the_data() -> None:
+    made = structure(drugs(1)[0])
+    (told,) = encode([made], summarise([made]), on_a_circle)["structures"]
+    assert (told["name"], told["predicted"], told["true"]) == ("drug 0", made.predicted, "toxic")
+    assert told["molecule"] is True
+    assert made.fidelity is not None
+    assert made.trace is not None
+    assert told["fidelity"] == pytest.approx([made.fidelity.removed, made.fidelity.kept], rel=1e-3)
+    np.testing.assert_allclose(unpacked(told["nodeImportance"]), made.node_importance, atol=1e-4)
+    np.testing.assert_allclose(unpacked(told["trace"][1]["edges"]), made.trace.edges[1], atol=1e-4)
+    assert len(told["trace"]) == len(made.trace.nodes) - 1
+
+
+@pytest.mark.parametrize(
+    ("graph", "is_molecule"),
+    [
+        (drugs(1)[0], True),
+        (one_graph(2, [(0, 1)], node_label=["C", "O-"], edge_label=["double"])[0], True),
+        (one_graph(2, [(0, 1)], node_label=["0", "1"], edge_label=["0"])[0], False),
+        (one_graph(2, [(0, 1)], node_label=["C", "O"], edge_label=["friend"])[0], False),
+        (one_graph(2, [(0, 1)])[0], False),
+    ],
+)
+def test_atoms_and_bonds_are_told_from_other_labels(graph: Graph, is_molecule: bool) -> None:
+    made = structure(graph, trace=None)
+    (told,) = encode([made], summarise([made]), on_a_circle)["structures"]
+    assert told["molecule"] is is_molecule
+
+
+def test_numbers_that_are_known_to_stand_for_atoms_become_atoms() -> None:
+    graph = one_graph(2, [(0, 1)], node_label=["0", "1"], edge_label=["2"])[0]
+    made = structure(graph, trace=None)
+    told = encode([made], summarise([made], data="somewhere/MUTAG.zip"), on_a_circle)
+    assert told["structures"][0]["molecule"] is True
+    assert told["labels"] == ["C", "N", "double"]
+
+
+def test_a_graph_of_every_kind_of_column_is_written(tmp_path: Path) -> None:
+    given = structures(molecules())
+    assert write_report(given, tmp_path, summary=summarise(given)) == tmp_path / "index.html"
+
+
+def test_the_same_structures_give_the_same_page(tmp_path: Path) -> None:
+    given = structures(drugs())
+    facts = summarise(given, created=date(2020, 2, 2))
+    one, two = (write_report(given, tmp_path / name, summary=facts).read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_two_thousand_molecules_stay_far_below_25_megabytes(tmp_path: Path) -> None:
+    given = structures(drugs(2000), rows=7)
+    path = write_report(given, tmp_path, summary=summarise(given), positions=on_a_circle)
+    assert path.stat().st_size < 6_000_000
+
+
+def test_positions_of_another_shape_are_refused_and_an_old_report_stays(tmp_path: Path) -> None:
+    written(tmp_path)
+    before = (tmp_path / "index.html").read_bytes()
+    given = structures(drugs(1))
+    with pytest.raises(DataError, match=r"graph 'drug 0': positions must be \(13, 2\), not \(3, 2\)"):
+        write_report(given, tmp_path, summary=summarise(given), positions=lambda _: np.zeros((3, 2)))
+    assert (tmp_path / "index.html").read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["index.html"]

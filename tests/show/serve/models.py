@@ -1,0 +1,68 @@
+"""Small models to serve: time and format of an answer do not depend on how well a model was trained."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from egocnn.data.graphs import Graphs
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+from egocnn.data.sources.smiles import from_smiles
+from egocnn.show.serve.app import build
+from egocnn.show.serve.model import Model
+from egocnn.show.serve.settings import ServeConfig
+from tests.support.tiny import MODEL
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it would rather have the successor of httpx, which few have installed
+    from fastapi.testclient import TestClient
+
+MOLECULES = ("CCO", "CC", "CCCO", "CCC", "c1ccccc1O", "c1ccccc1", "CC(=O)O", "CC(C)=O", "NCC#N", "CCN")
+
+
+def of(graphs: Graphs, name: str = "small", **about: Any) -> Model:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        predictor = Predictor.build(MODEL, Preparation.fit(graphs, MODEL))
+    predictor.network.eval()
+    plain = Predictor(
+        config=predictor.config, preparation=predictor.preparation, network=predictor.network, about=about
+    )
+    return Model(predictor=plain, name=name)
+
+
+@cache
+def classifier() -> Model:
+    targets = ["alcohol" if smiles.endswith("O") else "other" for smiles in MOLECULES]
+    return of(from_smiles(MOLECULES, targets), data="/somewhere/private/molecules.csv")
+
+
+@cache
+def of_three_classes() -> Model:
+    return of(from_smiles(MOLECULES, [("a", "b", "c")[i % 3] for i in range(len(MOLECULES))]))
+
+
+@cache
+def regressor() -> Model:
+    return of(from_smiles(MOLECULES, [float(len(smiles)) for smiles in MOLECULES]))
+
+
+@cache
+def of_networks() -> Model:
+    """Trained on graphs without labels, as social networks are."""
+    rings = np.concatenate([np.array([(i, (i + 1) % 5) for i in range(5)]) + 5 * g for g in range(4)])
+    graphs = Graphs.from_edges(
+        node_counts=[5] * 4, edges=rings, target=np.array([0, 1, 0, 1]), class_names=("club", "family")
+    )
+    return of(graphs, data="IMDB-BINARY")
+
+
+def client(model: Model | None = None, **limits: Any) -> TestClient:
+    """Asks as a browser on the same machine would."""
+    app: Any = build(model or classifier(), ServeConfig(**limits))
+    return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)

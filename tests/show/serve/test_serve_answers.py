@@ -1,0 +1,241 @@
+"""Molecules and files in, answers out: what the model says, and the same as the library says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from egocnn.explain import explain
+from egocnn.data.sources.smiles import from_smiles
+from egocnn.show.serve.records import Answers
+from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS
+from tests.show.serve.models import MOLECULES, classifier, client, of_networks, of_three_classes, regressor
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def ask(smiles: Any, model: Any = None, **said: Any) -> list[dict[str, Any]]:
+    response = client(model).post("/explain", json={"smiles": smiles, **said})
+    assert response.status_code == 200, response.text
+    Answers.model_validate(response.json())
+    answers: list[dict[str, Any]] = response.json()["answers"]
+    return answers
+
+
+def refusal(response: Any, status: int = 422) -> str:
+    """One line of JSON that says why, and nothing else."""
+    assert response.status_code == status, response.text
+    assert response.json().keys() == {"error"}
+    reason: str = response.json()["error"]
+    assert "\n" not in reason
+    assert "Traceback" not in reason
+    return reason
+
+
+def upload(name: str, text: str, model: Any = None, address: str = "/explain/file") -> Any:
+    return client(model).post(address, files={"file": (name, text.encode())})
+
+
+@pytest.mark.parametrize("model", [classifier, of_three_classes, regressor])
+def test_an_answer_says_what_the_library_says(model: Any) -> None:
+    answers = ask(list(MOLECULES), model())
+    structures = explain(model().predictor, from_smiles(MOLECULES), device="cpu")
+    for answer, structure in zip(answers, structures, strict=True):
+        assert answer["name"] == answer["smiles"] == structure.graph.smiles
+        assert answer["critical_nodes"] == structure.critical_nodes.tolist()
+        np.testing.assert_allclose(answer["node_importance"], structure.node_importance, rtol=1e-4, atol=1e-6)
+        assert structure.fidelity is not None
+        assert answer["fidelity"]["kept"] == pytest.approx(structure.fidelity.kept, rel=1e-4)
+        if isinstance(structure.predicted, float):
+            assert answer["predicted"] == pytest.approx(structure.predicted, rel=1e-4)
+            assert answer["probabilities"] == []
+        else:
+            assert answer["predicted"] == structure.predicted
+            every = {row["name"]: row["probability"] for row in answer["probabilities"]}
+            assert sum(every.values()) == pytest.approx(1)
+            assert max(every, key=lambda name: every[name]) == answer["predicted"]
+            assert every[answer["predicted"]] == pytest.approx(answer["probability"])
+
+
+def test_a_name_may_follow_the_smiles() -> None:
+    (answer,) = ask("CCO  plain old ethanol ")
+    assert (answer["smiles"], answer["name"]) == ("CCO", "plain old ethanol")
+
+
+def test_the_picture_and_the_fidelity_come_only_when_wanted_and_the_class_can_be_chosen() -> None:
+    (whole,) = ask("CCO")
+    assert ElementTree.fromstring(whole["svg"]).tag == "{http://www.w3.org/2000/svg}svg"
+    (bare,) = ask("CCO", picture=False, fidelity=False)
+    assert bare["svg"] is None
+    assert bare["fidelity"] is None
+    other = next(row["name"] for row in whole["probabilities"] if row["name"] != whole["predicted"])
+    (turned,) = ask("CCO", explained=other)
+    assert turned["explained"] == other
+    assert turned["predicted"] == whole["predicted"]
+    assert turned["node_importance"] != whole["node_importance"]
+
+
+def test_atoms_that_the_training_never_saw_are_named() -> None:
+    (answer,) = ask("C[Si](C)(C)Br")
+    assert answer["unseen_labels"] == ["Br", "Si"]
+    assert ask("CCO")[0]["unseen_labels"] == []
+
+
+def test_hostile_names_come_back_as_they_are_and_escaped_in_pictures_and_reports() -> None:
+    (answer,) = ask(f"CCO {HOSTILE}")
+    assert answer["name"] == HOSTILE
+    assert "<script" not in answer["svg"]
+    page = client().post("/report", data={"smiles": f"CCO {HOSTILE}"}).text
+    assert HOSTILE not in page
+    assert "\\u003cscript\\u003ealert(1)" in page
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"smiles": "c1cc"}, "SMILES 'c1cc' does not parse"),
+        ({"smiles": ["C", "CC", "nonsense"]}, "line 3: SMILES 'nonsense'"),
+        ({"smiles": ["C"] * 20 + ["("]}, "line 21: SMILES '('"),
+        ({"smiles": " "}, "has no atoms"),
+        ({"smiles": []}, "smiles: "),
+        ({"smiles": ["C"] * (MOST_GRAPHS + 1)}, "smiles: "),
+        ({"smiles": "C" * (MOST_CHARACTERS + 1)}, "smiles: "),
+        ({"smiles": 3}, "smiles: "),
+        ({"smiles": None}, "smiles: "),
+        ({}, "smiles: Field required"),
+        ({"smiles": "C", "picture": "yes"}, "picture: "),
+        ({"smiles": "C", "colour": 1}, "colour: "),
+        ({"smiles": "C", "explained": "nothing"}, "the model knows no class 'nothing'"),
+        ({"smiles": "\ud800"}, ""),
+        ([], ""),
+    ],
+)
+def test_bad_questions_are_refused_in_one_line(body: Any, reason: str) -> None:
+    response = client().post("/explain", content=json.dumps(body), headers={"content-type": "application/json"})
+    assert reason in refusal(response)
+
+
+def test_what_is_not_json_or_not_there_is_refused_too() -> None:
+    headers = {"content-type": "application/json"}
+    assert refusal(client().post("/explain", content=b"{", headers=headers)) == "the request is not JSON"
+    refusal(client().get("/nothing"), 404)
+    refusal(client().get("/explain"), 405)
+    refusal(client().get("/assets/../app.py"), 404)
+
+
+def test_a_class_cannot_be_explained_where_a_value_is_predicted() -> None:
+    response = client(regressor()).post("/explain", json={"smiles": "C", "explained": "x"})
+    assert "predicts a value" in refusal(response)
+
+
+def test_a_model_of_another_kind_says_so_and_reads_its_own_kind() -> None:
+    reason = refusal(client(of_networks()).post("/explain", json={"smiles": "CCO"}))
+    assert "does not read SMILES" in reason
+    assert "IMDB-BINARY" in reason
+    assert reason == refusal(client(of_networks()).post("/report", data={"smiles": "CCO"}))
+    assert reason == refusal(upload("a.csv", "smiles\nCCO\n", of_networks()))
+    ring = {"nodes": 4, "edges": [[0, 1], [1, 2], [2, 3], [3, 0]], "name": HOSTILE}
+    response = upload("rings.jsonl", json.dumps(ring) + "\n" + json.dumps(ring | {"nodes": 9}), of_networks())
+    answers = response.json()["answers"]
+    assert [len(answer["node_importance"]) for answer in answers] == [4, 9]
+    assert answers[0]["name"] == HOSTILE
+    assert "<script" not in answers[0]["svg"]
+    assert not client(of_networks()).get("/model").json()["reads_smiles"]
+
+
+GRAPHML = """<graphml><key id="l" for="node" attr.name="label" attr.type="string"/>
+<key id="b" for="edge" attr.name="label" attr.type="string"/><graph edgedefault="undirected">
+<node id="a"><data key="l">C</data></node><node id="b"><data key="l">O</data></node>
+<edge source="a" target="b"><data key="b">single</data></edge></graph></graphml>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("m.csv", "smiles,name,label\nCCO,ethanol,alcohol\nCC,ethane,other\n", ["ethanol", "ethane"]),
+        ("M.TSV", "smiles\tname\nCCO\tethanol\n", ["ethanol"]),
+        ("m.jsonl", '{"nodes": ["C", "O"], "edges": [[0, 1, "single"]], "name": "methanol"}', ["methanol"]),
+        ("m.graphml", GRAPHML, ["m"]),
+    ],
+)
+def test_files_of_every_kind_are_explained_and_leave_nothing_behind(
+    name: str, text: str, names: list[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    response = upload(name, text)
+    assert response.status_code == 200, response.text
+    Answers.model_validate(response.json())
+    assert [answer["name"] for answer in response.json()["answers"]] == names
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("m.csv", "smiles\nCCO\nc1cc\n", "m.csv, row 2: SMILES 'c1cc' does not parse (unclosed ring)"),
+        ("m.csv", "a,b\n1,2\n", "no column is called smiles"),
+        ("m.csv", "smiles\n" + "C\n" * (MOST_GRAPHS + 1), "201 graphs; 200 are explained at a time"),
+        ("m.jsonl", '{"nodes": 30000, "edges": []}', ""),
+        ("m.jsonl", "{", "m.jsonl"),
+        ("m.graphml", '<!DOCTYPE x [<!ENTITY a "b">]><graphml/>', "document type"),
+        ("../../etc/passwd", "x", "a file of graphs ends in"),
+        ("m.zip", "PK", "a file of graphs ends in"),
+        ("x.safetensors", "", "a file of graphs ends in"),
+        ("../../m.csv", "x\ny\n", "m.csv: no column"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line_that_names_no_folder(name: str, text: str, reason: str) -> None:
+    for address in ("/explain/file", "/report"):
+        told = refusal(upload(name, text, address=address))
+        assert reason in told
+        assert "/tmp" not in told
+        assert "--skip" not in told
+
+
+def test_a_report_holds_the_graphs_of_the_request() -> None:
+    response = client().post("/report", data={"smiles": "CCO ethanol\n\nCC ethane"})
+    assert response.headers["content-type"].startswith("text/html")
+    assert '"name":"ethanol"' in response.text
+    assert '"name":"ethane"' in response.text
+    assert "2 graphs" in response.text or '"graphs":2' in response.text
+    table = upload("m.csv", "smiles,name\nCCO,one\n", address="/report")
+    assert '"name":"one"' in table.text
+    assert '"data":"m.csv"' in table.text
+
+
+def test_a_giant_molecule_is_explained_and_reported_in_time_but_not_drawn() -> None:
+    giant = "C" * 4000
+    assert ask(f"{giant} polymer")[0]["svg"] is None
+    response = client(seconds=25).post("/report", data={"smiles": f"{giant} polymer"})
+    assert response.status_code == 200, response.text
+    assert '"name":"polymer"' in response.text
+
+
+@pytest.mark.parametrize("said", [{}, {"smiles": "\n \n"}, {"smiles": "C\n" * (MOST_GRAPHS + 1)}])
+def test_a_report_on_nothing_or_on_too_much_is_refused(said: dict[str, str]) -> None:
+    assert "a report takes 1 to 200" in refusal(client().post("/report", data=said))
+
+
+def test_the_model_tells_what_it_is_but_not_where_it_lies() -> None:
+    told = client().get("/model").json()
+    assert told["data"] == "molecules.csv"
+    assert told["classes"] == ["alcohol", "other"]
+    assert told["reads_smiles"]
+    assert "private" not in json.dumps(told)
+    assert client(regressor()).get("/model").json()["task"] == "regression"
+    assert client().get("/health").json() == {"status": "ok"}
+
+
+def test_a_defect_is_told_in_one_line_and_nothing_of_it_leaks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr("egocnn.show.serve.model.explain", fail)
+    assert "secret" not in refusal(client().post("/explain", json={"smiles": "C"}), 500)
+    assert "secret" in caplog.text

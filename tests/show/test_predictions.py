@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from egocnn.train.recipe import learn
+from egocnn.show.predictions import Prediction, predictions, write_csv
+from egocnn.model import Predictor
+from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens
+
+SHORT = replace(TRAIN, epochs=1)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> Predictor:
+    return learn(alcohols(), MODEL, SHORT)[0]
+
+
+def read_back(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_every_graph_has_its_likeliest_class_with_its_probability_in_order(classifier: Predictor) -> None:
+    rows = list(predictions(classifier, alcohols()))
+    probability = classifier.probabilities(alcohols())
+    assert [row.name for row in rows] == list(alcohols().names)
+    assert [row.predicted for row in rows] == [classifier.class_names[i] for i in probability.argmax(axis=1)]
+    assert [row.probability for row in rows] == probability.max(axis=1).tolist()
+    assert [row.true for row in rows] == [graph.target for graph in alcohols()]
+
+
+def test_a_regressor_predicts_values_without_a_probability() -> None:
+    regressor, _ = learn(oxygens(), MODEL, SHORT)
+    rows = list(predictions(regressor, oxygens()[:5]))
+    assert [row.predicted for row in rows] == regressor.values(oxygens()[:5]).tolist()
+    assert {row.probability for row in rows} == {None}
+    assert oxygens().target is not None
+    truth = oxygens().target
+    assert truth is not None
+    assert [row.true for row in rows] == truth[:5].tolist()
+
+
+def test_what_is_not_known_stays_empty(classifier: Predictor, tmp_path: Path) -> None:
+    some = alcohols()[:2].replace(target=np.array([-1, 1]))
+    write_csv(list(predictions(classifier, some)), tmp_path / "some.csv")
+    assert [line[3] for line in read_back(tmp_path / "some.csv")] == ["true", "", "alcohol"]
+    bare = alcohols()[:2].replace(target=None, class_names=())
+    write_csv(list(predictions(classifier, bare)), tmp_path / "bare.csv")
+    assert [line[3] for line in read_back(tmp_path / "bare.csv")] == ["true", "", ""]
+
+
+def test_a_class_that_the_model_does_not_know_is_still_named_as_the_truth(classifier: Predictor) -> None:
+    odd = alcohols()[:2].replace(target=np.array([0, 1]), class_names=("ether", "alcohol"))
+    assert [row.true for row in predictions(classifier, odd)] == ["ether", "alcohol"]
+
+
+def test_the_file_has_the_promised_columns_and_is_plain_where_names_are(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "predictions.csv"
+    write_csv([Prediction("a", "alcohol", 0.75, None), Prediction("b", 1.5, None, 2.0)], path)
+    assert path.read_text() == "name,predicted,probability,true\na,alcohol,0.75,\nb,1.5,,2.0\n"
+    assert names_in(path.parent) == ["predictions.csv"]
+
+
+ODD = [
+    "=1+1",
+    "a,b",
+    'say "so"',
+    "two\nlines",
+    "two\r\nlines",
+    "a\rb",
+    "\r",
+    "",
+    " padded ",
+    "\t",
+    "é☠",
+    "'",
+    "@x",
+    "\0",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names_survive(name: str, tmp_path: Path) -> None:
+    write_csv([Prediction(name, name, 0.5, name), Prediction("next", "no", 0.5, None)], tmp_path / "p.csv")
+    assert read_back(tmp_path / "p.csv")[1:] == [[name, name, "0.5", name], ["next", "no", "0.5", ""]]
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.builds(Prediction, TEXT, TEXT, st.floats(0, 1), TEXT), max_size=4))
+def test_any_names_and_numbers_survive(tmp_path: Path, rows: list[Prediction]) -> None:
+    write_csv(rows, tmp_path / "p.csv")
+    header, *lines = read_back(tmp_path / "p.csv")
+    assert header == ["name", "predicted", "probability", "true"]
+    back = [Prediction(name, predicted, float(probability), true) for name, predicted, probability, true in lines]
+    assert back == rows
+
+
+ROW = Prediction("a", "alcohol", 0.75, None)
+WRITTEN = "name,predicted,probability,true\na,alcohol,0.75,\n"
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    """As -o /dev/stdout or -o /dev/null would be: never replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_csv([ROW], pipe)
+        assert os.read(reader, 1000).decode() == WRITTEN
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert names_in(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_link_stays_a_link_and_what_it_points_to_is_replaced(dangling: bool, tmp_path: Path) -> None:
+    target, link = tmp_path / "far" / "target.csv", tmp_path / "link.csv"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    if not dangling:
+        target.write_text("old")
+    write_csv([ROW], link)
+    assert link.is_symlink()
+    assert target.read_text() == WRITTEN
+    assert names_in(tmp_path) == ["far", "link.csv"]
+    assert names_in(target.parent) == ["target.csv"]

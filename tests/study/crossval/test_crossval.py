@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from egocnn.encode.batch import Prepared
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate
+from egocnn.study.crossval import ego
+from egocnn.study.crossval.folds import Task, fold_numbers, make_tasks
+from egocnn.errors import ConfigError, DataError
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.encode.encoder import Preparation
+from egocnn.train.run import test_scores as scores_of
+from egocnn.data.schema import PARTS
+from egocnn.train.engines.recorded.learn import Replica
+from tests.support.commands import SHORT, check_refused, runner
+from tests.support.strategies import random_trees
+from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens
+
+MODEL = ModelConfig(**SIZES, dropout=0.0)
+TRAIN = TrainConfig(epochs=3, learning_rate=1e-2, device="cpu")
+
+
+def grouped(n_graphs: int = 60) -> Graphs:
+    """Three copies of every tree, and a class that the group has in common."""
+    group = np.arange(n_graphs) // 3
+    return random_trees(n_graphs, nodes=6, seed=1).replace(group=group, target=group % 2, class_names=("even", "odd"))
+
+
+def tasks(graphs: Graphs, folds: int, restarts: int = 1) -> list[Task]:
+    return make_tasks(graphs, Protocol(folds=folds, restarts=restarts), TRAIN)
+
+
+# ── folds ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=12)
+@given(st.lists(st.integers(6, 20), min_size=2, max_size=3), st.integers(2, 6), st.integers(0, 2**62))
+def test_every_graph_is_tested_once_and_classes_have_equal_shares(counts: list[int], folds: int, seed: int) -> None:
+    target = np.repeat(np.arange(len(counts)), counts)
+    names = tuple("abc"[: len(counts)])
+    graphs = random_trees(len(target), nodes=3, seed=0).replace(target=target, class_names=names)
+    numbers = fold_numbers(graphs, folds, seed)
+    assert sorted(np.concatenate([tested for _, tested in numbers]).tolist()) == list(range(len(graphs)))
+    for rest, tested in numbers:
+        assert sorted([*rest, *tested]) == list(range(len(graphs)))
+        for number, count in enumerate(counts):
+            assert math.floor(count / folds) <= (target[tested] == number).sum() <= math.ceil(count / folds)
+
+
+def test_folds_follow_from_the_seed() -> None:
+    graphs = grouped().replace(group=None)
+    one, same, other = (fold_numbers(graphs, 5, seed)[0][1].tolist() for seed in (3, 3, 4))
+    assert one == same != other
+
+
+def test_groups_are_torn_apart_neither_by_folds_nor_by_validation() -> None:
+    graphs = grouped()
+    assert graphs.group is not None
+    for task in tasks(graphs, 5):
+        learned = task.marked(graphs)
+        assert not set(graphs.group[task.tested]) & {*graphs.group[task.learned], *graphs.group[task.validation]}
+        assert learned.group is not None
+        assert learned.part is not None
+        parts = [set(learned.group[learned.part == PARTS.index(part)]) for part in ("train", "validation", "test")]
+        assert parts[0]
+        assert parts[1]
+        assert not parts[2]
+        assert not parts[0] & parts[1]
+
+
+def test_values_are_dealt_out_in_folds_of_equal_size() -> None:
+    sizes = [len(tested) for _, tested in fold_numbers(oxygens(40), 6, 0)]
+    assert sorted(sizes) == [6, 6, 7, 7, 7, 7]
+
+
+def test_too_few_graphs_for_the_folds_are_refused_in_one_clear_line() -> None:
+    graphs = random_trees(20, nodes=3, seed=0).replace(target=np.array([1] * 3 + [0] * 17), class_names=("no", "yes"))
+    with pytest.raises(DataError, match=r"class 'yes' has 3 graphs, too few for 10 folds; --folds 3 at most"):
+        cross_validate(graphs, MODEL, TRAIN)
+    with pytest.raises(DataError, match="class 'even' has 10 groups of graphs, too few for 11 folds"):
+        cross_validate(grouped(), MODEL, TRAIN, folds=11)
+    with pytest.raises(DataError, match="there are 8 graphs, too few for 10 folds"):
+        cross_validate(oxygens(40)[:8], MODEL, TRAIN)
+    wrongs: list[dict[str, Any]] = [{"folds": 1}, {"restarts": 0}, {"jobs": 0}]
+    for wrong in wrongs:
+        with pytest.raises(ConfigError, match="must be at least"):
+            cross_validate(graphs, MODEL, TRAIN, **wrong)
+
+
+# ── scores ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_stacked_or_in_turn_the_result_is_the_same() -> None:
+    """The validation loss of a single training wanders with rounding, as biases before a norm do: scores may not."""
+    graphs = alcohols().replace(part=None)
+    results = [cross_validate(graphs, MODEL, TRAIN, folds=3, restarts=2, stack=stack) for stack in (True, False)]
+    assert [result.stacked for result in results] == [True, False]
+    for one, other in zip(results[0].folds, results[1].folds, strict=True):
+        assert one.score == pytest.approx(other.score, abs=0.2)
+        assert (one.test_graphs, one.parameters) == (other.test_graphs, other.parameters)
+        assert [(run.seeds, run.epochs) for run in one.runs] == [(run.seeds, run.epochs) for run in other.runs]
+
+
+def test_a_fold_is_what_training_on_its_own_part_gives() -> None:
+    graphs = grouped()
+    result = cross_validate(graphs, MODEL, TRAIN, folds=4, restarts=2)
+    task = tasks(graphs, 4, restarts=2)[1]
+    (seeds,) = task.seeds
+    trained = [learn(task.marked(graphs), MODEL, replace(TRAIN, seed=seed)) for seed in seeds]
+    bests = [history.best for _, history in trained]
+    assert all(best is not None for best in bests)
+    chosen = int(bests[1] is not None and bests[1].beats(bests[0]))
+    fold = result.folds[task.fold - 1]
+    (run,) = fold.runs
+    best = bests[chosen]
+    assert best is not None
+    assert (run.restart, run.best_epoch, run.validation_score) == (chosen + 1, best.epoch, best.validation_score)
+    assert run.seeds == seeds
+    assert run.score == scores_of(trained[chosen][0], graphs[task.tested], device="cpu")["accuracy"] == fold.score
+
+
+@pytest.mark.parametrize("stack", [False, True])
+def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pytest.MonkeyPatch, stack: bool) -> None:
+    fitted: list[set[str]] = []
+    fit = Preparation.fit
+
+    def spy(graphs: Graphs, config: ModelConfig) -> Preparation:
+        fitted.append(set(graphs.names))
+        return fit(graphs, config)
+
+    monkeypatch.setattr(Preparation, "fit", staticmethod(spy))
+    graphs = grouped()
+    cross_validate(graphs, MODEL, replace(TRAIN, epochs=1), folds=4, restarts=2, stack=stack)
+    assert len(fitted) == 4  # the restarts of a fold share what was fitted
+    for names, task in zip(fitted, tasks(graphs, 4), strict=True):
+        assert names == {graphs.names[g] for g in task.learned}
+        assert not names & {graphs.names[g] for g in [*task.tested, *task.validation]}
+
+
+def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    plain = ego.said_by
+
+    def spy(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+        looks.append(len(data))
+        return plain(replica, data, device)
+
+    monkeypatch.setattr(ego, "said_by", spy)
+    result = cross_validate(grouped(), MODEL, TRAIN, folds=3, restarts=3, stack=True)
+    assert looks == [fold.test_graphs for fold in result.folds]
+    assert sum(looks) == 60
+    assert {run.restart for fold in result.folds for run in fold.runs} <= {1, 2, 3}
+
+
+def test_a_value_is_scored_by_its_explained_variance() -> None:
+    model = replace(MODEL, readout="sum")
+    train = replace(TRAIN, epochs=20, batch_size=16)
+    result = cross_validate(oxygens(150), model, train, folds=3, stack=True)
+    assert result.score == "r2"
+    assert 0.5 < result.mean < 1
+
+
+def test_several_folds_at_a_time_give_the_same_numbers() -> None:
+    graphs = grouped()
+    # in processes, as users run them: threads would share torch's random numbers
+    one, two = (cross_validate(graphs, MODEL, TRAIN, folds=2, jobs=jobs) for jobs in (1, 2))
+    assert [fold.runs for fold in one.folds] == [fold.runs for fold in two.folds]
+    assert [fold.fold for fold in two.folds] == [1, 2]
+
+
+def test_training_that_diverges_says_in_which_fold() -> None:
+    with pytest.raises(DataError, match="diverged in fold 1"):
+        cross_validate(grouped(), MODEL, replace(TRAIN, learning_rate=1e30), folds=2, stack=True)
+
+
+# ── the command ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = runner(capsys)
+    out = tmp_path / "new" / "record.json"
+    code, text, _ = command("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
+    assert code == 0
+    record = json.loads(out.read_text(encoding="utf-8"))
+    lines = text.splitlines()
+    assert len(lines) == 1 + 3 + 2
+    for line, fold in zip(lines[1:4], record["folds"], strict=True):
+        assert f"{fold['score']:.4f}" in line
+    assert f"{record['mean']:.4f} ± {record['std']:.4f}" in lines[4]
+    assert record["restarts"] == 2
+
+
+@pytest.mark.parametrize("stack", ["--stack", "--no-stack"])
+def test_the_command_prints_one_object_for_machines(capsys: pytest.CaptureFixture[str], stack: str) -> None:
+    command = runner(capsys)
+    words = ("crossval", ALCOHOLS, "--folds", 3, "--json", "--device", "cpu", "--seed", 5, stack, *SHORT)
+    code, text, err = command(*words)
+    assert (code, err) == (0, "")
+    result = json.loads(text)
+    assert set(CrossValidation.__dataclass_fields__) == set(result)
+    assert (result["model"], result["data"], result["protocol"]) == ("ego-cnn", ALCOHOLS, "plain")
+    assert (result["seed"], result["stacked"], len(result["folds"])) == (5, stack == "--stack", 3)
+    assert result["mean"] == pytest.approx(np.mean([fold["score"] for fold in result["folds"]]))
+    assert result["interval"][0] <= result["mean"] <= result["interval"][1]
+    assert result["parameters"] > 0
+    assert result["seconds"] > 0
+
+
+def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = runner(capsys)
+    check_refused(command, "too few for 40 folds", "crossval", ALCOHOLS, "--folds", 40, *SHORT)
+    check_refused(command, "folds must be at least 2", "crossval", ALCOHOLS, "--folds", 1, *SHORT)
+    check_refused(command, "a whole number, 1 or more", "crossval", ALCOHOLS, "--restarts", "x", *SHORT)
+    check_refused(command, "is a folder", "crossval", ALCOHOLS, "-o", tmp_path, *SHORT)
+
+
+def test_the_command_tells_how_it_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    command = runner(capsys)
+    words = [word for word in SHORT if word != "--quiet"]
+    _, _, err = command("crossval", ALCOHOLS, "--folds", 3, "--stack", "--device", "cpu", *words)
+    assert "epoch 2/2: 3 of 3 in training" in err
+    _, _, err = command("crossval", ALCOHOLS, "--folds", 3, "--device", "cpu", *words)
+    assert "fold 3/3" in err

@@ -1,0 +1,255 @@
+"""Sweeps for real, over small networks: scores, tables, what is kept, and what the test folds see."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.study.crossval import Protocol, cross_validate
+from egocnn.study.crossval.folds import make_tasks
+from egocnn.study.crossval.protocol import Split
+from egocnn.errors import ConfigError, RunError
+from egocnn.data.graphs import Graphs
+from egocnn.study.sweep.kept import PAIRS
+from egocnn.study.sweep.record import Scored, Sweep, ranked
+from egocnn.study.sweep.run import How, inner_tasks, sweep
+from egocnn.study.sweep.space import Setting, draw_settings, parse_axis
+from tests.support.commands import check_refused, rows, runner
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens
+
+MODEL = ModelConfig(**SIZES)
+TRAIN = TrainConfig(epochs=2, learning_rate=1e-2, device="cpu")
+PROTOCOL = Protocol(folds=2)
+PATIENCE = 60.0
+"""seconds to wait for a process that should long have done what it is to do"""
+
+
+def tried(folder: Path, *over: str, graphs: Graphs | None = None, train: TrainConfig = TRAIN, **more: Any) -> Sweep:
+    axes = [parse_axis(each) for each in over]
+    settings = draw_settings(axes, MODEL, train)
+    return sweep(alcohols() if graphs is None else graphs, settings, axes, PROTOCOL, folder, **more)
+
+
+def scores(record: Sweep) -> list[Any]:
+    return [(row.setting, row.mean, row.scores, row.parameters) for row in record.rows]
+
+
+@pytest.mark.parametrize("graphs", [alcohols(), oxygens()], ids=["classes", "values"])
+def test_the_inner_parts_are_all_but_the_test_fold(graphs: Graphs) -> None:
+    graphs = graphs.replace(part=None)
+    several = Protocol(folds=2, runs=3)
+    for outer, inner in zip(make_tasks(graphs, several, TRAIN), inner_tasks(graphs, several, TRAIN), strict=True):
+        assert np.array_equal(inner.tested, outer.validation)
+        assert np.array_equal(np.sort(np.concatenate([inner.learned, inner.validation])), outer.learned)
+        assert min(len(inner.learned), len(inner.validation)) > 0
+        seen = np.concatenate([inner.learned, inner.validation, inner.tested])
+        assert not np.isin(seen, outer.tested).any()
+        assert inner.seeds == outer.seeds[:1]
+
+
+def test_no_score_depends_on_what_is_in_the_test_folds(tmp_path: Path) -> None:
+    graphs = alcohols().replace(part=None)
+    parts = [(task.learned, task.validation, task.tested) for task in make_tasks(graphs, PROTOCOL, TRAIN)]
+    given = Protocol(name="fair", folds=2, splits=tuple(Split(*each) for each in parts))
+    assert graphs.target is not None
+    target = graphs.target.copy()
+    target[parts[0][2]] = 1 - target[parts[0][2]]  # in the second fold these graphs are learned from
+    axes = [parse_axis("width=4,8")]
+    settings = draw_settings(axes, MODEL, TRAIN)
+    one, two = (
+        {row.setting["width"]: row.scores for row in sweep(each, settings, axes, given, tmp_path / str(n)).rows}
+        for n, each in enumerate((graphs, graphs.replace(target=target)))
+    )
+    assert {width: scores[0] for width, scores in one.items()} == {width: scores[0] for width, scores in two.items()}
+    assert one != two
+
+
+def test_the_best_mean_comes_first_of_equals_the_smaller_and_diverged_ones_last() -> None:
+    settings = draw_settings([parse_axis("width=1,2,3,4")], MODEL, TRAIN)
+
+    def of(scores: tuple[float | None, float | None], parameters: int) -> list[Scored]:
+        pairs = enumerate(scores, start=1)
+        return [Scored(fold=n, score=each, parameters=parameters, seconds=1.5) for n, each in pairs][::-1]
+
+    scored = [of((None, 1.0), 10), of((0.5, 0.7), 90), of((0.6, 0.6), 80), of((0.9, 0.8), 99)]
+    found = [row for _, row in ranked(settings, scored)]
+    assert [row.setting["width"] for row in found] == [4, 3, 2, 1]
+    assert [row.rank for row in found] == [1, 2, 3, 4]
+    assert found[2].scores == (0.5, 0.7)
+    assert found[2].mean == pytest.approx(0.6)
+    assert found[2].std == pytest.approx(0.02**0.5)
+    assert (found[3].mean, found[3].std, found[3].seconds) == (None, None, 3.0)
+
+
+def test_a_sweep_goes_on_from_what_is_kept_and_a_larger_one_uses_it_again(tmp_path: Path) -> None:
+    told: list[int] = []
+    small = tried(tmp_path, "width=4,8", "depth=1", report=told.append)
+    assert told == [0, 1, 2, 3, 4]
+    assert len(names_in(tmp_path / PAIRS)) == 4
+    told.clear()
+    large = tried(tmp_path, "width=4,8,2", "depth=1", report=told.append)
+    assert told == [4, 5, 6]
+    assert {json.dumps(row.setting): row for row in small.rows}.keys() < {json.dumps(r.setting) for r in large.rows}
+    kept = {row.setting["width"]: (row.scores, row.seconds) for row in small.rows}
+    assert {row.setting["width"]: (row.scores, row.seconds) for row in large.rows if row.setting["width"] > 2} == kept
+    told.clear()
+    tried(tmp_path, "width=4,8", "depth=1", train=replace(TRAIN, epochs=1), report=told.append)
+    assert told[0] == 0  # other settings beside the grid are kept apart
+    assert json.loads((tmp_path / "sweep.json").read_text())["chosen"]["train"]["epochs"] == 1
+
+
+def test_a_sweep_that_is_stopped_says_what_is_kept(tmp_path: Path) -> None:
+    def stop(done: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(
+        KeyboardInterrupt, match=r"^stopped; 3 of 4 trainings are kept in .*it, and the same command go"
+    ):
+        tried(tmp_path / "it", "width=4,8", report=stop)
+    told: list[int] = []
+    tried(tmp_path / "it", "width=4,8", report=told.append)
+    assert told == [3, 4]
+
+
+def test_processes_come_to_the_same_scores(tmp_path: Path) -> None:
+    here = tried(tmp_path / "here", "width=4,8")
+    assert scores(tried(tmp_path / "processes", "width=4,8", how=How(jobs=2))) == scores(here)
+
+
+def test_a_setting_that_diverges_is_an_answer(tmp_path: Path) -> None:
+    for name, how in (("one by one", How()), ("stacked", How(stack=True))):
+        record = tried(tmp_path / name, "learning_rate=1e30,1e-2", how=how)
+        assert [row.setting["learning_rate"] for row in record.rows] == [1e-2, 1e30]
+        assert record.rows[1].mean is None
+        assert "diverged" in record.markdown()
+    hopeless = tried(tmp_path / "hopeless", "learning_rate=1e30", test_chosen=True)
+    assert hopeless.test is None
+    assert "Every setting diverged; try smaller learning rates." in list(hopeless.lines())
+
+
+def test_the_chosen_setting_has_one_look_at_the_test_folds(tmp_path: Path) -> None:
+    record = tried(tmp_path, "width=4,8", test_chosen=True)
+    best = record.rows[0].setting
+    wanted = cross_validate(alcohols(), replace(MODEL, **best), TRAIN, protocol=PROTOCOL)
+    assert record.test is not None
+    assert (record.test["mean"], record.test["std"]) == (wanted.mean, wanted.std)
+    again = tried(tmp_path, "width=4,8", test_chosen=True)
+    assert again.test == record.test
+    other = "width=8" if best["width"] == 4 else "width=4"
+    with pytest.raises(RunError, match="another setting has had its look at the test folds; a second look makes"):
+        tried(tmp_path, other, test_chosen=True)
+    assert tried(tmp_path, other, test_chosen=True, overwrite=True).test is not None
+
+
+def test_other_data_or_folds_are_refused_and_nothing_is_lost(tmp_path: Path) -> None:
+    tried(tmp_path / "it", "width=4")
+    before = (tmp_path / "it" / "sweep.json").read_text()
+    with pytest.raises(RunError, match=r"it: was made with seed 0, now it is 1; --overwrite starts anew"):
+        tried(tmp_path / "it", "width=4", train=replace(TRAIN, seed=1))
+    with pytest.raises(RunError, match=r"it: was made with other data or folds; --overwrite starts anew"):
+        tried(tmp_path / "it", "width=4", graphs=alcohols()[:24])
+    assert (tmp_path / "it" / "sweep.json").read_text() == before
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(RunError, match=r"other: is not empty and holds no sweep"):
+        tried(tmp_path / "other", "width=4")
+    with pytest.raises(RunError, match=r"file: is a file, not a folder"):
+        tried(tmp_path / "other" / "file", "width=4")
+    damaged = next((tmp_path / "it" / PAIRS).iterdir())
+    damaged.write_text('{"setting": {}, "scored": {"fold": 1}}')
+    with pytest.raises(RunError, match=r"json: is damaged; remove it, and the fold is computed anew"):
+        tried(tmp_path / "it", "width=4")
+
+
+def test_ray_does_not_stack(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--stack does not go with it"):
+        tried(tmp_path, "width=4", how=How(ray="local", stack=True))
+
+
+# ── the command ───────────────────────────────────────────────────────────────────────────────────
+
+
+def words(folder: Path, *over: str) -> list[object]:
+    typed: list[object] = ["sweep", ALCOHOLS, *FLAGS, "--folds", 2, "--learning-rate", "1e-2"]
+    for each in over:
+        typed += ["--over", each]
+    return [*typed, "-o", folder]
+
+
+def test_the_command_writes_three_tables_and_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = [*words(tmp_path / "it", "width=4,8", "jump=yes,no"), "--epochs", 2, "--sample", 3]
+    code, out, err = runner(capsys)(*typed, "--json")
+    assert code == 0
+    assert "3/6: " in err
+    plain = json.loads(out)
+    assert plain == json.loads((tmp_path / "it" / "sweep.json").read_text())
+    assert (len(plain["rows"]), plain["sampled"], plain["test"]) == (3, 3, None)
+    table = rows(tmp_path / "it" / "sweep.csv")
+    assert [int(row["rank"]) for row in table] == [1, 2, 3]
+    assert [row["jump"] for row in table] == ["yes" if row["setting"]["jump"] else "no" for row in plain["rows"]]
+    assert [float(row["mean"]) for row in table] == sorted((float(row["mean"]) for row in table), reverse=True)
+    assert "--over width=4,8 --over jump=yes,no --sample 3 --folds 2" in plain["command"]
+    code, out, err = runner(capsys)(*typed)
+    assert (code, err.splitlines()[0]) == (0, "6 of 6 trainings are there already")
+    assert f"Train with it: egocnn train {ALCOHOLS} -o RUN --slots 4 --k 4" in out
+    assert out.splitlines()[-1] == f"tables: {tmp_path / 'it' / 'sweep.md'}, sweep.csv, sweep.json"
+
+
+def test_markdown_shows_names_of_data_as_text() -> None:
+    setting = Setting((("width", 4),), MODEL, TRAIN)
+    ((_, row),) = ranked([setting], [[Scored(fold=1, score=0.5, parameters=3, seconds=1.0)]])
+    named = "<script>`a`|b\n"
+    facts: dict[str, Any] = dict.fromkeys(Sweep.__dataclass_fields__, "") | {
+        "data": named,
+        "command": f"egocnn {named}",
+        "rows": (row,),
+        "over": {"width": [4]},
+        "folds": 1,
+        "test": None,
+        "sampled": None,
+        "versions": {"torch": "2"},
+    }
+    text = Sweep(**facts).markdown()
+    assert "<script>" not in text.replace("`egocnn <script>'a'|b`", "")
+
+
+def test_bad_words_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runner(capsys)
+    check_refused(run, "did you mean width?", *words(tmp_path, "widht=3"))
+    check_refused(run, "dropout must be at least 0 and below 1, got 2.0", *words(tmp_path, "dropout=2"))
+    check_refused(run, "a sweep needs something to go over", *words(tmp_path))
+    check_refused(run, "leave --jobs out", *words(tmp_path, "width=3"), "--stack", "--jobs", 2)
+    assert names_in(tmp_path) == []
+
+
+def test_what_was_finished_when_the_driver_was_killed_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = [*words(tmp_path / "it", "width=4,8,16"), "--epochs", 15]
+    with subprocess.Popen([sys.executable, "-m", "egocnn", *map(str, typed), "--quiet"]) as process:
+        started = time.monotonic()
+        while not list((tmp_path / "it" / PAIRS).glob("*.json")):
+            assert time.monotonic() - started < PATIENCE
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    kept = {path: path.read_text() for path in (tmp_path / "it" / PAIRS).glob("*.json")}
+    assert 1 <= len(kept) < 6
+    assert runner(capsys)(*typed)[0] == 0
+    assert {path: path.read_text() for path in kept} == kept
+    found = json.loads((tmp_path / "it" / "sweep.json").read_text())
+    unbroken = tried(tmp_path / "unbroken", "width=4,8,16", train=replace(TRAIN, epochs=15))
+    assert [row["scores"] for row in found["rows"]] == [list(row.scores) for row in unbroken.rows]

@@ -1,0 +1,156 @@
+"""Jobs on a real Ray cluster of this machine: the same results, whoever dies on the way."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from egocnn.study.cluster import HABITS, LOCAL, RETRIES, run_jobs
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.study.crossval import CrossValidation, cross_validate, read_record
+from egocnn.errors import DataError, EgoCNNError, MissingExtraError
+from tests.support.commands import SHORT, check_refused, runner
+from tests.support.jobs import LONG, always_killed, broken, most, slow, without_library
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
+
+if find_spec("ray") is None:
+    pytest.skip("ray is not installed", allow_module_level=True)
+
+MODEL = ModelConfig(**SIZES)
+TRAIN = TrainConfig(epochs=2, device="cpu")
+PATIENCE = 60.0
+"""seconds to wait for a process that should long have done what it is to do"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_workers() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in HABITS.items():
+            patch.setenv(name, value)
+        import ray
+
+        ray.init(
+            LOCAL,
+            num_cpus=2,
+            object_store_memory=100_000_000,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+        yield
+        ray.shutdown()
+
+
+def scores(record: CrossValidation) -> list[Any]:
+    return [(fold.fold, fold.runs, fold.parameters) for fold in record.folds]
+
+
+def until(happens: partial[bool]) -> None:
+    started = time.monotonic()
+    while not happens():
+        assert time.monotonic() - started < PATIENCE
+        time.sleep(0.01)
+
+
+def test_scores_are_the_same_in_one_process_in_several_and_on_ray() -> None:
+    here = cross_validate(alcohols(), MODEL, TRAIN, folds=2, restarts=2)
+    by_joblib = cross_validate(alcohols(), MODEL, TRAIN, folds=2, restarts=2, jobs=2)
+    by_ray = cross_validate(alcohols(), MODEL, TRAIN, folds=2, restarts=2, ray=LOCAL)
+    assert scores(by_ray) == scores(by_joblib) == scores(here)
+    assert [fold.fold for fold in by_ray.folds] == [1, 2]
+
+
+def test_a_killed_worker_costs_its_fold_one_retry_and_leaves_no_word_on_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    killed, alive = tmp_path / "killed", tmp_path / "alive"
+    killed.mkdir()
+    alive.mkdir()
+    by_ray = cross_validate(alcohols(), most(killed, "killed once"), TRAIN, folds=3, ray=LOCAL, jobs=1)
+    time.sleep(0.5)  # Ray would tell of it from another thread
+    assert capfd.readouterr() == ("", "")
+    assert scores(by_ray) == scores(cross_validate(alcohols(), most(alive), TRAIN, folds=3))
+    assert len(names_in(killed)) == len(names_in(alive)) + 1
+
+
+def test_a_job_that_loses_every_worker_is_given_up_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(EgoCNNError, match=f"^{RETRIES + 1} workers died of the same job, one after the other; .*$"):
+        list(run_jobs(always_killed, [(tmp_path,)], ray=LOCAL))
+    assert len(names_in(tmp_path)) == RETRIES + 1
+
+
+def test_what_is_refused_on_a_worker_is_refused_here_and_not_tried_again(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"^no use for [0-9]+ graphs$"):
+        cross_validate(alcohols(), most(tmp_path, "refuses"), TRAIN, folds=3, ray=LOCAL, jobs=1)
+    assert len(names_in(tmp_path)) <= 2  # the next fold may have begun
+
+
+@pytest.mark.parametrize("ray", [None, LOCAL])
+def test_refusals_that_cannot_be_pickled_arrive_all_the_same(ray: str | None) -> None:
+    with pytest.raises(MissingExtraError, match=r"^a library is not installed; type: "):
+        list(run_jobs(without_library, [()] * 4, jobs=2, ray=ray))
+
+
+def test_a_defect_on_a_worker_shows_as_itself_with_the_place_where_it_happened() -> None:
+    with pytest.raises(ZeroDivisionError, match=r"^division by zero$") as caught:
+        list(run_jobs(broken, [(0,)], ray=LOCAL))
+    assert "in broken" in str(caught.value.__cause__)
+
+
+def test_no_call_asks_for_no_worker() -> None:
+    assert list(run_jobs(broken, [], ray="nowhere:1")) == []
+
+
+@pytest.mark.parametrize("jobs", [1, 3, None])
+def test_every_call_gives_one_result_however_many_run_at_a_time(jobs: int | None) -> None:
+    calls = [(number,) for number in range(7)]
+    assert sorted(run_jobs(pow, calls, shared=(2,), jobs=jobs, ray=LOCAL)) == [2**number for number in range(7)]
+
+
+def test_results_come_as_they_finish_and_the_rest_is_called_off(tmp_path: Path) -> None:
+    results = run_jobs(slow, [(1,), (0,)], shared=(tmp_path,), ray=LOCAL)
+    assert next(results) == 0
+    until(partial((tmp_path / "1 started").exists))
+    results.close()
+    started = time.monotonic()
+    assert sorted(run_jobs(pow, [(2, 1), (2, 2)], ray=LOCAL)) == [2, 4]
+    assert time.monotonic() - started < LONG / 2
+
+
+def test_one_bad_training_on_a_worker_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["crossval", ALCOHOLS, *SHORT, "--folds", 2, "--ray", LOCAL]
+    check_refused(runner(capsys), "training diverged in fold", *words, "--learning-rate", "1e30")
+    check_refused(runner(capsys), "--stack does not go with it", *words, "--stack")
+    check_refused(runner(capsys), "--device cuda does not go with it", *words, "--device", "cuda")
+
+
+def test_what_was_finished_when_the_driver_was_killed_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, partial_file = tmp_path / "record.json", tmp_path / "record.json.partial"
+    words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "25", "--folds", "4", "--quiet", "--ray", LOCAL, "--jobs", "1"]
+    with subprocess.Popen([sys.executable, "-m", "egocnn", *words, "-o", str(out)]) as process:
+        until(partial(partial_file.exists))
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    kept = json.loads(partial_file.read_text())["folds"]
+    assert 1 <= len(kept) < 4
+    assert runner(capsys)(*words, "-o", out)[0] == 0
+    assert names_in(tmp_path) == ["record.json"]
+    record = json.loads(out.read_text())
+    assert [fold for fold in record["folds"] if fold in kept] == kept  # seconds included: not computed anew
+    unbroken = cross_validate(alcohols(), MODEL, TrainConfig(epochs=25, device="cpu"), folds=4)
+    again = read_record(out)
+    assert again is not None
+    assert scores(again) == scores(unbroken)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from egocnn.data.graphs import Graphs
+from egocnn.study.invariance import assert_relabelling_invariant, relabel
+from tests.support.samples import molecules
+from tests.support.strategies import random_graphs
+
+
+@settings(max_examples=80)
+@given(random_graphs(min_nodes=0, unseen=True), st.integers(0, 50))
+def test_relabelled_graphs_are_the_same_graphs_with_other_numbers(graphs: Graphs, seed: int) -> None:
+    relabelled, new = relabel(graphs, seed)
+    relabelled.validate()
+    assert sorted(new) == list(range(graphs.n_nodes))
+    assert (relabelled.graph_of[new] == graphs.graph_of).all()
+    for column in ("node_label", "node_attr"):
+        before, after = getattr(graphs, column), getattr(relabelled, column)
+        assert before is None or (after[new] == before).all()
+    assert entries(relabelled, np.arange(graphs.n_nodes)) == entries(graphs, new)
+
+
+def entries(graphs: Graphs, number: NDArray[Any]) -> set[tuple[Any, ...]]:
+    """Every adjacency entry with all that is known of it, its nodes called by other numbers."""
+    columns = [c for c in (graphs.edge_label, graphs.edge_weight, graphs.edge_truth) if c is not None]
+    rows = zip(number[graphs.entry_node], number[graphs.indices], *columns, strict=True)
+    return {tuple(float(value) for value in row) for row in rows}
+
+
+def test_every_column_moves_along_and_smiles_are_left_out() -> None:
+    graphs = molecules()
+    relabelled, new = relabel(graphs, 1)
+    assert entries(relabelled, np.arange(8)) == entries(graphs, new)
+    assert graphs.node_truth is not None
+    assert relabelled.node_truth is not None
+    assert (relabelled.node_truth[new] == graphs.node_truth).all()
+    assert relabelled.names == graphs.names
+    assert relabelled.target is graphs.target
+    assert relabelled.smiles is None
+
+
+def test_the_seed_decides_the_numbers() -> None:
+    graphs = Graphs.from_edges(node_counts=[50], edges=np.zeros((0, 2), int))
+    assert (relabel(graphs, 3)[1] == relabel(graphs, 3)[1]).all()
+    assert (relabel(graphs, 3)[1] != relabel(graphs, 4)[1]).any()
+    assert (relabel(graphs, 3)[1] != np.arange(50)).any()
+
+
+def labels_of_first_nodes(graphs: Graphs) -> NDArray[Any]:
+    assert graphs.node_label is not None
+    return graphs.node_label[graphs.node_ptr[:-1]].astype(float)
+
+
+def several() -> Graphs:
+    """Of the three graphs only the last has nodes that differ."""
+    return Graphs.from_edges(
+        node_counts=[2, 3, 9],
+        edges=np.zeros((0, 2), int),
+        names=["pair", "three", "nine"],
+        node_label=np.array([4] * 5 + [*range(9)]),
+        node_label_names=tuple("abcdefghi"),
+    )
+
+
+def test_what_does_not_depend_on_numbers_passes() -> None:
+    assert_relabelling_invariant(lambda graphs: graphs.node_counts, several())
+    assert_relabelling_invariant(lambda graphs: np.stack([graphs.node_counts] * 2, axis=1), several(), seed=7)
+    assert_relabelling_invariant(lambda graphs: graphs.node_counts, several()[:0])
+
+
+def test_the_first_graph_that_changes_is_named_with_the_amount() -> None:
+    before = labels_of_first_nodes(several())
+    after = labels_of_first_nodes(relabel(several(), 0)[0])
+    change = abs(before - after)[2]
+    assert change > 0
+    with pytest.raises(AssertionError, match=rf"graph 2 \(nine\).* changes the prediction by {change:.3g}, .*1 of 3"):
+        assert_relabelling_invariant(labels_of_first_nodes, several())
+
+
+def test_changes_within_the_tolerance_pass() -> None:
+    assert_relabelling_invariant(labels_of_first_nodes, several(), tolerance=9)
+
+
+def test_a_prediction_that_is_no_number_does_not_pass() -> None:
+    with pytest.raises(AssertionError, match="graph 0"):
+        assert_relabelling_invariant(lambda graphs: np.full(len(graphs), np.nan), several())
+
+
+def test_a_prediction_for_every_graph_is_needed() -> None:
+    with pytest.raises(AssertionError, match="1 predictions for 3 graphs"):
+        assert_relabelling_invariant(lambda _: np.zeros(1), several())

@@ -1,0 +1,68 @@
+"""Jobs for workers of a cluster, who import them by name: some die, some refuse, some take their time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from egocnn.data.arrays import Ints
+from lab.rivals.system import Rival
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.graphs import Graphs
+from tests.support.tiny import names_in
+
+LONG = 60.0
+"""seconds that nobody waits for"""
+
+
+@dataclass(slots=True)
+class Most:
+    """Says the class that most training graphs have, unless something happens to it; notes every attempt to fit it."""
+
+    folder: Path
+    fate: str = ""
+    parameters: int | None = None
+    answer: int = 0
+
+    def fit(self, graphs: Graphs, validation: Graphs) -> Self:
+        attempt = len(names_in(self.folder)) + 1
+        (self.folder / f"{attempt}-{os.getpid()}").touch()
+        if self.fate == "killed once" and attempt == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.fate == "refuses":
+            raise DataError(f"no use for {len(validation)} graphs")
+        assert graphs.target is not None
+        self.answer = int(np.bincount(graphs.target).argmax())
+        return self
+
+    def predict(self, graphs: Graphs) -> Ints:
+        return np.full(len(graphs), self.answer)
+
+
+def most(folder: Path, fate: str = "") -> Rival:
+    return Rival(name="most", source="a test", library="none", departures="none", build=lambda _: Most(folder, fate))
+
+
+def always_killed(folder: Path) -> None:
+    (folder / str(os.getpid())).touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def without_library() -> None:
+    raise MissingExtraError("a library", "networks")
+
+
+def broken(number: int) -> float:
+    return 1 / number
+
+
+def slow(folder: Path, number: int) -> int:
+    (folder / f"{number} started").touch()
+    time.sleep(0 if number == 0 else LONG)
+    return number

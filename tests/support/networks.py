@@ -1,0 +1,171 @@
+"""Networks for tests: random weights, batches in double precision, and the whole network again in plain loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from egocnn.data.arrays import Ints
+from egocnn.encode.batch import Batch
+from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.nn import EgoCNN, PatchySan
+from egocnn.encode.encoder import Preparation
+
+Array = NDArray[np.float64]
+
+
+def randomise(module: nn.Module, seed: int = 0) -> None:
+    """Every parameter and running statistic at random, so that none is hidden by being 0 or 1, or like another."""
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for tensor in (*module.parameters(), *module.buffers()):
+            if tensor.is_floating_point():
+                size = tensor.shape[-2] ** -0.5 if tensor.ndim > 1 and tensor.numel() else 1.0
+                tensor.copy_(size * torch.randn(tensor.shape, generator=random, dtype=tensor.dtype))
+        for part in module.modules():
+            if isinstance(part, nn.BatchNorm1d) and part.running_var is not None:
+                part.running_var.abs_().add_(0.5)
+
+
+def build(
+    graphs: Graphs,
+    config: ModelConfig,
+    *,
+    outputs: int = 2,
+    seed: int = 0,
+    embed: nn.Module | None = None,
+    embed_width: int | None = None,
+) -> tuple[EgoCNN, Preparation]:
+    """A network in evaluation mode that fits the graphs, with random weights."""
+    preparation = Preparation.fit(graphs, config)
+    network = EgoCNN(
+        config,
+        shape=preparation.shape(config),
+        attributes=len(preparation.attr_mean),
+        outputs=outputs,
+        embed=embed,
+        embed_width=embed_width,
+    )
+    randomise(network, seed)
+    return network.eval(), preparation
+
+
+def whole_batch(graphs: Graphs, preparation: Preparation, config: ModelConfig) -> Batch:
+    return preparation.apply(graphs, config).batch(torch.arange(len(graphs)))
+
+
+def doubled(batch: Batch) -> Batch:
+    """The same batch for a network in double precision."""
+    weight = batch.bags.weight
+    return replace(
+        batch,
+        attributes=batch.attributes.double(),
+        adjacency=batch.adjacency.double(),
+        bags=replace(batch.bags, weight=None if weight is None else weight.double()),
+    )
+
+
+def naive_logits(network: EgoCNN, preparation: Preparation, graphs: Graphs, h: Array | None = None) -> Array:
+    """What the network computes in evaluation mode, from its equations; ``h`` are embeddings of the user's own."""
+    config = network.config
+    ranking = preparation.ranking
+    table = ranking.neighbours(graphs, max(*config.layer_k, config.slots), max_hops=config.max_hops)
+    h = _embed(network, preparation, graphs, table) if h is None else h
+    for number, conv in enumerate(network.convs):
+        weight, bias = _array(conv.get_parameter("weight")), _array(conv.get_parameter("bias"))
+        rows = []
+        for node in range(graphs.n_nodes):
+            ego = [node, *table[node, : config.layer_k[number]]]
+            rows.append(bias + sum(h[source] @ weight[rank] for rank, source in enumerate(ego) if source >= 0))
+        h = np.maximum(_norm(np.array(rows), conv.get_submodule("norm")), 0)
+    return np.array(
+        [_head(network, _read_out(config, h, nodes)) for nodes in _nodes_of(graphs, ranking.order(graphs).place)]
+    )
+
+
+def _embed(network: EgoCNN, preparation: Preparation, graphs: Graphs, table: Ints) -> Array:
+    config = network.config
+    attributes = np.zeros((graphs.n_nodes, 0))
+    if graphs.node_attr is not None:
+        attributes = (graphs.node_attr - preparation.attr_mean) / preparation.attr_scale
+    attributes = attributes.astype(np.float32).astype(np.float64)
+    if config.embedding == "attributes":
+        return attributes
+    edges = _edges(graphs)
+    if config.embedding == "adjacency":
+        K = max(config.layer_k)
+        return np.array([[edges.get((n, int(m)), (0.0, 0))[0] for m in table[n, :K]] for n in range(graphs.n_nodes)])
+    embed = network.embed
+    assert isinstance(embed, PatchySan)
+    filters, of_attributes = _array(embed.table), _array(embed.attributes)
+    shape, P = preparation.shape(config), config.slots
+    rows = []
+    for node in range(graphs.n_nodes):
+        y = _array(embed.bias).copy()
+        slots = [node, *(int(m) for m in table[node, : P - 1])]
+        pair = 0
+        for i in range(P):
+            for j in range(i, P):
+                weight, label = edges.get((slots[i], slots[j]), (0.0, -1))
+                if label >= 0:
+                    y += weight * filters[pair * max(shape.edge_labels, 1) + label]
+                pair += 1
+        for slot, source in enumerate(slots):
+            if source >= 0 and graphs.node_label is not None and graphs.node_label[source] >= 0:
+                y += filters[shape.edge_rows + slot * shape.node_labels + graphs.node_label[source]]
+            if source >= 0 and slot <= max(config.layer_k):  # a batch brings no more neighbours than that
+                y += attributes[source] @ of_attributes[slot]
+        rows.append(y)
+    return np.maximum(_norm(np.array(rows), embed.norm), 0)
+
+
+def _edges(graphs: Graphs) -> dict[tuple[int, int], tuple[float, int]]:
+    """Weight and label of every edge, in both directions."""
+    found = {}
+    for entry, (u, v) in enumerate(zip(graphs.entry_node.tolist(), graphs.indices.tolist(), strict=True)):
+        weight = 1.0 if graphs.edge_weight is None else float(graphs.edge_weight[entry])
+        found[u, v] = (weight, 0 if graphs.edge_label is None else int(graphs.edge_label[entry]))
+    return found
+
+
+def _norm(y: Array, norm: nn.Module) -> Array:
+    assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    scaled = (y - _array(norm.running_mean)) / np.sqrt(_array(norm.running_var) + norm.eps)
+    out: Array = scaled * _array(norm.weight) + _array(norm.bias)
+    return out
+
+
+def _nodes_of(graphs: Graphs, place: Ints) -> list[list[int]]:
+    """The nodes of every graph, in the order of the ranking."""
+    return [
+        sorted(range(int(first), int(last)), key=lambda node: int(place[node]))
+        for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)
+    ]
+
+
+def _read_out(config: ModelConfig, h: Array, nodes: list[int]) -> Array:
+    rows = [h[node] for node in nodes]
+    largest = np.array([max(row[d] for row in rows) for d in range(h.shape[1])])
+    total = np.array([sum(row[d] for row in rows) for d in range(h.shape[1])])
+    if config.readout == "sort":
+        kept = rows[: config.sort_nodes]
+        return np.concatenate([*kept, np.zeros((config.sort_nodes - len(kept)) * h.shape[1])])
+    parts = {"max": largest, "sum": total, "mean": total / len(rows), "log": np.sign(total) * np.log1p(np.abs(total))}
+    return np.concatenate([parts[kind] for kind in config.readout.split("+")])
+
+
+def _head(network: EgoCNN, vector: Array) -> Array:
+    hidden = np.maximum(_array(network.hidden.weight) @ vector + _array(network.hidden.bias), 0)
+    logits: Array = _array(network.out.weight) @ hidden + _array(network.out.bias)
+    return logits
+
+
+def _array(tensor: Tensor) -> Array:
+    return tensor.detach().double().numpy()

@@ -1,0 +1,94 @@
+"""Small data, small networks and short trainings, for tests that train for real."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from egocnn.encode.batch import Prepared
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.nn import EgoCNN
+from egocnn.train.validation import training_parts
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+from egocnn.data.read import read
+from tests.support.strategies import random_trees
+
+ALCOHOLS = "compounds:alcohols:sizes=3-10,per_size=4"
+SIZES: dict[str, Any] = {"width": 8, "depth": 2, "hidden": 8, "slots": 4, "k": 4}
+MODEL = ModelConfig(**SIZES)
+TRAIN = TrainConfig(epochs=4, learning_rate=1e-2)
+FLAGS = [word for name, value in SIZES.items() for word in (f"--{name}", str(value))]
+"""the same for the command line"""
+
+SMILES_TABLE = '''\
+name,smiles,label,split
+methane,C,alkane,train
+ethane,CC,alkane,train
+propane,CCC,alkane,train
+butane,CCCC,alkane,validation
+pentane,CCCCC,alkane,test
+"iso, ""tert""",CC(C)C,alkane,test
+methanol,CO,alcohol,train
+ethanol,CCO,alcohol,train
+propanol,CCCO,alcohol,train
+butanol,CCCCO,alcohol,validation
+=1+1,CCCCCO,alcohol,test
+isopropanol,CC(C)O,alcohol,test
+'''
+
+
+@cache
+def alcohols() -> Graphs:
+    """10 graphs to train on, 2 for validation, 20 of other sizes for the test."""
+    return read(ALCOHOLS)
+
+
+@cache
+def oxygens(n_graphs: int = 40) -> Graphs:
+    """Random trees with the number of their O nodes to predict, far from 0 and in large units."""
+    trees = random_trees(n_graphs, nodes=10, seed=0)
+    assert trees.node_label is not None
+    count = np.bincount(trees.graph_of, weights=trees.node_label == trees.node_label_names.index("O"))
+    return trees.replace(target=5000.0 + 100 * count)
+
+
+def with_opposite_classes(graphs: Graphs) -> Graphs:
+    assert graphs.target is not None
+    return graphs.replace(target=1 - graphs.target)
+
+
+def parts(graphs: Graphs, model: ModelConfig = MODEL, *, seed: int = 0) -> tuple[EgoCNN, Prepared, Prepared]:
+    """What :func:`egocnn.train.loop.fit` takes: a fresh network, graphs to learn from and graphs for validation."""
+    learned, validation = training_parts(graphs, TrainConfig(seed=seed))
+    preparation = Preparation.fit(learned, model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        predictor = Predictor.build(model, preparation)
+    return predictor.network, predictor.prepare(learned), predictor.prepare(validation)
+
+
+def state(network: EgoCNN) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    """Whether all weights are the same, bit by bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def write_table(folder: Path, text: str = SMILES_TABLE, name: str = "molecules.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def names_in(folder: Path, *, hidden: bool = True) -> Sequence[str]:
+    return sorted(file.name for file in folder.iterdir() if hidden or not file.name.startswith("."))

@@ -1,0 +1,92 @@
+"""Run by torchrun: every rank trains and norms its share, rank 0 also alone, and all write what they come to.
+
+In double precision, so that only a mistake can be larger than rounding: a bias before a norm has no slope, and AdamW
+makes steps of full length of what rounding leaves in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.train.engines.distributed.fit import fit_together
+from egocnn.train.engines.distributed.norm import SharedNorm
+from egocnn.train.engines.distributed.world import World, joined
+from egocnn.train.loop import History, fit
+from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts
+
+EXACT: dict[str, Any] = SIZES | {"dropout": 0.0}
+CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
+    "uneven shares": (ModelConfig(**EXACT), replace(TRAIN, batch_size=3)),
+    "weighted classes": (ModelConfig(**EXACT, head_norm=True), replace(TRAIN, class_weights=True, batch_size=5)),
+    "tied layers": (ModelConfig(**EXACT, tie=True), TRAIN),
+    "fewer graphs than ranks": (ModelConfig(**EXACT, head_norm=True, pool_norm=True), replace(TRAIN, batch_size=1)),
+    "values": (ModelConfig(**EXACT, readout="sort", sort_nodes=4), replace(TRAIN, batch_size=7)),
+    "all that can be read": (
+        ModelConfig(**EXACT, readout="mean+log+max", jump=True, rest="mean", pool_norm=True, count_inputs=True),
+        replace(TRAIN, batch_size=4),
+    ),
+    "stopped early": (ModelConfig(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),
+}
+ROWS = ((5, 2), (4, 0), (1, 1))
+"""How many rows each of the two ranks has, in three batches."""
+
+
+def trained(case: str, *, together: bool) -> tuple[dict[str, Tensor], History]:
+    model, train = CASES[case]
+    network, learned, validation = parts(oxygens(20) if case == "values" else alcohols(), model)
+    network.double().out.register_forward_hook(lambda _, __, logits: logits.float())  # class weights are float32
+    history = (fit_together if together else fit)(network, learned, validation, train)
+    assert not any(isinstance(module, SharedNorm) for module in network.modules())
+    return network.state_dict(), history
+
+
+def some_rows(batch: int) -> tuple[Tensor, Tensor]:
+    """Rows far from 0, and the slope of a loss there."""
+    random = torch.Generator().manual_seed(batch)
+    shape = (sum(ROWS[batch]), 3)
+    return 50 + torch.randn(shape, generator=random, dtype=torch.float64), torch.randn(shape, generator=random).double()
+
+
+def normed(norm: nn.BatchNorm1d, rank: int | None) -> dict[str, Tensor]:
+    """Outputs, gradients and running statistics for the rows of a rank, or for all."""
+    found: dict[str, Tensor] = {}
+    with torch.no_grad():
+        norm.weight.copy_(torch.tensor([1.0, -2.0, 3.0]))
+    for batch, counts in enumerate(ROWS):
+        x, slope = some_rows(batch)
+        if rank is not None:
+            x, slope = (torch.split(t, list(counts))[rank] for t in (x, slope))
+        x = x.clone().requires_grad_()
+        norm.zero_grad()
+        y = norm(x)
+        y.backward(slope)
+        assert x.grad is not None
+        found |= {f"{batch}.y": y.detach(), f"{batch}.x": x.grad}
+        found |= {f"{batch}.{name}": p.grad.clone() for name, p in norm.named_parameters() if p.grad is not None}
+    return found | {name: buffer.clone() for name, buffer in norm.named_buffers()}
+
+
+def main(folder: Path) -> None:
+    world = World.here()
+    with joined(world, device="cpu"):
+        tensors = {f"norm.{k}": v for k, v in normed(SharedNorm(3, dtype=torch.float64), world.rank).items()}
+        histories = {}
+        for case in CASES:
+            state, history = trained(case, together=True)
+            tensors |= {f"{case}.{name}": value.clone() for name, value in state.items()}
+            histories[case] = [asdict(epoch) for epoch in history.epochs]
+    save_file(tensors, folder / f"rank{world.rank}.safetensors")
+    (folder / f"rank{world.rank}.json").write_text(json.dumps(histories))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

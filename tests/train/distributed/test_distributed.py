@@ -1,0 +1,161 @@
+"""Two processes, each with its share of every batch, against one that has it all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from egocnn.cli import main
+from egocnn.train.engines.distributed.fit import dropout_seed, share_of
+from egocnn.train.engines.distributed.norm import SharedNorm, share_norms, unshare_norms
+from egocnn.train.engines.distributed.world import World, current, joined
+from egocnn.train.loop import epoch_seed
+from tests.support.tiny import alcohols, parts, same, state
+from tests.support.two_ranks import CASES, ROWS, normed, trained
+
+Ranks = list[tuple[dict[str, Tensor], dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Ranks:
+    """What each of two processes has come to: tensors and histories."""
+    folder = tmp_path_factory.mktemp("ranks")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*launch, "-m", "tests.support.two_ranks", str(folder)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    names = [folder / f"rank{rank}" for rank in (0, 1)]
+    return [
+        (load_file(name.with_suffix(".safetensors")), json.loads(name.with_suffix(".json").read_text()))
+        for name in names
+    ]
+
+
+def under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_train_to_the_weights_and_history_of_one(case: str, ranks: Ranks) -> None:
+    wanted, history = trained(case, together=False)
+    (one, histories), (other, others) = ranks
+    found = under(one, f"{case}.")
+    assert same(found, under(other, f"{case}."))
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        assert torch.allclose(found[name], value, rtol=1e-4, atol=1e-5), name
+    assert len(histories[case]) == len(others[case]) == len(history.epochs)
+    for epoch, first, second in zip(history.epochs, histories[case], others[case], strict=True):
+        assert first | {"seconds": 0} == second | {"seconds": 0}
+        for name in ("train_loss", "train_score", "validation_loss", "validation_score", "learning_rate"):
+            assert first[name] == pytest.approx(getattr(epoch, name), rel=1e-4, abs=1e-5), name
+
+
+def test_early_stopping_has_been_tried(ranks: Ranks) -> None:
+    assert 3 < len(ranks[0][1]["stopped early"]) < CASES["stopped early"][1].epochs
+
+
+def test_rows_on_two_processes_are_normed_as_on_one_and_so_are_their_gradients(ranks: Ranks) -> None:
+    wanted = normed(nn.BatchNorm1d(3, dtype=torch.float64), None)
+    first, second = (under(tensors, "norm.") for tensors, _ in ranks)
+    for name, value in wanted.items():
+        kind = name.partition(".")[2]
+        if kind in ("y", "x"):
+            found = torch.cat([first[name], second[name]])
+        else:  # gradients of parameters stay where they are; running statistics are everywhere the same
+            found = first[name] + second[name] if kind else first[name]
+        assert torch.allclose(found, value, rtol=1e-9, atol=1e-9), name
+    assert all(torch.equal(first[name], second[name]) for name in ("running_mean", "running_var"))
+    assert int(first["num_batches_tracked"]) == len(ROWS)
+
+
+# ── what needs no second process ──────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=40), st.integers(2, 5))
+def test_shares_are_all_of_a_batch_of_equal_size_and_about_equally_many_nodes(counts: list[int], size: int) -> None:
+    chosen = torch.arange(len(counts)) * 3
+    shares = [share_of(chosen, torch.tensor(counts), World(rank=rank, size=size)) for rank in range(size)]
+    assert sorted(torch.cat(shares).tolist()) == chosen.tolist()
+    sizes = [len(share) for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+    nodes = [sum(counts[number // 3] for number in share.tolist()) for share in shares]
+    assert max(nodes) - min(nodes) <= max(counts)
+
+
+def test_norms_are_shared_and_unshared_without_a_change_to_the_network() -> None:
+    network, _, _ = parts(alcohols())
+    before, parameters = state(network), list(network.parameters())
+    kinds = [type(module) for module in network.modules()]
+    norms = share_norms(network)
+    assert len(norms) == kinds.count(nn.BatchNorm1d) > 0
+    assert list(network.state_dict()) == list(before)
+    assert all(one is other for one, other in zip(network.parameters(), parameters, strict=True))
+    unshare_norms(network)
+    assert same(state(network), before)
+    assert [type(module) for module in network.modules()] == kinds
+
+
+def test_in_evaluation_and_alone_a_shared_norm_is_a_plain_one() -> None:
+    shared, plain = SharedNorm(2), nn.BatchNorm1d(2)
+    x = torch.arange(8.0).view(4, 2)
+    shared.is_shared = False
+    assert torch.equal(shared(x), plain(x))
+    assert torch.equal(shared.eval()(x), plain.eval()(x))
+
+
+def test_every_rank_drops_other_activations_in_every_epoch() -> None:
+    seeds = {dropout_seed(seed, epoch, rank) for seed in (0, 1) for epoch in (1, 2) for rank in range(3)}
+    orders = {epoch_seed(seed, epoch) for seed in (0, 1) for epoch in (1, 2)}
+    assert len(seeds) == 12
+    assert not seeds & orders
+
+
+# ── who one is ────────────────────────────────────────────────────────────────────────────────────
+
+
+def launched(monkeypatch: pytest.MonkeyPatch, *, rank: int) -> None:
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "TORCHELASTIC_RESTART_COUNT": 3}
+    for name, value in names.items():
+        monkeypatch.setenv(name, str(value))
+
+
+def test_only_torchrun_makes_a_world_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched(monkeypatch, rank=1)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    assert World.here() == World()
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
+    assert World.here() == World(rank=1, local_rank=1, size=2, restarts=3)
+
+
+def test_alone_there_is_no_group() -> None:
+    with joined(World(), device="cpu"):
+        assert current() is None
+
+
+@pytest.mark.parametrize(
+    "words", [["info", "DATA"], ["predict", "RUN", "DATA", "-o", "FILE"], ["crossval", "DATA", "--stack"], ["demo"]]
+)
+def test_other_commands_than_train_are_refused_under_torchrun_in_one_line(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
+    launched(monkeypatch, rank=0)
+    assert main(words) == 2
+    wanted = f"egocnn: {words[0]} runs in one process; start it without torchrun, which is for train alone\n"
+    assert capsys.readouterr() == ("", wanted)
+    launched(monkeypatch, rank=1)
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,70 @@
+"""Small stacks for tests: replicas with different graphs, in double precision so that rounding hides nothing."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from egocnn.encode.batch import Prepared
+from egocnn.config import Device, ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.nn import EgoCNN
+from egocnn.nn.stacked.data import Parts
+from egocnn.train.engines.recorded.fit import fit_stacked
+from egocnn.train.loop import History, fit
+from tests.support.tiny import parts
+
+Replica = tuple[EgoCNN, Prepared, Prepared]
+
+
+def cast(prepared: Prepared, kind: torch.dtype) -> Prepared:
+    """The same graphs, their numbers in another precision."""
+
+    def to(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values.to(kind)
+
+    return replace(
+        prepared,
+        attributes=prepared.attributes.to(kind),
+        adjacency=to(prepared.adjacency),
+        bag_weight=to(prepared.bag_weight),
+    )
+
+
+def replicas(several: Sequence[Graphs], model: ModelConfig, kind: torch.dtype = torch.float64) -> list[Replica]:
+    """One for every collection, the seed its number."""
+    built = [parts(graphs, model, seed=seed) for seed, graphs in enumerate(several)]
+    return [(network.to(kind), cast(train, kind), cast(validation, kind)) for network, train, validation in built]
+
+
+def stacked(
+    own: Sequence[Replica], seeds: Sequence[int], config: TrainConfig, device: Device = "cpu"
+) -> tuple[list[EgoCNN], list[History]]:
+    """Copies of the networks, trained as one."""
+    networks = [copy.deepcopy(network) for network, _, _ in own]
+    pairs: list[Parts] = [(train, validation) for _, train, validation in own]
+    return networks, fit_stacked(networks, pairs, seeds, replace(config, device=device))
+
+
+def alone(replica: Replica, seed: int, config: TrainConfig) -> tuple[EgoCNN, History]:
+    """A copy of the network, trained by the ordinary loop."""
+    network, train, validation = replica
+    network = copy.deepcopy(network)
+    return network, fit(network, train, validation, replace(config, seed=seed, device="cpu"))
+
+
+def assert_close(one: EgoCNN, other: EgoCNN, tolerance: float) -> None:
+    for (name, left), right in zip(one.state_dict().items(), other.state_dict().values(), strict=True):
+        assert torch.allclose(left, right, rtol=tolerance, atol=tolerance), name
+
+
+def assert_same_course(one: History, other: History, tolerance: float) -> None:
+    assert len(one.epochs) == len(other.epochs)
+    assert (one.best and one.best.epoch) == (other.best and other.best.epoch)
+    for left, right in zip(one.epochs, other.epochs, strict=True):
+        for name in ("learning_rate", "train_loss", "train_score", "validation_loss", "validation_score"):
+            assert abs(getattr(left, name) - getattr(right, name)) < tolerance, (left.epoch, name)

@@ -1,0 +1,84 @@
+"""Replicas are prepared in this process or in others: what comes back is the same."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import torch
+from joblib import Parallel
+from torch import Tensor
+
+from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.study.crossval import Protocol
+from egocnn.study.crossval.folds import make_tasks
+from egocnn.errors import ConfigError
+from egocnn.data.graphs import Graphs
+from egocnn.train.engines.recorded import learn
+from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
+from tests.support.tiny import SIZES, alcohols, same, state
+
+MODEL = ModelConfig(**SIZES, degrees=True, rest="mean", jump=True)
+TRAIN = TrainConfig(epochs=1, device="cpu")
+SEEDS = [[1, 2], [3, 4], [5, 6]]
+
+
+def collections() -> list[Graphs]:
+    graphs = alcohols().replace(part=None)
+    return [task.marked(graphs) for task in make_tasks(graphs, Protocol(folds=3), TRAIN)]
+
+
+def tensors(prepared: Prepared) -> dict[str, Tensor]:
+    found: dict[str, Any] = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
+    if isinstance(rest := found.pop("rest"), RestSteps):
+        found |= {"rest.ptr": rest.ptr, "rest.steps": rest.steps, "rest.share": rest.share}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def assert_same(one: Replica, other: Replica) -> None:
+    assert one.seed == other.seed
+    assert one.predictor.config == other.predictor.config
+    assert same(state(one.predictor.network), state(other.predictor.network))
+    assert one.predictor.preparation.texts() == other.predictor.preparation.texts()
+    for mine, theirs in zip(one.parts, other.parts, strict=True):
+        left, right = tensors(mine), tensors(theirs)
+        assert left.keys() == right.keys()
+        assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = prepare_replicas(collections(), MODEL, TRAIN, SEEDS)
+    asked: list[int] = []
+
+    def spy(**settings: Any) -> Any:
+        asked.append(settings["n_jobs"])
+        return Parallel(**settings)
+
+    monkeypatch.setattr(learn, "Parallel", spy)
+    monkeypatch.setattr(learn, "cpu_count", lambda: 2)
+    again = prepare_replicas(collections(), MODEL, TRAIN, SEEDS)
+    monkeypatch.setattr(learn, "WORTH_WORKERS", 0)
+    there = prepare_replicas(collections(), MODEL, TRAIN, SEEDS)
+    assert asked == [1, 2]
+    for several in (again, there):
+        for one, other in zip(here, several, strict=True):
+            assert [each.seed for each in one] == [each.seed for each in other]
+            for mine, theirs in zip(one, other, strict=True):
+                assert_same(mine, theirs)
+
+
+def test_restarts_of_a_collection_share_what_was_prepared_and_have_weights_of_their_own() -> None:
+    for own in prepare_replicas(collections(), MODEL, TRAIN, SEEDS):
+        first, second = own
+        assert first.parts[0] is second.parts[0]
+        assert first.predictor.preparation is second.predictor.preparation
+        assert not same(state(first.predictor.network), state(second.predictor.network))
+
+
+def test_seeds_are_needed_for_every_collection() -> None:
+    with pytest.raises(ConfigError, match="3 collections of graphs, and seeds for 2"):
+        prepare_replicas(collections(), MODEL, TRAIN, SEEDS[:2])

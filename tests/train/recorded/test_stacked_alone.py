@@ -1,0 +1,260 @@
+"""A single network trained as a stack of one: checkpoints, Ctrl-C, best epoch and memory as in the ordinary loop."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from egocnn.train.checkpoint import Checkpoint
+from egocnn.config import Device, ModelConfig, TrainConfig
+from egocnn.train.engines.recorded import alone
+from egocnn.train.engines.recorded.alone import fit_alone
+from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.loop import History, Progress, Report, evaluate, fit
+from tests.train.recorded.stacks import assert_close, assert_same_course, replicas
+from tests.support.strategies import random_trees
+from tests.support.tiny import MODEL, SIZES, alcohols, oxygens, parts, same, state
+
+CONFIG = TrainConfig(epochs=6, patience=6, learning_rate=1e-2, batch_size=7, device="cpu")
+DEVICES: list[Any] = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")),
+]
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+Fit = Callable[..., History]
+
+
+def stop_after(epochs: int) -> Report:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == epochs:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def timeless(history: History) -> list[Any]:
+    return [replace(epoch, seconds=0) for epoch in history.epochs]
+
+
+# ── checkpoints ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"embedding": "adjacency"}]
+)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one(
+    changes: dict[str, object], task: str, device: Device, tmp_path: Path
+) -> None:
+    """Bit by bit, dropout included."""
+    graphs = alcohols() if task == "classification" else oxygens()
+    model = ModelConfig(**(SIZES | changes), dropout=0.3)
+    config = replace(CONFIG, device=device)
+    unbroken, train, validation = parts(graphs, model)
+    whole = fit_alone(unbroken, train, validation, config)
+
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+    for epochs in (1, 4, None):  # killed twice
+        network, _, _ = parts(graphs, model)
+        report = None if epochs is None else stop_after(epochs)
+        resume, keep = checkpoint.resume, checkpoint.keep
+        history = fit_alone(network, train, validation, config, resume=resume, keep=keep, report=report)
+    assert same(state(network), state(unbroken))
+    assert timeless(history) == timeless(whole)
+    assert (history.best and history.best.epoch) == (whole.best and whole.best.epoch) is not None
+    assert not history.interrupted
+
+
+def test_without_its_checkpoint_a_training_takes_another_course(tmp_path: Path) -> None:
+    """What the test above would not notice if moments and steps done were lost but made no difference."""
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+    courses = []
+    for forget in (False, True):
+        network, train, validation = parts(alcohols())
+        fit_alone(network, train, validation, CONFIG, keep=checkpoint.keep, report=stop_after(2))
+
+        def resume(progress: Progress, forget: bool = forget) -> None:
+            checkpoint.resume(progress)
+            if forget:
+                progress.optimizer.state.clear()
+
+        courses.append(timeless(fit_alone(network, train, validation, CONFIG, resume=resume)))
+    assert courses[0][:2] == courses[1][:2]
+    assert courses[0][2].train_loss != courses[1][2].train_loss
+
+
+@pytest.mark.parametrize("tie", [False, True])
+@pytest.mark.parametrize("order", [(fit, fit_alone), (fit_alone, fit)], ids=["into the stack", "out of it"])
+def test_either_loop_goes_on_from_a_checkpoint_of_the_other(order: tuple[Fit, Fit], tie: bool, tmp_path: Path) -> None:
+    """Without dropout, whose choices differ, it makes no difference which loop has computed which epochs."""
+    model = ModelConfig(**SIZES, tie=tie, dropout=0.0)
+    ((whole, train, validation),) = replicas([oxygens()], model)
+    expected = fit(whole, train, validation, CONFIG)
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+    first, second = order
+    ((begun, _, _),) = replicas([oxygens()], model)
+    first(begun, train, validation, CONFIG, keep=checkpoint.keep, report=stop_after(3))
+    ((ended, _, _),) = replicas([oxygens()], model)
+    history = second(ended, train, validation, CONFIG, resume=checkpoint.resume)
+    assert_close(whole, ended, 1e-6)
+    assert_same_course(expected, history, 1e-5)
+
+
+@gpu
+@pytest.mark.parametrize("devices", [("cpu", "cuda"), ("cuda", "cpu")])
+def test_a_run_begun_on_one_device_goes_on_on_the_other(devices: tuple[Device, Device], tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+    model = replace(MODEL, dropout=0.0)
+    network, train, validation = parts(oxygens(), model)
+    config = replace(CONFIG, learning_rate=1e-3, precision="float32")
+    expected = fit(network, train, validation, config)
+    loops: dict[str, Fit] = {"cpu": fit, "cuda": fit_alone}
+    one, other = devices
+    network, _, _ = parts(oxygens(), model)
+    loops[one](network, train, validation, replace(config, device=one), keep=checkpoint.keep, report=stop_after(3))
+    network, _, _ = parts(oxygens(), model)
+    history = loops[other](network, train, validation, replace(config, device=other), resume=checkpoint.resume)
+    for left, right in zip(expected.epochs, history.epochs, strict=True):
+        assert left.train_loss == pytest.approx(right.train_loss, abs=2e-3)
+
+
+def test_the_files_of_both_loops_hold_tensors_of_the_same_names_types_and_shapes(tmp_path: Path) -> None:
+    forms = []
+    for loop in (fit, fit_alone):
+        network, train, validation = parts(alcohols(), ModelConfig(**SIZES, tie=True))
+        assert len(network.get_parameter("embed.table")) % 8 != 0  # the stack's own has more rows
+        checkpoint = Checkpoint(tmp_path / f"{loop.__name__}.safetensors", "this run")
+        loop(network, train, validation, CONFIG, keep=checkpoint.keep)
+        tensors = load_file(checkpoint.path)
+        forms.append({n: (t.dtype, t.shape) for n, t in tensors.items() if n != "note"})
+        assert {int(t) for n, t in tensors.items() if n.endswith(".step")} == {12}
+    assert forms[0] == forms[1]
+
+
+def test_what_is_kept_after_an_epoch_is_the_network_that_was_scored_in_it() -> None:
+    network, train, validation = parts(alcohols())
+    kept: list[Progress] = []
+
+    def keep(progress: Progress) -> None:
+        kept.append(progress)
+        last = progress.history.epochs[-1]
+        loss, score = evaluate(progress.network, validation)
+        assert loss == pytest.approx(last.validation_loss, abs=1e-5)
+        assert score == last.validation_score
+        assert progress.history.best is not None
+        assert same(progress.best, state(network)) == (progress.history.best.epoch == last.epoch)
+
+    fit_alone(network, train, validation, CONFIG, keep=keep)
+    assert len(kept) == 6
+
+
+# ── best epoch and Ctrl-C ─────────────────────────────────────────────────────────────────────────
+
+
+def test_the_weights_left_are_those_of_the_best_epoch_and_patience_ends_the_training() -> None:
+    network, train, validation = parts(alcohols())
+    after_epoch = []
+
+    def note(_: History, __: TrainConfig) -> None:
+        after_epoch.append(state(network))
+
+    history = fit_alone(network, train, validation, replace(CONFIG, epochs=40, patience=3), report=note)
+    assert history.stale == 3
+    assert len(history.epochs) < 40
+    assert history.best is not None
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+    assert not network.training
+
+
+@pytest.mark.parametrize("in_the_middle", [False, True])
+def test_ctrl_c_leaves_the_best_weights_so_far(in_the_middle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, train, validation = parts(alcohols())
+    after_epoch = []
+
+    def note(history: History, _: TrainConfig) -> None:
+        after_epoch.append(state(network))
+        if len(history.epochs) < 3:
+            return
+        if not in_the_middle:
+            raise KeyboardInterrupt
+        monkeypatch.setattr(Stack, "_scores", interrupt)
+
+    def interrupt(_: Stack) -> None:
+        raise KeyboardInterrupt
+
+    history = fit_alone(network, train, validation, replace(CONFIG, epochs=50), report=note)
+    assert history.interrupted
+    assert len(history.epochs) == 3
+    assert history.best is not None
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("report", [None, stop_after(2)], ids=["finished", "interrupted"])
+def test_nothing_of_the_stack_outlives_the_training(report: Report | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even until the garbage collector comes: what it holds is the GPU's memory."""
+    alive: list[weakref.ref[Stack]] = []
+
+    class Watched(Stack):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            alive.append(weakref.ref(self))
+
+    monkeypatch.setattr(alone, "Stack", Watched)
+    network, train, validation = parts(alcohols())
+    with without_collector():
+        fit_alone(network, train, validation, CONFIG, report=report)
+        assert [reference() for reference in alive] == [None]
+
+
+@gpu
+def test_a_gpu_is_left_with_the_weights_alone() -> None:
+    config = replace(CONFIG, device="cuda")
+    fit_alone(*parts(alcohols()), config)  # libraries set up their own memory, once
+    before = torch.cuda.memory_reserved()
+    network, train, validation = parts(alcohols())
+    with without_collector():
+        fit_alone(network, train, validation, config)
+        weights = sum(value.numel() * value.element_size() for value in network.state_dict().values())
+        assert torch.cuda.memory_reserved() - before <= max(2 * weights, 1 << 22)
+
+
+@gpu
+def test_a_batch_that_does_not_fit_a_gpu_is_told_as_such_and_leaves_nothing_behind() -> None:
+    graphs = random_trees(64, nodes=2000, seed=0, target=torch.arange(64).numpy() % 2, class_names=("a", "b"))
+    network, train, validation = parts(graphs, ModelConfig(width=512, depth=4))
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    whole = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + (1 << 28)) / whole)
+    try:
+        with pytest.raises(torch.OutOfMemoryError, match="out of memory"):
+            fit_alone(network, train, validation, replace(CONFIG, batch_size=64, device="cuda"))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    network.cpu()
+    gc.collect()
+    assert torch.cuda.memory_allocated() - before < 1 << 24
+    fit_alone(*parts(alcohols()), replace(CONFIG, device="cuda"))

@@ -1,0 +1,318 @@
+"""Neighbours beyond K, readouts, jumping knowledge and the head's options: stacked networks beside ordinary ones."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.config import ModelConfig, Readout, Rest, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.nn import EgoCNN
+from egocnn.encode.encoder import Preparation
+from egocnn.nn.stacked.batch import Pairs, Room, StackedBatch, StackedRest, build
+from egocnn.nn.stacked.data import Sizes, join
+from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.nn.stacked.norm import Mode
+from egocnn.train.engines.recorded.order import Order, portions
+from egocnn.nn.stacked.beyond import gather_rest
+from egocnn.train.loop import fit
+from tests.support.networks import doubled, randomise
+from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
+from tests.support.strategies import random_graphs
+from tests.support.tiny import TRAIN, alcohols
+
+CPU = torch.device("cpu")
+SMALL: dict[str, Any] = {"k": 2, "slots": 3, "width": 6, "hidden": 5, "depth": 2, "sort_nodes": 4, "dropout": 0.0}
+CLASSES = 2
+
+
+def hubs(n_graphs: int = 9, seed: int = 0) -> Graphs:
+    """Stars with a few edges more: hubs have far more neighbours than any K here; no labels."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(2, 12, n_graphs)
+    edges: list[tuple[int, int]] = []
+    for first, count in zip((np.cumsum(counts) - counts).tolist(), counts.tolist(), strict=True):
+        pairs = {(0, node) for node in range(1, count)}
+        pairs |= {(int(min(u, v)), int(max(u, v))) for u, v in random.integers(count, size=(3, 2)) if u != v}
+        edges += [(first + u, first + v) for u, v in sorted(pairs)]
+    return Graphs.from_edges(
+        node_counts=counts, edges=np.array(edges), target=np.arange(n_graphs) % CLASSES, class_names=("no", "yes")
+    )
+
+
+def networks(graphs: Graphs, config: ModelConfig, several: int = 2) -> tuple[list[EgoCNN], Prepared]:
+    """In double precision, all weights and statistics random, over one collection."""
+    preparation = Preparation.fit(graphs, config)
+    made = []
+    for seed in range(several):
+        network = EgoCNN(
+            config,
+            shape=preparation.shape(config),
+            attributes=len(preparation.attr_mean),
+            outputs=CLASSES,
+        )
+        randomise(network, seed=seed)
+        made.append(network.double())
+    prepared = cast(preparation.apply(graphs, config), torch.float64)
+    if prepared.rest is not None:
+        rest = prepared.rest
+        prepared = replace(prepared, rest=RestSteps(rest.ptr, rest.steps, rest.share.double()))
+    return made, prepared
+
+
+def batch_of(prepared: Prepared, chosen: Sequence[Sequence[int]]) -> StackedBatch:
+    """With more room than is needed; -1 for no graph."""
+    flat, sizes, _ = join([(prepared, prepared)] * len(chosen))
+    most = [
+        max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen)
+        for of in (sizes.nodes, sizes.entries, sizes.rest)
+    ]
+    return build(flat, torch.tensor(chosen), Room(most[0] + 7, most[1] + 3, most[2] + 5))
+
+
+def loss_of(logits: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(logits, target)
+
+
+def compare_with_each_alone(
+    own: Sequence[EgoCNN], prepared: Prepared, chosen: Sequence[Sequence[int]], *, tolerance: float = 1e-5
+) -> None:
+    """Logits and gradients in training, running statistics after it, logits in evaluation.
+
+    All but the stacked logits are in double precision.
+    """
+    batch = batch_of(prepared, chosen)
+    together = StackedNetwork([copy.deepcopy(network) for network in own], CPU)
+    logits = together.logits(batch, (Mode.of(batch.present, batch.exists.any(1)), None))
+    losses = [loss_of(logits[r][there], batch.target[r][there]) for r, there in enumerate(batch.exists)]
+    gradients = torch.autograd.grad(torch.stack(losses).sum(), list(together.parameters.values()))
+    evaluated = together.logits(batch).detach()
+    for r, (network, graphs) in enumerate(zip(own, chosen, strict=True)):
+        one = doubled(prepared.batch(torch.tensor([graph for graph in graphs if graph >= 0])))
+        assert one.target is not None
+        network.train(len(one.place) > 1)
+        for norm in (network.pool_norm, network.norm):
+            norm.train(network.training and len(one) > 1)
+        found = network(one).logits.float()
+        there = batch.exists[r]
+        torch.testing.assert_close(logits[r][there], found, rtol=tolerance, atol=tolerance)
+        parameters = dict(network.named_parameters())
+        wanted = torch.autograd.grad(loss_of(found, one.target), [parameters[name] for name in together.parameters])
+        for name, stack, gradient in zip(together.parameters, gradients, wanted, strict=True):
+            mine = stack[r][tuple(slice(0, size) for size in gradient.shape)]
+            assert torch.allclose(mine, gradient, rtol=tolerance, atol=tolerance), name
+        for name, buffer in network.named_buffers():
+            torch.testing.assert_close(together.buffers[name][r], buffer, rtol=tolerance, atol=tolerance)
+        with torch.no_grad():
+            torch.testing.assert_close(
+                evaluated[r][there], network.eval()(one).logits.float(), rtol=tolerance, atol=tolerance
+            )
+
+
+# ── the same function ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("rest", get_args(Rest))
+@pytest.mark.parametrize("readout", get_args(Readout))
+def test_stacked_logits_and_gradients_are_those_of_every_network_alone(rest: Any, readout: Any) -> None:
+    config = ModelConfig(**SMALL, degrees=True, jump=True, head_norm=True, rest=rest, readout=readout)
+    own, prepared = networks(hubs(), config)
+    assert (prepared.rest is None) == (rest == "none")
+    compare_with_each_alone(own, prepared, [[0, 3, 5, 7], [2, 1, 8, -1]])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"jump": False},
+        {"head_norm": False},
+        {"pool_norm": True},
+        {"count_inputs": True, "pool_norm": True},
+        {"count_inputs": True, "readout": "sort"},
+        {"pool_norm": True, "head_norm": False, "readout": "sort"},
+        {"tie": True},
+        {"embedding": "adjacency"},
+        {"embedding": "attributes"},
+        {"k": (2, 1), "width": (6, 4)},
+        {"max_hops": 2},
+        {"degrees": False},
+    ],
+    ids=str,
+)
+def test_every_other_setting_goes_with_the_new_ones(changes: dict[str, Any]) -> None:
+    usual: dict[str, Any] = SMALL | {"degrees": True, "jump": True, "head_norm": True, "rest": "mean"}
+    own, prepared = networks(hubs(), ModelConfig(**usual | {"readout": "mean+log+max"} | changes), several=3)
+    compare_with_each_alone(own, prepared, [[4, 3, -1], [8, 0, 1], [6, -1, -1]])
+
+
+def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordinary_loop_does() -> None:
+    edges = np.array([(0, 1), (0, 2), (4, 5), (5, 6)])
+    target = np.array([0, 1, 0, 1])
+    graphs = Graphs.from_edges(node_counts=[3, 1, 3, 0], edges=edges, target=target, class_names=("no", "yes"))
+    config = ModelConfig(**SMALL | {"k": 1}, head_norm=True, jump=True, rest="sum", readout="log+max")
+    own, prepared = networks(graphs, config, several=4)
+    before = [network.norm.get_buffer("running_mean").clone() for network in own]
+    compare_with_each_alone(own, prepared, [[0, -1], [1, 3], [0, 2], [1, -1]])
+    moved = [
+        not torch.equal(network.norm.get_buffer("running_mean"), old) for network, old in zip(own, before, strict=True)
+    ]
+    assert moved == [False, False, True, False]
+
+
+@pytest.mark.parametrize("rest", ["mean", "sum"])
+def test_training_of_a_stack_is_that_of_each_network_alone(rest: Any) -> None:
+    model = ModelConfig(
+        **SMALL | {"k": 1},
+        degrees=True,
+        jump=True,
+        head_norm=True,
+        rest=rest,
+        readout="log+max",
+        embedding="attributes",
+    )
+    own: list[Replica] = replicas([hubs(18, seed=seed) for seed in range(2)], model)
+    config = replace(TRAIN, epochs=3, batch_size=5)
+    found, histories = stacked(own, [3, 4], config)
+    for replica, seed, network, history in zip(own, (3, 4), found, histories, strict=True):
+        wanted, course = alone(replica, seed, config)
+        assert_same_course(history, course, 1e-5)
+        assert_close(network, wanted, 1e-4)
+
+
+def test_training_on_batches_of_one_graph_goes_on_with_a_norm_in_the_head() -> None:
+    ((network, train, validation),) = replicas([alcohols()], ModelConfig(**SMALL, head_norm=True), torch.float32)
+    history = fit(network, train, validation, replace(TRAIN, epochs=1, batch_size=1, device="cpu"))
+    assert np.isfinite(history.epochs[0].train_loss)
+    assert int(network.norm.get_buffer("num_batches_tracked")) == 0
+    fit(network, train, validation, replace(TRAIN, epochs=1, batch_size=2, device="cpu"))
+    assert int(network.norm.get_buffer("num_batches_tracked")) == -(-len(train) // 2)
+
+
+# ── dropout of what was read out ──────────────────────────────────────────────────────────────────
+
+
+def counting(config: ModelConfig, prepared: Prepared, graphs: Graphs) -> EgoCNN:
+    """A network whose readout is all ones, and whose first logit counts what of it reaches the head."""
+    preparation = Preparation.fit(graphs, config)
+    network = EgoCNN(config, shape=preparation.shape(config), attributes=prepared.attributes.shape[1], outputs=CLASSES)
+    with torch.no_grad():
+        for conv in network.convs:
+            conv.get_parameter("norm.weight").zero_()
+            conv.get_parameter("norm.bias").fill_(1.0)
+        network.hidden.weight.copy_(torch.eye(config.hidden))
+        network.hidden.bias.zero_()
+        network.out.weight.zero_()
+        network.out.weight[0] = 1.0
+        network.out.bias.zero_()
+    return network
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+@pytest.mark.parametrize("in_a_stack", [False, True])
+def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_evaluation(
+    share: float, in_a_stack: bool
+) -> None:
+    width, graphs = 64, hubs(16)
+    config = ModelConfig(**SMALL | {"width": width, "hidden": width}, pool_dropout=share)
+    prepared = Preparation.fit(graphs, config).apply(graphs, config)
+    network = counting(config, prepared, graphs)
+    everyone = torch.arange(len(graphs))
+    counts = []
+    if in_a_stack:
+        together, batch = StackedNetwork([network, network], CPU), batch_of(prepared, [everyone.tolist()] * 2)
+        whole = together.logits(batch)[..., 0]
+        for step in range(20):
+            drawn = together.draw(torch.tensor([5, 6]), torch.tensor([step, step]), rows=batch.present.shape[1])
+            learning = Mode.of(batch.present, batch.exists.any(1)), drawn
+            counts.append(together.logits(batch, learning)[..., 0].detach())
+        assert not torch.equal(counts[0][0], counts[0][1])
+    else:
+        whole = network.eval()(prepared.batch(everyone)).logits[:, 0]
+        network.train()
+        torch.manual_seed(0)
+        counts = [network(prepared.batch(everyone)).logits[:, 0].detach() for _ in range(40)]
+    assert torch.equal(whole, torch.full_like(whole, width))
+    kept = torch.stack(counts) * (1 - share)  # those kept are amplified by 1 / (1 - share)
+    torch.testing.assert_close(kept, kept.round(), rtol=0, atol=1e-3)
+    assert float(kept.mean()) / width == pytest.approx(1 - share, abs=0.02)
+    assert len(set(kept.round().flatten().tolist())) > 3
+
+
+def test_without_any_dropout_nothing_is_drawn() -> None:
+    own, _ = networks(hubs(), ModelConfig(**SMALL))
+    seeds = torch.tensor([0, 1])
+    assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is None
+    own, _ = networks(hubs(), ModelConfig(**SMALL, pool_dropout=0.5))
+    assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is not None
+
+
+# ── neighbours beyond K in batches ────────────────────────────────────────────────────────────────
+
+
+def neighbours_in(pairs: Pairs, replica: int) -> list[list[int]]:
+    return [
+        pairs.source[replica, first : first + count].tolist()
+        for first, count in zip(pairs.first[replica].tolist(), pairs.counts[replica].tolist(), strict=True)
+    ]
+
+
+@settings(max_examples=40)
+@given(st.data(), st.sampled_from(["mean", "sum"]))
+def test_every_replica_has_the_neighbours_beyond_k_that_it_would_have_alone(data: st.DataObject, rest: Any) -> None:
+    graphs = data.draw(random_graphs(classes=True, min_graphs=2, min_nodes=0).filter(lambda g: g.n_nodes > 0))
+    config = ModelConfig(k=1, slots=2, rest=rest)
+    prepared = Preparation.fit(graphs, config).apply(graphs, config)
+    rows = st.lists(st.integers(-1, len(graphs) - 1), min_size=3, max_size=3)
+    chosen = [data.draw(rows), data.draw(rows)]
+    batch = batch_of(prepared, chosen)
+    assert isinstance(batch.rest, StackedRest)
+    N = batch.present.shape[1]
+    h = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    gathered = gather_rest(h, batch.rest)
+    weight = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    (gradient,) = torch.autograd.grad((gathered * weight).sum(), h)
+    for r, own in enumerate(chosen):
+        one = prepared.batch(torch.tensor([graph for graph in own if graph >= 0], dtype=torch.long)).rest
+        assert one is not None
+        nodes = len(one.share)
+        ahead: list[list[int]] = [[] for _ in range(N)]
+        back: list[list[int]] = [[] for _ in range(N)]
+        for owner, source in zip(one.owner.tolist(), one.source.tolist(), strict=True):
+            ahead[owner].append(source)
+            back[source].append(owner)
+        assert neighbours_in(batch.rest.ahead, r) == ahead
+        assert [sorted(each) for each in neighbours_in(batch.rest.back, r)] == [sorted(each) for each in back]
+        mine = h[r, :nodes].detach().requires_grad_()
+        expected = one.gather(mine)
+        torch.testing.assert_close(gathered[r, :nodes], expected)
+        assert not gathered[r, nodes:].any()
+        torch.testing.assert_close(
+            gradient[r, :nodes], torch.autograd.grad((expected * weight[r, :nodes]).sum(), mine)[0]
+        )
+        assert not gradient[r, nodes:].any()
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 60))
+@settings(max_examples=40)
+def test_rooms_hold_the_neighbours_beyond_k_of_every_batch(
+    n_graphs: list[int], batch_size: int, nodes_at_once: int
+) -> None:
+    graphs = [np.arange(n) + 20 * r for r, n in enumerate(n_graphs)]
+    sizes = Sizes(nodes=np.arange(60) % 9 + 1, entries=np.arange(60) % 5, rest=(np.arange(60) % 6 == 0) * 50)
+    order = Order(graphs, range(len(graphs)), sizes, TrainConfig(batch_size=batch_size))
+    turns = order.epoch(1, np.ones(len(graphs), bool))
+    parts = [*zip(turns.chosen, turns.rooms, strict=True)]
+    portioned, room = portions(graphs, sizes, nodes_at_once)
+    for chosen, places in (*parts, *((each, room) for each in portioned)):
+        assert np.where(chosen >= 0, sizes.rest[chosen], 0).sum(1).max() <= places.rest

@@ -1,0 +1,69 @@
+"""Sums and maxima over graphs, sums over neighbours beyond K: the kernels against torch's own operations."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from egocnn.nn.stacked.batch import Pairs
+from egocnn.nn.stacked.readout import FusedPool, PlainPool
+from egocnn.nn.stacked.beyond import sum_fused, sum_plain
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+kernels = pytest.mark.skipif(find_spec("triton") is None, reason="Triton runs on Linux only")
+
+
+def _numbers(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@kernels
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_kernel_pools_as_torch_does_with_ties_empty_graphs_and_padding(kind: torch.dtype, sign: int) -> None:
+    """Attributes that are read out may all be below 0."""
+    counts = torch.tensor([[3, 0, 130, 1], [70, 2, 2, 0]], device=DEVICE)
+    M, D = 140, 40
+    graph_of = torch.full((2, M), 4, device=DEVICE)
+    for r in range(2):
+        graph_of[r, : int(counts[r].sum())] = torch.repeat_interleave(torch.arange(4, device=DEVICE), counts[r])
+    # few different values, so that several nodes attain a maximum
+    h = (sign * (_numbers(2, M, D).relu() * 2).round() - int(sign < 0)).to(kind).to(DEVICE)
+    weights = [_numbers(2, 4, D, seed=seed).to(DEVICE) for seed in (1, 2)]
+    results = []
+    for pool in (PlainPool, FusedPool):
+        asked = h.clone().requires_grad_()
+        apply: Any = pool.apply
+        pooled = apply(asked, counts, graph_of)
+        loss = sum((weight * each).sum() for weight, each in zip(weights, pooled, strict=True))
+        results.append((*pooled, *torch.autograd.grad(loss, asked)))
+    tolerance = 1e-5 if kind == torch.float32 else 2e-2
+    for plain, fused in zip(*results, strict=True):
+        torch.testing.assert_close(fused.float(), plain.float(), rtol=tolerance, atol=tolerance)
+    assert (results[1][2][graph_of == 4] == 0).all()
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_readout_that_takes_one_of_the_two_has_a_gradient_all_the_same(taken: int) -> None:
+    h = _numbers(1, 4, 3).relu().requires_grad_()
+    apply: Any = PlainPool.apply
+    pooled = apply(h, torch.tensor([[2, 2]]), torch.tensor([[0, 0, 1, 1]]))
+    (gradient,) = torch.autograd.grad(pooled[taken].sum(), h)
+    assert float(gradient.sum()) == pytest.approx(12 if taken == 0 else 6)
+
+
+@kernels
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_the_kernel_adds_up_neighbours_as_torch_does(kind: torch.dtype) -> None:
+    counts = torch.tensor([[0, 40, 2, 0, 1], [3, 0, 0, 33, 0]], device=DEVICE)
+    random = torch.Generator().manual_seed(3)
+    source = torch.randint(0, 5, (2, 50), generator=random).to(DEVICE)
+    pairs = Pairs(source, counts.cumsum(1) - counts, counts)
+    h = _numbers(2, 5, 130).to(kind).to(DEVICE)
+    tolerance = 1e-4 if kind == torch.float32 else 5e-2
+    torch.testing.assert_close(sum_fused(h, pairs), sum_plain(h, pairs), rtol=tolerance, atol=tolerance)

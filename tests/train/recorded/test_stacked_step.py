@@ -1,0 +1,147 @@
+"""A step must be the same operations on the same shapes whatever the graphs, and wait for nothing: only then can a
+CUDA graph record it. No GPU is needed to see that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.nn.engines import ego_conv_reference
+from egocnn.nn.stacked import network as networks
+from egocnn.nn.stacked.batch import Room
+from egocnn.nn.stacked.data import join
+from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.train.engines.recorded.optimise import StackedAdamW
+from egocnn.train.engines.recorded.order import Order, Turns, portions
+from egocnn.train.engines.recorded.step import EvaluationStep, TrainingStep
+from tests.train.recorded.stacks import replicas
+from tests.support.tiny import SIZES, oxygens
+
+CONFIG = TrainConfig(epochs=2, learning_rate=1e-2, batch_size=8)
+
+READ_BACK = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "bincount", "repeat_interleave.Tensor")
+"""operations whose result, or its shape, the host must wait for"""
+
+
+Course = list[tuple[str, tuple[tuple[int, ...], ...]]]
+"""the operations of a step, and the shapes they return"""
+
+
+def watched(run: Callable[[], object]) -> Course:
+    """Every operation that is run; one that waits is refused."""
+    seen: Course = []
+
+    def note(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG001
+        name = str(func).removeprefix("aten.")
+        assert not name.startswith(READ_BACK), f"{name} waits for the device"
+        if name.startswith(("index.", "index_put")):
+            assert not any(i is not None and i.dtype == torch.bool for i in args[1]), f"{name} by a mask waits"
+        result = func(*args, **(kwargs or {}))
+        flat = result if isinstance(result, (tuple, list)) else (result,)
+        seen.append((name, tuple(tuple(each.shape) for each in flat if isinstance(each, Tensor))))
+        return result
+
+    watch: Any = type("Watch", (TorchDispatchMode,), {"__torch_dispatch__": note})
+    with watch():
+        run()
+    return seen
+
+
+def test_the_watch_sees_what_waits() -> None:
+    numbers = torch.arange(3)
+    for run in (numbers.max().item, numbers.nonzero, lambda: numbers[numbers > 1]):
+        with pytest.raises(AssertionError, match="waits"):
+            watched(run)
+    assert watched(lambda: numbers.add_(1)) == [("add_.Tensor", ((3,),))]
+
+
+def _reference(x: Tensor, table: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The engine of the CPU looks at the table; this one does not."""
+    return torch.stack([ego_conv_reference(*each) for each in zip(x, table, weight, bias, strict=True)])
+
+
+class _Bare:
+    @staticmethod
+    def of(table: Tensor) -> Tensor:
+        return table
+
+
+def _training(monkeypatch: pytest.MonkeyPatch, dropout: float = 0.2, **model: Any) -> tuple[TrainingStep, Order]:
+    monkeypatch.setattr(networks, "ego_conv", _reference)
+    monkeypatch.setattr(networks, "Neighbours", _Bare)
+    own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**(SIZES | model), dropout=dropout))
+    data, sizes, numbers = join([(train, validation) for _, train, validation in own])
+    order = Order([train for train, _ in numbers], [0, 1], sizes, CONFIG)
+    whole = StackedNetwork([network for network, _, _ in own], torch.device("cpu"))
+    optimizer = StackedAdamW(list(whole.parameters.values()), weight_decay=0.1)
+    step = TrainingStep(
+        data, whole, optimizer, [0, 1], CONFIG, steps=order.steps, width=order.width, class_weights=None
+    )
+    return step, order
+
+
+ALIVE = np.ones(2, bool)
+
+
+@pytest.mark.parametrize("readout", ["max", "mean", "sort"])
+def test_a_step_is_the_same_operations_on_the_same_shapes_and_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, readout: str
+) -> None:
+    step, order = _training(monkeypatch, readout=readout)
+    turns = order.epoch(1, ALIVE)
+    step.begin(turns)
+    room = Room(128, 2048)
+    courses = [watched(lambda: step(room)) for _ in turns.rooms]
+    assert len(courses) > 2
+    assert len(courses[0]) > 100
+    assert all(course == courses[0] for course in courses[1:])
+
+
+def test_the_evaluation_waits_for_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "ego_conv", _reference)
+    monkeypatch.setattr(networks, "Neighbours", _Bare)
+    own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**SIZES))
+    data, sizes, numbers = join([(train, validation) for _, train, validation in own])
+    chosen, room = portions([validation for _, validation in numbers], sizes, 40)
+    assert len(chosen) > 1
+    whole = StackedNetwork([network for network, _, _ in own], torch.device("cpu"))
+    step = EvaluationStep(data, whole, chosen, class_weights=None)
+    for _ in chosen:
+        watched(lambda: step(room))
+    assert step.tally.sums[2].tolist() == [len(validation) for _, validation in numbers]
+
+
+def test_a_step_that_is_not_awake_computes_everything_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, order = _training(monkeypatch)
+    turns = order.epoch(1, ALIVE)
+    step.begin(turns)
+    tensors = [*step._network.state, step._optimizer.steps, *step._optimizer._first, *step._optimizer._second]
+    before = [tensor.clone() for tensor in tensors]
+    step.turn.awake.fill_(False)
+    step(turns.rooms[0])
+    assert all(torch.equal(now, then) for now, then in zip(tensors, before, strict=True))
+    assert not step.tally.sums.any()
+    step.turn.awake.fill_(True)
+    step(turns.rooms[0])
+    assert not any(torch.equal(now, then) for now, then in zip(step._network.state, before, strict=False))
+    assert step.tally.sums[2].tolist() == [(turns.chosen[0, r] >= 0).sum() for r in range(2)]
+
+
+def test_room_to_spare_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    for spare in (0, 37):
+        step, order = _training(monkeypatch)
+        turns: Turns = order.epoch(1, ALIVE)
+        step.begin(turns)
+        for room in turns.rooms:
+            step(Room(room.nodes + spare, room.entries + 5 * spare))
+        results.append([*step._network.state, step.tally.sums])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)

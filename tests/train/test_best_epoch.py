@@ -1,0 +1,134 @@
+"""Which epoch is the best, and when training stops."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from egocnn.config import TrainConfig
+from egocnn.train.loop import Epoch, History, evaluate, fit
+from tests.support.tiny import alcohols, parts, same, state, with_opposite_classes
+
+
+def epoch(number: int, *, score: float = 0.5, loss: float = 1.0) -> Epoch:
+    return Epoch(
+        epoch=number,
+        learning_rate=0.1,
+        train_loss=1.0,
+        train_score=0.5,
+        validation_loss=loss,
+        validation_score=score,
+        seconds=0.1,
+    )
+
+
+def test_the_weights_left_are_those_of_the_best_epoch() -> None:
+    network, train, _ = parts(alcohols())
+    predictor_parts = parts(with_opposite_classes(alcohols()))
+    validation = predictor_parts[2]  # learning makes it worse, so the best epoch comes early
+    after_epoch = []
+    config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2)
+    history = fit(network, train, validation, config, keep=lambda _: after_epoch.append(state(network)))
+    assert history.best is not None
+    assert 1 <= history.best.epoch < 12
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+    assert not same(state(network), after_epoch[-1])
+    loss, score = evaluate(network, validation)
+    assert (loss, score) == (history.best.validation_loss, history.best.validation_score)
+    scores = [(e.validation_score, -e.validation_loss) for e in history.epochs]
+    assert (history.best.validation_score, -history.best.validation_loss) == max(scores)
+    assert not network.training
+
+
+def test_training_stops_after_the_given_number_of_epochs_without_a_gain() -> None:
+    network, train, _ = parts(alcohols())
+    _, _, validation = parts(with_opposite_classes(alcohols()))
+    history = fit(network, train, validation, TrainConfig(epochs=200, patience=3, learning_rate=2e-2))
+    assert len(history.epochs) < 200
+    assert history.stale == 3
+    assert not history.interrupted
+
+
+def test_a_higher_score_is_better_and_of_equal_scores_the_lower_loss() -> None:
+    assert epoch(2, score=0.6, loss=9).beats(epoch(1, score=0.5, loss=1))
+    assert epoch(2, score=0.5, loss=0.9).beats(epoch(1, score=0.5, loss=1))
+    assert not epoch(2, score=0.5, loss=1).beats(epoch(1, score=0.5, loss=1))
+    assert not epoch(2, score=0.4, loss=0).beats(epoch(1, score=0.5, loss=1))
+    assert epoch(1).beats(None)
+
+
+def test_an_epoch_whose_loss_is_not_finite_is_never_the_best() -> None:
+    history = History()
+    assert not history.add(epoch(1, score=1.0, loss=math.nan))
+    assert not history.add(epoch(2, score=1.0, loss=math.inf))
+    assert history.best is None
+    assert history.add(epoch(3, score=0.1))
+
+
+def test_a_window_prefers_the_end_of_a_good_stretch_to_one_lucky_epoch() -> None:
+    scores = (0.5, 1.0, 0.5, 0.8, 0.8, 0.8, 0.7)
+    alone, steady = History(), History()
+    for number, score in enumerate(scores, start=1):
+        alone.add(epoch(number, score=score))
+        steady.add(epoch(number, score=score), window=3)
+    assert alone.best is not None
+    assert steady.best is not None
+    assert (alone.best.epoch, steady.best.epoch) == (2, 6)
+
+
+def test_of_windows_with_the_same_scores_the_lower_loss_is_better_whatever_their_order() -> None:
+    history = History()
+    scores, losses = (0.1, 0.2, 0.3, 0.1, 0.2), (1.0, 1.0, 1.0, 0.9, 1.0)
+    better = [
+        history.add(epoch(number, score=score, loss=loss), window=3)
+        for number, (score, loss) in enumerate(zip(scores, losses, strict=True), start=1)
+    ]
+    assert better == [True, True, True, True, False]
+
+
+def test_a_window_that_holds_a_loss_which_is_not_finite_is_never_the_best() -> None:
+    history = History()
+    assert history.add(epoch(1, score=0.1), window=2)
+    assert not history.add(epoch(2, score=1.0, loss=math.nan), window=2)
+    assert not history.add(epoch(3, score=1.0), window=2)
+    assert history.add(epoch(4, score=1.0), window=2)
+
+
+def test_a_window_is_as_long_as_it_takes_to_judge_so_many_graphs() -> None:
+    config = TrainConfig(judgements=100)
+    assert [config.window(graphs) for graphs in (0, 1, 17, 50, 99, 100, 101)] == [100, 100, 6, 2, 2, 1, 1]
+    assert TrainConfig().window(1) == 1
+
+
+def test_training_keeps_the_weights_that_end_the_best_window() -> None:
+    network, train, validation = parts(alcohols())
+    after_epoch: list[dict[str, Tensor]] = []
+    config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2, judgements=4 * len(validation) - 1)
+    history = fit(network, train, validation, config, keep=lambda progress: after_epoch.append(state(progress.network)))
+    again = History()
+    for each in history.epochs:
+        again.add(each, window=4)
+    assert history.best == again.best
+    assert history.best is not None
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+
+
+def test_losses_that_fall_by_next_to_nothing_are_no_gain() -> None:
+    history = History()
+    for number in range(1, 6):
+        history.add(epoch(number, score=1.0, loss=1e-4 / number))
+    assert history.stale == 4
+    assert history.best is not None
+    assert history.best.epoch == 5
+    history.add(epoch(6, score=1.0, loss=-1.0))
+    assert history.stale == 0
+
+
+def test_a_history_is_the_same_after_a_journey_through_plain_data() -> None:
+    history = History()
+    for number, score in enumerate((0.1, 0.5, 0.3), start=1):
+        history.add(epoch(number, score=score))
+    again = History.from_plain(history.to_plain())
+    assert again == history
+    assert History.from_plain(History().to_plain()) == History()

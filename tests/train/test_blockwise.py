@@ -1,0 +1,110 @@
+"""A graph taken in blocks of nodes gives the outputs that it gives as one batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from egocnn.train.blockwise import BlockwisePredictor, outputs_in_blocks
+from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+from tests.support.strategies import random_connected
+from tests.support.tiny import MODEL
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "the usual": {},
+    "every layer read": {"jump": True, "readout": "mean+log+max", "pool_norm": True, "count_inputs": True},
+    "neighbours beyond K, their mean": {"rest": "mean", "k": 2},
+    "neighbours beyond K, their sum": {"rest": "sum", "k": 2, "readout": "sum"},
+    "layers of different width and reach": {"width": (8, 6), "k": (3, 2), "slots": 6},
+    "several hops": {"max_hops": 2},
+    "the paper's flatten": {"readout": "sort", "sort_nodes": 7},
+    "the flatten of a small graph": {"readout": "sort", "sort_nodes": 400, "count_inputs": True},
+    "adjacency alone": {"embedding": "adjacency"},
+    "adjacency over several hops": {"embedding": "adjacency", "max_hops": 2},
+    "attributes alone": {"embedding": "attributes"},
+}
+
+
+@pytest.fixture(autouse=True)
+def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("egocnn.train.blockwise.NODES_AT_ONCE", 17)
+    monkeypatch.setattr("egocnn.encode.patches.NODES_AT_ONCE", 17)
+
+
+def some_graphs(*, attributes: bool = False, weights: bool = False) -> Graphs:
+    numbers = np.random.default_rng(0)
+    graphs = random_connected(4, nodes=60, extra=80, seed=3, target=np.array([0, 1, 0, 1]), class_names=("no", "yes"))
+    if attributes:
+        graphs = graphs.replace(node_attr=numbers.normal(size=(graphs.n_nodes, 3)).astype(np.float32))
+    if weights:
+        low, high = np.minimum(graphs.entry_node, graphs.indices), np.maximum(graphs.entry_node, graphs.indices)
+        graphs = graphs.replace(edge_weight=(1 + (low * 7 + high) % 5).astype(np.float32))
+    return graphs
+
+
+def untrained(graphs: Graphs, config: ModelConfig) -> Predictor:
+    """With norms whose statistics are not those of a fresh layer, as after a training."""
+    torch.manual_seed(0)
+    predictor = Predictor.build(config, Preparation.fit(graphs, config))
+    for module in predictor.network.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            assert module.running_mean is not None
+            assert module.running_var is not None
+            torch.nn.init.normal_(module.running_mean, std=0.3)
+            torch.nn.init.uniform_(module.running_var, 0.5, 2)
+    return predictor
+
+
+def check_same(graphs: Graphs, config: ModelConfig) -> None:
+    predictor = untrained(graphs, config)
+    expected = predictor.outputs(graphs, device="cpu")
+    for g in range(len(graphs)):
+        np.testing.assert_allclose(
+            outputs_in_blocks(predictor, graphs[[g]], device="cpu"), expected[[g]], rtol=1e-4, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_blocks_and_one_batch_agree(variant: str) -> None:
+    check_same(some_graphs(attributes=True), replace(MODEL, **VARIANTS[variant]))
+
+
+@pytest.mark.parametrize("variant", ["the usual", "adjacency alone", "neighbours beyond K, their mean"])
+def test_weighted_edges_count_in_blocks_too(variant: str) -> None:
+    check_same(some_graphs(weights=True), replace(MODEL, **VARIANTS[variant]))
+
+
+def test_nodes_without_labels_are_described_by_degrees_in_blocks_too() -> None:
+    graphs = some_graphs()
+    bare = Graphs.from_edges(
+        node_counts=graphs.node_counts, edges=graphs.edges, target=graphs.target, class_names=graphs.class_names
+    )
+    check_same(bare, replace(MODEL, degrees=True))
+
+
+def test_only_huge_graphs_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = some_graphs()
+    predictor = untrained(graphs, MODEL)
+    largest = int(graphs.node_counts.max())
+    expected = predictor.outputs(graphs, device="cpu")
+    for huge in (1, largest, largest + 1):
+        blockwise = BlockwisePredictor.of(predictor, huge=huge)
+        np.testing.assert_allclose(blockwise.outputs(graphs, device="cpu"), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            blockwise.probabilities(graphs, device="cpu"), predictor.probabilities(graphs, device="cpu"), rtol=1e-4
+        )
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("egocnn.train.blockwise.outputs_in_blocks", never)
+    BlockwisePredictor.of(predictor, huge=largest + 1).outputs(graphs, device="cpu")
+    with pytest.raises(AssertionError):
+        BlockwisePredictor.of(predictor, huge=largest).outputs(graphs, device="cpu")

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.train.checkpoint import Checkpoint
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.errors import RunError
+from egocnn.train.loop import History, Progress, fit
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, parts, same, state
+
+LONG = replace(TRAIN, epochs=6, patience=6)
+Report = Callable[[History, TrainConfig], None]
+
+
+def stop_after(epochs: int) -> Report:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == epochs:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def progress_of(model: ModelConfig = MODEL) -> Progress:
+    network, _, _ = parts(alcohols(), model)
+    return Progress(network, torch.optim.AdamW(network.parameters()), state(network), History())
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file after two epochs."""
+    checkpoint = Checkpoint(tmp_path_factory.mktemp("run") / "checkpoint.safetensors", "this run")
+    fit(*parts(alcohols()), LONG, keep=checkpoint.keep, report=stop_after(2))
+    return checkpoint.path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"embedding": "adjacency"}]
+)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one(
+    changes: dict[str, object], task: str, tmp_path: Path
+) -> None:
+    graphs = alcohols() if task == "classification" else oxygens()
+    model = ModelConfig(**(SIZES | changes))
+    unbroken, train, validation = parts(graphs, model)
+    whole = fit(unbroken, train, validation, LONG)
+
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+    for epochs in (1, 4, None):  # killed twice
+        network, _, _ = parts(graphs, model)
+        report = None if epochs is None else stop_after(epochs)
+        resume, keep = checkpoint.resume, checkpoint.keep
+        history = fit(network, train, validation, LONG, resume=resume, keep=keep, report=report)
+    assert same(state(network), state(unbroken))
+    assert [replace(e, seconds=0) for e in history.epochs] == [replace(e, seconds=0) for e in whole.epochs]
+    assert history.best is not None
+    assert whole.best is not None
+    assert history.best.epoch == whole.best.epoch
+    assert not history.interrupted
+    assert names_in(tmp_path) == ["checkpoint.safetensors"]
+
+
+def test_tied_layers_are_still_tied_after_resuming(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+    model = ModelConfig(**SIZES, tie=True)
+    fit(*parts(alcohols(), model), LONG, keep=checkpoint.keep, report=stop_after(2))
+    network, train, validation = parts(alcohols(), model)
+    fit(network, train, validation, LONG, resume=checkpoint.resume)
+    first, second = network.convs
+    assert first.get_parameter("weight") is second.get_parameter("weight")
+
+
+def test_without_a_file_training_starts_afresh(tmp_path: Path) -> None:
+    progress = progress_of()
+    before = state(progress.network)
+    Checkpoint(tmp_path / "checkpoint.safetensors", "this run").resume(progress)
+    assert same(state(progress.network), before)
+    assert progress.history == History()
+
+
+def test_the_best_weights_are_kept_beside_the_last_ones(stored: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(stored)
+    progress = progress_of()
+    Checkpoint(path, "this run").resume(progress)
+    assert len(progress.history.epochs) == 2
+    assert progress.best.keys() == progress.network.state_dict().keys()
+    moments = progress.optimizer.state_dict()["state"]
+    assert len(moments) == sum(p.numel() > 0 for p in progress.network.parameters())
+    assert {int(m["step"]) for m in moments.values()} == {2}
+
+
+def test_the_checkpoint_of_another_run_is_refused(stored: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(stored)
+    with pytest.raises(RunError, match="was started with other data or settings; use them, or --overwrite"):
+        Checkpoint(path, "another run").resume(progress_of())
+
+
+def check_refused(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+    with pytest.raises(RunError, match=r"damaged \(.*\); --overwrite starts the run anew") as refusal:
+        Checkpoint(path, "this run").resume(progress_of())
+    assert str(path) in str(refusal.value)
+
+
+@pytest.mark.parametrize("share", [0, 0.001, 0.1, 0.5, 0.999])
+def test_a_file_cut_short_is_refused(share: float, stored: bytes, tmp_path: Path) -> None:
+    check_refused(stored[: int(share * len(stored))], tmp_path / "checkpoint.safetensors")
+
+
+@settings(max_examples=150)
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), in_head=st.booleans())
+def test_a_single_flipped_bit_anywhere_is_refused(
+    place: float, bit: int, in_head: bool, stored: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    damaged = bytearray(stored)
+    length = 8 + int.from_bytes(stored[:8], "little") if in_head else len(stored)
+    damaged[int(place * length)] ^= 1 << bit
+    check_refused(bytes(damaged), tmp_path_factory.getbasetemp() / "checkpoint.safetensors")
+
+
+def test_weights_of_another_network_are_refused(stored: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(stored)
+    with pytest.raises(RunError, match="damaged"):
+        Checkpoint(path, "this run").resume(progress_of(ModelConfig(**(SIZES | {"width": 4}))))
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_whole_and_nothing_else(stored: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(stored)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(stored) // 2, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"checkpoint\.safetensors.*File too large"):
+            Checkpoint(path, "this run").keep(progress_of())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == stored
+    assert names_in(tmp_path) == [path.name]

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from egocnn.train import loop as training
+from egocnn.encode.batch import Batch
+from egocnn.config import ModelConfig, Readout, TrainConfig
+from egocnn.errors import DataError
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+from egocnn.train.loop import History, Progress, Scores, choose_device, evaluate, fit, loss_of, portions, rate
+from tests.support.samples import one_graph
+from tests.support.strategies import random_trees
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same, state
+
+# ── one seed, one result ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"dropout": 0.3}])
+def test_the_same_seed_gives_the_same_weights_bit_by_bit(changes: dict[str, object]) -> None:
+    model = ModelConfig(**(SIZES | changes))
+    first, second, other = (
+        learn(alcohols(), model, replace(TRAIN, seed=seed))[0].network.state_dict() for seed in (3, 3, 4)
+    )
+    assert same(first, second)
+    assert not same(first, other)
+
+
+class Watching(nn.Module):
+    """An embedding that notes which graphs it is shown in training, by their numbers of nodes."""
+
+    def __init__(self, embed: nn.Module) -> None:
+        super().__init__()
+        self.embed = embed
+        self.shown: list[int] = []
+
+    def forward(self, batch: Batch) -> Tensor:
+        if self.training:
+            self.shown += batch.node_counts.tolist()
+        h: Tensor = self.embed(batch)
+        return h
+
+
+def test_the_order_of_graphs_changes_from_epoch_to_epoch_and_with_the_seed() -> None:
+    orders = []
+    for seed in (0, 1):
+        network, train, validation = parts(alcohols())
+        watching = Watching(network.embed)
+        network.embed = watching
+        fit(network, train, validation, replace(TRAIN, seed=seed, epochs=2, batch_size=3))
+        orders += [watching.shown[: len(train)], watching.shown[len(train) :]]
+    assert len({tuple(order) for order in orders}) == 4
+    assert len({tuple(sorted(order)) for order in orders}) == 1
+
+
+def test_the_weights_at_first_follow_from_the_seed() -> None:
+    still = TrainConfig(epochs=1, learning_rate=1e-12)
+    one, other = (learn(alcohols(), MODEL, replace(still, seed=seed))[0].network.hidden.weight for seed in (0, 1))
+    assert not torch.allclose(one, other, atol=0.1)
+
+
+def test_training_leaves_the_random_states_of_torch_numpy_and_python_alone() -> None:
+    before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    learn(alcohols(), MODEL, TRAIN)
+    after = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    assert torch.equal(before[0], after[0])
+    np.testing.assert_equal(before[1], after[1])
+    assert before[2] == after[2]
+
+
+def test_the_random_state_outside_does_not_matter() -> None:
+    results = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        results.append(learn(alcohols(), MODEL, TRAIN)[0].network.state_dict())
+    assert same(*results)
+
+
+# ── learning ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_loss_falls() -> None:
+    network, train, validation = parts(alcohols())
+    history = fit(network, train, validation, TrainConfig(epochs=25, patience=25, learning_rate=1e-2))
+    losses = [e.train_loss for e in history.epochs]
+    assert len(losses) == 25
+    assert losses[-1] < 0.7 * losses[0]
+    assert [e.epoch for e in history.epochs] == list(range(1, 26))
+
+
+def test_a_regressor_learns_to_count_and_answers_in_the_unit_of_the_target() -> None:
+    graphs, unseen = oxygens(300)[:250], oxygens(300)[250:]
+    model = ModelConfig(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0)
+    predictor, history = learn(graphs, model, TrainConfig(epochs=30, patience=30, learning_rate=1e-2))
+    assert history.best is not None
+    assert history.best.validation_score > 0.9
+    values = predictor.values(unseen)
+    assert unseen.target is not None
+    rest = np.square(values - unseen.target).sum() / np.square(unseen.target - unseen.target.mean()).sum()
+    assert 1 - rest > 0.9
+    assert 4800 < values.min() < values.max() < 6200
+
+
+@pytest.mark.parametrize("class_weights", [False, True])
+def test_class_weights_make_a_rare_class_count_as_much_as_a_common_one(class_weights: bool) -> None:
+    """Where all graphs look the same, what is learned is how common the classes are, or how common they count."""
+    graphs = Graphs.concat([one_graph(3, [(0, 1), (1, 2)])] * 40)
+    graphs = graphs.replace(target=np.array([1] * 4 + [0] * 36), class_names=("common", "rare"))
+    config = TrainConfig(epochs=30, patience=30, learning_rate=3e-2, validation=0.5, class_weights=class_weights)
+    predictor, _ = learn(graphs, ModelConfig(**SIZES, dropout=0.0), config)
+    assert predictor.probabilities(graphs[:1])[0, 1] == pytest.approx(0.5 if class_weights else 0.1, abs=0.1)
+
+
+def test_weights_enter_the_loss_as_shares() -> None:
+    outputs = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+    target = torch.tensor([0, 1, 1])
+    each = [math.log(1 + math.exp(-2)), math.log(1 + math.exp(-1)), math.log(1 + math.exp(0.5))]
+    assert float(loss_of(outputs, target)) == pytest.approx(sum(each) / 3)
+    weighted = float(loss_of(outputs, target, torch.tensor([3.0, 1.0])))
+    assert weighted == pytest.approx((3 * each[0] + each[1] + each[2]) / 5)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_graphs_of_a_single_node_train_even_one_at_a_time(batch_size: int) -> None:
+    atoms = Graphs.from_edges(
+        node_counts=[1] * 10,
+        edges=np.zeros((0, 2), np.int64),
+        node_label=np.arange(10, dtype=np.int32) % 2,
+        node_label_names=("C", "O"),
+        target=np.arange(10) % 2,
+        class_names=("no", "yes"),
+    )
+    predictor, history = learn(atoms, MODEL, replace(TRAIN, batch_size=batch_size))
+    assert all(math.isfinite(e.train_loss) for e in history.epochs)
+    assert np.isfinite(predictor.probabilities(atoms)).all()
+
+
+def test_graphs_without_nodes_train_too_even_one_at_a_time() -> None:
+    graphs = Graphs.from_edges(
+        node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
+    )
+    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1))
+    assert np.isfinite(predictor.probabilities(graphs)).all()
+
+
+# ── the learning rate ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_learning_rate_rises_shortly_and_then_falls_to_zero() -> None:
+    config = TrainConfig()
+    shares = [rate(done, config) for done in np.linspace(0, 1, 201).tolist()]
+    peak = int(np.argmax(shares))
+    assert 0 < shares[0] < 0.1
+    assert 0.02 < peak / 200 < 0.1
+    assert 0.95 < shares[peak] <= 1
+    assert (np.diff(shares[: peak + 1]) > 0).all()
+    assert (np.diff(shares[peak:]) < 0).all()
+    assert shares[-1] == pytest.approx(0, abs=1e-9)
+    assert shares[100] == pytest.approx(0.5)
+
+
+def test_the_history_tells_the_learning_rate_of_every_epoch() -> None:
+    for schedule in ("cosine", "constant"):
+        network, train, validation = parts(alcohols())
+        config = TrainConfig(epochs=10, patience=10, learning_rate=0.02, schedule=schedule, batch_size=len(train))
+        history = fit(network, train, validation, config)
+        assert [e.learning_rate for e in history.epochs] == pytest.approx(
+            [0.02 * rate(e / 10, config) for e in range(10)]
+        )
+    assert {e.learning_rate for e in history.epochs} == {0.02}
+
+
+# ── when things go wrong ──────────────────────────────────────────────────────────────────────────
+
+
+def test_ctrl_c_leaves_the_best_weights_so_far() -> None:
+    network, train, validation = parts(alcohols())
+    after_epoch = []
+
+    def stop(history: History, _: TrainConfig) -> None:
+        after_epoch.append(state(network))
+        if len(history.epochs) == 3:
+            raise KeyboardInterrupt
+
+    history = fit(network, train, validation, replace(TRAIN, epochs=50), report=stop)
+    assert history.interrupted
+    assert len(history.epochs) == 3
+    assert history.best is not None
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+    assert not network.training
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
+    network, train, validation = parts(alcohols())
+    after_epoch = []
+
+    def keep(progress: Progress) -> None:
+        after_epoch.append(state(progress.network))
+        if len(progress.history.epochs) == 2:
+            progress.optimizer.register_step_pre_hook(interrupt)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    history = fit(network, train, validation, TRAIN, keep=keep)
+    assert history.interrupted
+    assert len(history.epochs) == 2
+    assert history.best is not None
+    assert same(state(network), after_epoch[history.best.epoch - 1])
+
+
+def test_a_loss_that_is_never_finite_is_one_clear_error() -> None:
+    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
+        learn(alcohols(), MODEL, TrainConfig(epochs=3, learning_rate=1e30))
+
+
+def test_a_training_that_diverges_later_keeps_the_weights_from_before() -> None:
+    network, train, validation = parts(alcohols())
+
+    def spoil(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == 3:
+            with torch.no_grad():
+                network.out.weight.fill_(math.nan)
+
+    history = fit(network, train, validation, TrainConfig(epochs=6), report=spoil)
+    assert math.isnan(history.epochs[-1].validation_loss)
+    assert history.best is not None
+    assert history.best.epoch <= 3
+    assert all(bool(torch.isfinite(value).all()) for value in network.state_dict().values())
+    assert evaluate(network, validation)[0] == history.best.validation_loss
+
+
+def test_graphs_without_targets_cannot_be_scored() -> None:
+    network, _, _ = parts(alcohols())
+    preparation = Preparation.fit(alcohols(), MODEL)
+    with pytest.raises(DataError, match="no target to compare with"):
+        evaluate(network, preparation.apply(alcohols().replace(target=None, class_names=()), MODEL))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_gpu_that_is_not_there_is_one_clear_error() -> None:
+    with pytest.raises(DataError, match="--device cuda: this machine has no CUDA device that torch can use"):
+        choose_device("cuda")
+    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
+
+
+# ── scores and portions ───────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_scores_over_batches_are_those_of_all_at_once(sizes: list[int]) -> None:
+    random = torch.Generator().manual_seed(sum(sizes))
+    outputs, values = (torch.randn(sum(sizes), 1, generator=random).double() for _ in range(2))
+    for out, target in ((outputs, values[:, 0]), (torch.cat([outputs, -outputs], 1), (values[:, 0] > 0).long())):
+        together, apart = Scores(), Scores()
+        together.add(out, target, loss_of(out, target))
+        for some, its_target in zip(torch.split(out, sizes), torch.split(target, sizes), strict=True):
+            apart.add(some, its_target, loss_of(some, its_target))
+        assert apart.loss == pytest.approx(together.loss)
+        assert apart.score == pytest.approx(together.score)
+
+
+def test_r2_is_one_for_the_truth_zero_for_the_mean_and_zero_where_nothing_varies() -> None:
+    target = torch.tensor([1.0, 2.0, 3.0])
+    for outputs, wanted in ((target, 1.0), (torch.full((3,), 2.0), 0.0), (4 - target, -3.0)):
+        scores = Scores()
+        scores.add(outputs[:, None], target, loss_of(outputs[:, None], target))
+        assert scores.score == pytest.approx(wanted)
+    scores = Scores()
+    scores.add(target[:, None], torch.ones(3), loss_of(target[:, None], torch.ones(3)))
+    assert scores.score == 0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
+def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int], at_once: int) -> None:
+    graphs = Graphs.from_edges(node_counts=[*counts, 1], edges=np.zeros((0, 2), np.int64))
+    data = Preparation.fit(graphs, MODEL).apply(graphs, MODEL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "NODES_AT_ONCE", at_once)
+        chosen = list(portions(data))
+    assert torch.cat(chosen).tolist() == list(range(len(graphs)))
+    assert all(sum(graphs.node_counts[portion.numpy()]) <= at_once + max(counts, default=1) for portion in chosen)
+
+
+@pytest.mark.parametrize("readout", ["max", "sort"])
+def test_what_is_said_of_a_graph_depends_neither_on_its_company_nor_on_the_portions(
+    readout: Readout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, others = alcohols(), random_trees(30, nodes=25, seed=5, target=np.zeros(30), part=np.zeros(30, int))
+    others = others.replace(target=np.zeros(30, int), class_names=train.class_names)
+    predictor: Predictor = learn(train, replace(MODEL, readout=readout, sort_nodes=6), TRAIN)[0]
+    mixed = Graphs.concat([others, train.replace(group=None, smiles=None, node_truth=None, edge_truth=None)])
+    alone = np.concatenate([predictor.outputs(mixed[[number]]) for number in range(len(mixed))])
+    together = predictor.outputs(mixed)
+    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-5)
+    monkeypatch.setattr(training, "NODES_AT_ONCE", 50)
+    np.testing.assert_allclose(predictor.outputs(mixed), alone, rtol=1e-5, atol=1e-5)
+    assert np.ptp(alone[:, 0]) > 1e-3

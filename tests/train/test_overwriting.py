@@ -1,0 +1,256 @@
+"""train --overwrite: the earlier run stays what it is until the new one is complete, and then goes as a whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from egocnn.train import run as runs
+from egocnn.cli import _parser, main
+from egocnn.config import TrainConfig
+from egocnn.errors import DivergedError, RunError
+from egocnn.model import Predictor
+from egocnn.train.run import train_run
+from egocnn.train.loop import History
+from tests.support.tiny import ALCOHOLS, FLAGS, MODEL, TRAIN, alcohols, names_in
+
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+PATIENCE = 60.0
+OTHER = replace(TRAIN, seed=1)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A complete run, alone in its folder."""
+    train_run(alcohols(), tmp_path / "run", MODEL, TRAIN)
+    assert names_in(tmp_path) == ["run"]
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The model that is to replace it, trained without a break."""
+    folder = tmp_path_factory.mktemp("other") / "run"
+    train_run(alcohols(), folder, MODEL, OTHER)
+    return (folder / "model.safetensors").read_bytes()
+
+
+def stop_after(epochs: int, error: BaseException) -> Callable[[History, TrainConfig], None]:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == epochs:
+            raise error
+
+    return stop
+
+
+def test_a_training_that_diverges_leaves_the_run_that_was_there(run: Path) -> None:
+    before = contents(run)
+    with pytest.raises(DivergedError):
+        train_run(alcohols(), run, MODEL, replace(TRAIN, learning_rate=1e30), overwrite=True)
+    assert contents(run) == before
+    assert names_in(run.parent) == ["run"]
+
+
+def test_while_the_new_run_grows_the_earlier_one_can_be_used(run: Path, other: bytes) -> None:
+    before, seen = contents(run), []
+
+    def look(*_: object) -> None:
+        assert {name: text for name, text in contents(run).items() if name != ".lock"} == before
+        seen.append(Predictor.load(run).probabilities(alcohols()))
+
+    train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=look)
+    assert len(seen) == TRAIN.epochs
+    assert names_in(run) == COMPLETE
+    assert (run / "model.safetensors").read_bytes() == other
+    assert names_in(run.parent) == ["run"]
+
+
+def kill_when_it_has_begun(run: Path, *words: str) -> None:
+    command = [sys.executable, "-m", "egocnn", "train", ALCOHOLS, *FLAGS, "--quiet", "-o", str(run), *words]
+    with subprocess.Popen([*command, "--overwrite"], stderr=subprocess.PIPE, text=True) as process:
+        started = time.monotonic()
+        history = run.with_name(".run.new") / "history.csv"
+        while not history.exists() or history.read_text().count("\n") < 4:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() - started < PATIENCE
+            time.sleep(0.002)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+
+
+LONG = ("--epochs", "60", "--patience", "60")
+
+
+def test_a_training_that_is_killed_leaves_the_run_and_the_same_command_goes_on(run: Path, tmp_path: Path) -> None:
+    before = contents(run)
+    kill_when_it_has_begun(run, *LONG)
+    assert {name: text for name, text in contents(run).items() if name != ".lock"} == before
+    epochs = (run.with_name(".run.new") / "history.csv").read_text().count("\n") - 1
+
+    words = ["train", ALCOHOLS, *FLAGS, "--quiet", *LONG]
+    command = [sys.executable, "-m", "egocnn", *words, "-o", str(run), "--overwrite"]
+    told = subprocess.run(
+        [word for word in command if word != "--quiet"], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+    assert int(told.stderr.split("/")[0].removeprefix("epoch ")) > epochs - 2, "it goes on from the last checkpoint"
+    assert names_in(tmp_path) == ["run"]
+    assert names_in(run) == COMPLETE
+    assert main([*words, "-o", str(tmp_path / "unbroken")]) == 0
+    assert (run / "model.safetensors").read_bytes() == (tmp_path / "unbroken" / "model.safetensors").read_bytes()
+
+
+def test_what_a_killed_training_left_is_removed_by_one_of_other_settings(run: Path, other: bytes) -> None:
+    kill_when_it_has_begun(run, *LONG)
+    train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
+    assert names_in(run.parent) == ["run"]
+    assert names_in(run) == COMPLETE
+    assert (run / "model.safetensors").read_bytes() == other
+
+
+def test_what_a_killed_training_left_is_removed_by_one_that_needs_not_overwrite(run: Path) -> None:
+    kill_when_it_has_begun(run, *LONG)
+    for name in names_in(run):
+        (run / name).unlink()
+    train_run(alcohols(), run, MODEL, TRAIN)
+    assert names_in(run.parent) == ["run"]
+    assert names_in(run) == COMPLETE
+
+
+def test_what_is_stopped_waits_beside_the_run_until_it_is_complete(run: Path, other: bytes) -> None:
+    before = contents(run)
+    metrics = train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=stop_after(2, KeyboardInterrupt()))
+    assert metrics["interrupted"]
+    assert contents(run) == before
+    beside = run.with_name(".run.new")
+    assert names_in(beside) == ["checkpoint.safetensors", *COMPLETE]
+    assert Predictor.load(beside).class_names
+    epochs: list[int] = []
+    train_run(
+        alcohols(), run, MODEL, OTHER, overwrite=True, report=lambda history, _: epochs.append(len(history.epochs))
+    )
+    assert epochs == [3, 4]
+    assert (run / "model.safetensors").read_bytes() == other
+    assert names_in(run.parent) == ["run"]
+
+
+def test_ctrl_c_says_where_the_new_model_is_and_that_the_old_one_is_as_it_was(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = runs.train_run
+    monkeypatch.setattr(
+        "egocnn.train.torchrun.train_run", lambda *a, **k: fit(*a, **{**k, "report": stop_after(1, KeyboardInterrupt())})
+    )
+    assert main(["train", ALCOHOLS, *FLAGS, "--quiet", "-o", str(run), "--overwrite", "--seed", "1"]) == 130
+    wanted = f"egocnn: stopped; the best model so far is in {run.with_name('.run.new')}, and {run} is as it was, "
+    assert capsys.readouterr().err == f"{wanted}the same command goes on\n"
+
+
+def test_what_others_keep_in_the_folder_stays_there(run: Path, tmp_path: Path) -> None:
+    (run / "notes.txt").write_text("mine")
+    (run / "figures" / "deep").mkdir(parents=True)
+    (run / "figures" / "deep" / "one.svg").write_text("<svg/>")
+    (run / "attention.safetensors").write_bytes(b"of the model before")
+    (run / "link").symlink_to("notes.txt")
+    (run / "nowhere").symlink_to("gone.txt")
+    (run / "tensorboard").mkdir()
+    (run / "tensorboard" / "events.out.tfevents.1").write_text("of the run before")
+    (run / "tensorboard" / "layout.json").write_text("mine too")
+    (run / ".model.safetensors.abcdefgh.tmp").write_text("half")
+    run.chmod(0o750)
+    train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
+    kept = contents(run)
+    for name in ("config.json", "history.csv", "metrics.json", "model.safetensors"):
+        kept.pop(name)
+    assert kept == {
+        "notes.txt": b"mine",
+        "link": b"mine",
+        "figures/deep/one.svg": b"<svg/>",
+        "attention.safetensors": b"of the model before",
+        "tensorboard/layout.json": b"mine too",
+    }
+    assert (run / "link").is_symlink()
+    assert str((run / "nowhere").readlink()) == "gone.txt"
+    assert run.stat().st_mode & 0o777 == 0o750
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_a_run_that_could_not_take_its_place_is_not_trained_again(
+    run: Path, other: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(run)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr("egocnn.train.run_folder.put_folder", fail)
+        with pytest.raises(OSError, match="No space"):
+            train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
+    assert contents(run) == before
+    report = stop_after(1, AssertionError("nothing must be trained"))
+    assert train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=report)["epochs"] == 4
+    assert (run / "model.safetensors").read_bytes() == other
+    assert names_in(run.parent) == ["run"]
+
+
+def test_where_folders_cannot_change_names_in_one_step_a_kill_is_made_good(
+    run: Path, other: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("egocnn.files._exchange", lambda *_: False)
+    before = contents(run)
+    run.rename(run.with_name(".run.old"))  # killed between the two renames
+    with pytest.raises(RunError, match="holds a run already"):
+        train_run(alcohols(), run, MODEL, TRAIN)
+    assert contents(run) == before
+    train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
+    assert (run / "model.safetensors").read_bytes() == other
+    assert names_in(run.parent) == ["run"]
+
+
+def test_a_link_to_a_run_stays_a_link(run: Path, other: bytes, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link").symlink_to(run)
+    train_run(alcohols(), tmp_path / "elsewhere" / "link", MODEL, OTHER, overwrite=True)
+    assert (tmp_path / "elsewhere" / "link").is_symlink()
+    assert (run / "model.safetensors").read_bytes() == other
+    assert names_in(tmp_path / "elsewhere") == ["link"]
+
+
+def test_a_folder_that_nothing_can_replace_is_refused_at_once() -> None:
+    with pytest.raises(RunError, match="/: is the top of a disk, which no other folder can replace; name a folder in"):
+        train_run(alcohols(), Path("/"), MODEL, TRAIN, overwrite=True)
+
+
+def test_overwriting_what_is_not_there_trains_as_usual(tmp_path: Path, other: bytes) -> None:
+    train_run(alcohols(), tmp_path / "a" / "run", MODEL, OTHER, overwrite=True)
+    assert (tmp_path / "a" / "run" / "model.safetensors").read_bytes() == other
+    assert names_in(tmp_path / "a") == ["run"]
+
+
+def test_the_demo_replaces_the_run_of_an_earlier_one(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("egocnn.data.read.read", lambda _: alcohols())  # fewer of the same molecules
+    (run / "notes.txt").write_text("mine")
+    before = contents(run)
+    options = _parser().parse_args(["demo", "-o", str(run.parent), "--quiet", "--json"])
+    options.epochs, options.depth, options.width = 1, 1, 8
+    options.run(options)
+    assert json.loads((run / "metrics.json").read_text()) == json.loads(capsys.readouterr().out)
+    assert contents(run).keys() == before.keys()
+    assert contents(run)["model.safetensors"] != before["model.safetensors"]
+    assert names_in(run.parent) == ["predictions.csv", "report", "run"]

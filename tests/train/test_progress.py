@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from egocnn.cli import main
+from egocnn.config import TrainConfig
+from egocnn.train.progress import summary, time_left, training_report
+from egocnn.train.loop import Epoch, History
+from tests.support.tiny import ALCOHOLS, FLAGS
+
+TRAINING = ["train", ALCOHOLS, *FLAGS]
+
+
+def history(n_epochs: int, *, seconds: float = 2.0, finite: bool = True) -> History:
+    told = History()
+    for number in range(1, n_epochs + 1):
+        told.add(
+            Epoch(
+                epoch=number,
+                learning_rate=0.1,
+                train_loss=1 / number,
+                train_score=0.5,
+                validation_loss=1.0 if finite else float("nan"),
+                validation_score=0.25 * number,
+                seconds=seconds,
+            )
+        )
+    return told
+
+
+def on_a_terminal(*words: str) -> tuple[str, str]:
+    """Run the command with stderr on a terminal of 120 columns: stdout, and what the terminal got."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "120", "LINES": "40", "TERM": "xterm"}
+    command = [sys.executable, "-m", "egocnn", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                some = os.read(ours, 4096)
+            except OSError:  # the other side has closed
+                break
+            if not some:
+                break
+            shown += some
+        os.close(ours)
+        assert process.stdout is not None
+        out = process.stdout.read().decode()
+    assert process.returncode == 0
+    return out, shown.decode()
+
+
+def test_on_a_terminal_a_bar_shows_loss_score_and_time_left(tmp_path: Path) -> None:
+    out, shown = on_a_terminal(*TRAINING, "--epochs", "30", "-o", str(tmp_path / "run"), "--json")
+    assert json.loads(out)["epochs"] <= 30
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert "\x1b[" in shown
+    assert "━" in plain
+    assert re.search(r"\d+/30", plain)
+    assert re.search(r"\d:\d\d:\d\d", plain)
+    assert re.search(r"loss \d\.\d{4}, validation \d\.\d{4} \(best \d\.\d{4} at \d+\)", plain)
+    assert "epoch 1/30" not in plain
+
+
+def test_elsewhere_there_is_a_plain_line_per_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAINING, "--epochs", "3", "-o", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    pattern = r"epoch (\d)/3: loss \d\.\d{4}, validation \d\.\d{4} \(best \d\.\d{4} at \d\), \d+ s left"
+    assert [match[1] for line in lines if (match := re.fullmatch(pattern, line))] == ["1", "2", "3"]
+
+
+def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAINING, "--epochs", "1", "--quiet", "-o", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().err == ""
+    with training_report(TrainConfig(), visible=False) as report:
+        assert report is None
+
+
+def test_the_time_left_follows_the_last_few_epochs() -> None:
+    assert time_left(history(4), TrainConfig(epochs=10)) == 12
+    slow_then_fast = History([*history(5, seconds=100).epochs, *history(5, seconds=1).epochs])
+    assert time_left(slow_then_fast, TrainConfig(epochs=20)) == 10
+    assert time_left(history(4), TrainConfig(epochs=4)) == 0
+
+
+def test_the_summary_tells_the_last_loss_and_the_best_epoch() -> None:
+    assert summary(history(2)) == "loss 0.5000, validation 0.5000 (best 0.5000 at 2)"
+    assert summary(history(1, finite=False)) == "loss 1.0000"
+
+
+def test_a_training_whose_news_nobody_reads_any_more_goes_on(tmp_path: Path) -> None:
+    """egocnn train … 2>&1 | head -n 1"""
+    command = [sys.executable, "-m", "egocnn", *TRAINING, "--epochs", "12", "-o", str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"epoch 1/12")
+        process.stdout.close()
+    assert process.returncode == 0
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"] == 12
+
+
+# ── TensorBoard ───────────────────────────────────────────────────────────────────────────────────
+
+
+def events(folder: Path) -> list[Path]:
+    return sorted(folder.glob("tensorboard/events.out.tfevents.*"))
+
+
+def test_tensorboard_gets_every_number_of_every_epoch(tmp_path: Path) -> None:
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run = tmp_path / "run"
+    words = [*TRAINING, "--epochs", "3", "--quiet", "--tensorboard", "-o", str(run)]
+    assert main(words) == 0
+    assert len(events(run)) == 1
+    told = reader.EventAccumulator(str(run / "tensorboard"))
+    told.Reload()
+    lines = [line.split(",") for line in (run / "history.csv").read_text().splitlines()]
+    for column, name in enumerate(lines[0]):
+        scalars = told.Scalars(name)
+        assert [scalar.step for scalar in scalars] == [1, 2, 3]
+        assert [scalar.value for scalar in scalars] == pytest.approx([float(line[column]) for line in lines[1:]])
+
+    assert main(words) == 2  # refused, so nothing is logged
+    assert len(events(run)) == 1
+    before = events(run)
+    assert main([*words, "--overwrite", "--seed", "1"]) == 0
+    assert len(events(run)) == 1
+    assert events(run) != before
+
+
+def test_without_tensorboard_nothing_is_logged(tmp_path: Path) -> None:
+    assert main([*TRAINING, "--epochs", "1", "--quiet", "-o", str(tmp_path / "run")]) == 0
+    assert not (tmp_path / "run" / "tensorboard").exists()

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from egocnn.encode.batch import Batch
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.errors import ConfigError, DataError
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import calibrate, is_best_stacked, learn
+from egocnn.train.validation import check_targets, training_parts, with_own_labels
+from egocnn.model import Predictor
+from egocnn.encode.encoder import Preparation
+from egocnn.data.schema import PARTS
+from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.loop import History, loss_of
+from tests.support.samples import one_graph
+from tests.support.strategies import random_graphs, random_trees
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same
+
+
+def trees(n_graphs: int = 20, **columns: Any) -> Graphs:
+    return random_trees(n_graphs, nodes=5, seed=0, target=np.arange(n_graphs) % 2, class_names=("no", "yes"), **columns)
+
+
+# ── who learns, who chooses, who is left alone ────────────────────────────────────────────────────
+
+
+def test_the_datas_own_validation_part_chooses_the_best_epoch() -> None:
+    learned, validation = training_parts(alcohols(), TRAIN)
+    assert learned.names == alcohols().select("train").names
+    assert validation.names == alcohols().select("validation").names
+
+
+def test_without_one_a_share_of_the_training_part_is_split_off_by_the_seed() -> None:
+    part = np.array([PARTS.index("train")] * 30 + [PARTS.index("test")] * 10)
+    for graphs, n_graphs in ((trees(40, part=part), 30), (trees(40), 40)):
+        learned, validation = training_parts(graphs, TrainConfig(validation=0.2))
+        assert len(validation) == n_graphs // 5
+        assert sorted((*learned.names, *validation.names), key=int) == list(graphs.names[:n_graphs])
+        assert validation.target is not None
+        assert validation.target.mean() == 0.5
+        assert training_parts(graphs, TrainConfig(validation=0.2))[1].names == validation.names
+        assert training_parts(graphs, TrainConfig(validation=0.2, seed=1))[1].names != validation.names
+
+
+def test_groups_are_not_torn_apart() -> None:
+    graphs = trees(40, group=np.arange(40) // 4)
+    learned, validation = training_parts(graphs, TrainConfig(validation=0.3))
+    assert learned.group is not None
+    assert validation.group is not None
+    assert not set(learned.group) & set(validation.group)
+
+
+def test_the_test_part_is_never_looked_at() -> None:
+    """Whatever stands there, other graphs, labels of its own, opposite classes, or nothing: the model is the same."""
+    part = np.array([PARTS.index("train")] * 16 + [PARTS.index("validation")] * 4)
+    own = trees(20, part=part)
+    labels = np.full(6, 3, np.int32)
+    strange = Graphs.from_edges(
+        node_counts=[2, 2, 2],
+        edges=np.array([[0, 1], [2, 3], [4, 5]]),
+        node_label=labels,
+        node_label_names=(*own.node_label_names, "Xe"),
+        edge_label=np.full(3, 2, np.int32),
+        edge_label_names=(*own.edge_label_names, "triple"),
+        target=np.zeros(3, int),
+        class_names=own.class_names,
+        part=np.full(3, PARTS.index("test")),
+    )
+    one, other = (learn(graphs, MODEL, TRAIN)[0] for graphs in (own, Graphs.concat([strange, own])))
+    assert same(one.network.state_dict(), other.network.state_dict())
+    assert one.preparation.node_label_names == other.preparation.node_label_names == own.node_label_names
+    np.testing.assert_array_equal(one.outputs(strange), other.outputs(strange))
+
+
+@given(random_graphs(node_labels=True, edge_labels=True, unseen=True))
+def test_only_labels_that_are_used_are_kept_and_every_node_keeps_its_own(graphs: Graphs) -> None:
+    trimmed = with_own_labels(graphs)
+    for before, after in zip(graphs, trimmed, strict=True):
+        assert (before.node_label, before.edge_label) == (after.node_label, after.edge_label)
+    assert trimmed.node_label is not None
+    assert set(trimmed.node_label) - {-1} == set(range(len(trimmed.node_label_names)))
+
+
+def test_labels_unseen_in_training_are_accepted_at_prediction() -> None:
+    predictor, _ = learn(alcohols(), MODEL, TRAIN)
+    odd = one_graph(3, [(0, 1), (1, 2)], node_label=["C", "Xe", "O"], edge_label=["triple", "single"])
+    np.testing.assert_allclose(predictor.probabilities(odd).sum(axis=1), 1)
+
+
+# ── what cannot be learned ────────────────────────────────────────────────────────────────────────
+
+
+def test_what_cannot_be_learned_is_one_clear_error() -> None:
+    graphs = trees()
+    assert graphs.target is not None
+    cases = {
+        "training needs at least 2 graphs, got 1": graphs[:1],
+        "no target to learn; name its column with --target": graphs.replace(target=None, class_names=()),
+        "1 graphs have no target, '3' the first; training needs all": graphs.replace(
+            target=np.where(np.arange(20) == 3, -1, graphs.target)
+        ),
+        "every graph has the same target, yes; there is nothing to tell apart": graphs[1::2],
+        "every graph has the same target, 2.5;": graphs.replace(target=np.full(20, 2.5), class_names=()),
+        "2 graphs have no target, '0' the first": graphs.replace(
+            target=np.where(np.arange(20) < 2, np.nan, 1.5 * np.arange(20)), class_names=()
+        ),
+    }
+    for message, unfit in cases.items():
+        with pytest.raises(DataError, match=message.replace("(", r"\(")):
+            check_targets(unfit)
+        with pytest.raises(DataError):
+            learn(unfit, MODEL, TRAIN)
+    check_targets(graphs)
+
+
+def test_a_split_of_the_data_that_leaves_nothing_to_learn_from_is_refused() -> None:
+    only_test = trees(part=np.full(20, PARTS.index("test")))
+    with pytest.raises(DataError, match="no graph is marked 'train' in the data's own split"):
+        learn(only_test, MODEL, TRAIN)
+    part = np.where(np.arange(20) % 2, PARTS.index("train"), PARTS.index("test"))
+    with pytest.raises(DataError, match="every graph has the same target, yes"):
+        learn(trees(part=part), MODEL, TRAIN)
+
+
+def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_touched() -> None:
+    def touch() -> None:
+        raise AssertionError("this must not be reached")
+
+    with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
+        learn(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
+    with pytest.raises(ConfigError, match="tied layers read and return the same width"):
+        learn(trees(), replace(MODEL, embedding="adjacency", tie=True), TRAIN, ready=touch)
+    with pytest.raises(DataError, match="no target"):
+        learn(trees().replace(target=None, class_names=()), MODEL, TRAIN, ready=touch)
+
+
+def test_a_class_that_is_in_no_training_graph_is_never_the_likeliest() -> None:
+    graphs = alcohols().replace(class_names=(*alcohols().class_names, "never"))
+    predictor, _ = learn(graphs, MODEL, TrainConfig(epochs=20, patience=20, learning_rate=2e-2))
+    probability = predictor.probabilities(graphs)
+    assert probability.shape == (len(graphs), 3)
+    assert set(probability.argmax(axis=1)) <= {0, 1}
+
+
+def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind() -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(trees(), MODEL, TRAIN, ready=stop)
+
+    class Interrupting(torch.nn.Module):
+        def forward(self, _: object) -> torch.Tensor:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(trees(), MODEL, TRAIN, embed=Interrupting(), embed_width=4)
+
+
+def test_ctrl_c_later_gives_a_model_that_is_calibrated_and_predicts() -> None:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == 2:
+            raise KeyboardInterrupt
+
+    predictor, history = learn(trees(), MODEL, TRAIN, report=stop)
+    assert history.interrupted
+    assert predictor.probabilities(trees()).shape == (20, 2)
+
+
+# ── as a stack of one ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_it_makes_no_difference_but_rounding_whether_a_network_is_trained_as_a_stack_of_one(task: str) -> None:
+    graphs = trees(40) if task == "classification" else oxygens()
+    model = replace(MODEL, dropout=0.0)
+    train = replace(TRAIN, device="cpu", learning_rate=1e-3)
+    (plain, expected), (stacked, history) = (learn(graphs, model, train, stack=stack) for stack in (False, True))
+    for left, right in zip(expected.epochs, history.epochs, strict=True):
+        assert left.learning_rate == right.learning_rate
+        assert left.train_loss == pytest.approx(right.train_loss, abs=1e-4)
+        assert left.validation_loss == pytest.approx(right.validation_loss, abs=1e-3)
+    assert plain.temperature == stacked.temperature
+    np.testing.assert_allclose(plain.outputs(graphs), stacked.outputs(graphs), atol=5e-3)
+
+
+def test_only_a_network_with_an_embedding_of_our_own_on_a_gpu_is_stacked_by_default() -> None:
+    ours, _, _ = parts(alcohols())
+    given = Predictor.build(MODEL, Preparation.fit(alcohols(), MODEL), embed=Constant(), embed_width=4).network
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    assert [is_best_stacked(*pair) for pair in ((ours, cuda), (ours, cpu), (given, cuda))] == [True, False, False]
+
+
+class Constant(torch.nn.Module):
+    def forward(self, batch: Batch) -> torch.Tensor:
+        return torch.ones(len(batch.place), 4, device=batch.place.device)
+
+
+def test_an_embedding_of_the_users_own_is_trained_by_the_ordinary_loop_and_never_stacked() -> None:
+    _, history = learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4)
+    assert len(history.epochs) == TRAIN.epochs
+
+    def touch() -> None:
+        raise AssertionError("this must not be reached")
+
+    with pytest.raises(ConfigError, match="an embedding module of its own cannot be trained stacked"):
+        learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
+
+
+def test_a_stack_of_one_copes_with_graphs_without_nodes_and_says_when_it_diverges() -> None:
+    graphs = Graphs.from_edges(
+        node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
+    )
+    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1), stack=True)
+    assert np.isfinite(predictor.probabilities(graphs)).all()
+    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
+        learn(trees(), MODEL, replace(TRAIN, learning_rate=1e30), stack=True)
+
+
+def test_ctrl_c_in_a_stack_of_one_is_passed_on_before_the_first_epoch_and_keeps_the_best_model_later() -> None:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == 2:
+            raise KeyboardInterrupt
+
+    predictor, history = learn(trees(), MODEL, TRAIN, stack=True, report=stop)
+    assert history.interrupted
+    assert predictor.probabilities(trees()).shape == (20, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stack, "run", lambda *_: stop(History([history.epochs[0]] * 2), TRAIN))
+        with pytest.raises(KeyboardInterrupt):
+            learn(trees(), MODEL, TRAIN, stack=True)
+
+
+# ── calibration ───────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.integers(0, 1000), st.floats(0.1, 20))
+def test_the_temperature_makes_the_truth_likelier_and_never_sharpens(seed: int, certainty: float) -> None:
+    random = torch.Generator().manual_seed(seed)
+    logits = certainty * torch.randn(40, 3, generator=random)
+    target = torch.randint(3, (40,), generator=random)
+    temperature = calibrate(logits, target)
+    assert 1 <= temperature <= 10 + 1e-5
+    assert float(loss_of(logits / temperature, target)) <= float(loss_of(logits, target))
+
+
+def test_a_model_that_is_too_certain_is_cooled_and_one_that_is_right_is_left_alone() -> None:
+    target = torch.tensor([0] * 7 + [1] * 3)
+    logits = torch.tensor([[8.0, 0.0]]).repeat(10, 1)  # 70 % right, almost certain
+    share = torch.softmax(logits[0] / calibrate(logits, target), 0)[0]
+    assert float(share) == pytest.approx(0.7, abs=0.05)
+    right = torch.tensor([[5.0, -5.0]] * 7 + [[-5.0, 5.0]] * 3)
+    assert calibrate(right, target) == 1
+
+
+def test_a_regressor_has_no_temperature() -> None:
+    assert learn(oxygens(), ModelConfig(**SIZES), replace(TRAIN, epochs=1))[0].temperature == 1

@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egocnn.train import run as runs
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.errors import ConfigError, DataError, RunError
+from egocnn.data.graphs import Graphs
+from egocnn.train.recipe import learn
+from egocnn.model import Predictor
+from egocnn.train.run import fingerprint, train_run, with_test_part
+from egocnn.data.schema import PARTS
+from egocnn.train.loop import History
+from tests.support.strategies import random_trees
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, with_opposite_classes
+
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def timeless(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metrics.items() if name != "seconds"}
+
+
+def stop_after(epochs: int) -> Callable[[History, TrainConfig], None]:
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == epochs:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unbroken")
+    train_run(alcohols(), folder, MODEL, TRAIN)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A complete run."""
+    train_run(alcohols(), tmp_path / "run", MODEL, TRAIN)
+    return tmp_path / "run"
+
+
+# ── what a run folder holds ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_folder_holds_what_is_promised_and_nothing_more(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "down" / "run"
+    about = {"data": "some alcohols"}
+    metrics = train_run(alcohols(), folder, MODEL, TRAIN, about=about)
+    assert names_in(folder) == COMPLETE
+    assert json.loads((folder / "metrics.json").read_text()) == metrics
+    assert metrics.keys() >= {"validation_accuracy", "test_accuracy", "epochs", "seconds", "parameters", "seed"}
+    assert metrics["epochs"] == 4
+    assert 1 <= metrics["best_epoch"] <= 4
+    assert metrics["seconds"] > 0
+    assert metrics["test_graphs"] == 20
+    assert metrics["interrupted"] is False
+    predictor = Predictor.load(folder)
+    assert metrics["parameters"] == predictor.network.n_parameters
+    config = json.loads((folder / "config.json").read_text())
+    assert config["data"] == "some alcohols"
+    assert config["model"]["width"] == 8
+    assert config["train"]["epochs"] == 4
+    assert config["preparation"]["class_names"] == ["alkane", "alcohol"]
+
+
+def test_the_history_has_a_line_per_epoch_and_its_best_line_is_in_the_metrics(unbroken: Path) -> None:
+    with (unbroken / "history.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert list(lines[0]) == [
+        "epoch",
+        "learning_rate",
+        "train_loss",
+        "train_score",
+        "validation_loss",
+        "validation_score",
+        "seconds",
+    ]
+    assert [line["epoch"] for line in lines] == ["1", "2", "3", "4"]
+    metrics = json.loads((unbroken / "metrics.json").read_text())
+    best = lines[metrics["best_epoch"] - 1]
+    assert float(best["validation_score"]) == metrics["validation_accuracy"]
+    assert float(best["validation_loss"]) == metrics["validation_loss"]
+    assert metrics["seconds"] == pytest.approx(sum(float(line["seconds"]) for line in lines), abs=1e-3)
+
+
+def test_the_test_accuracy_is_that_of_the_saved_model_on_the_test_part(unbroken: Path) -> None:
+    metrics = json.loads((unbroken / "metrics.json").read_text())
+    tested = alcohols().select("test")
+    probability = Predictor.load(unbroken).probabilities(tested)
+    assert tested.target is not None
+    assert metrics["test_accuracy"] == (probability.argmax(axis=1) == tested.target).mean()
+    of_truth = probability[np.arange(len(tested)), tested.target]
+    assert metrics["test_log_loss"] == pytest.approx(-np.log(of_truth).mean())
+
+
+def test_a_run_is_the_same_as_learning_in_memory(unbroken: Path) -> None:
+    predictor, _ = learn(alcohols(), MODEL, TRAIN)
+    loaded = Predictor.load(unbroken)
+    assert loaded.temperature == predictor.temperature
+    np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
+
+
+def test_a_regression_is_scored_by_r2_and_mean_absolute_error(tmp_path: Path) -> None:
+    metrics = train_run(oxygens(), tmp_path, MODEL, TRAIN)
+    assert metrics["task"] == "regression"
+    tested = with_test_part(oxygens(), 0.2, 0).select("test")
+    assert tested.target is not None
+    error = Predictor.load(tmp_path).values(tested) - tested.target
+    assert metrics["test_mean_absolute_error"] == pytest.approx(np.abs(error).mean())
+    spread = np.square(tested.target - tested.target.mean()).sum()
+    assert metrics["test_r2"] == pytest.approx(1 - np.square(error).sum() / spread)
+    assert "validation_r2" in metrics
+    assert "test_accuracy" not in metrics
+
+
+def test_a_share_of_zero_leaves_no_test_part(tmp_path: Path) -> None:
+    metrics = train_run(oxygens(), tmp_path, MODEL, replace(TRAIN, epochs=1), test=0)
+    assert not [name for name in metrics if name.startswith("test")]
+
+
+def test_the_test_part_is_stratified_seeded_and_tears_no_group_apart() -> None:
+    graphs = random_trees(60, nodes=4, seed=0, target=np.arange(60) // 3 % 2, class_names=("a", "b"))
+    graphs = graphs.replace(group=np.arange(60) // 3)
+    marked = with_test_part(graphs, 0.2, 0)
+    tested = marked.select("test")
+    assert len(tested) == 12
+    assert tested.target is not None
+    assert tested.target.mean() == 0.5
+    assert tested.group is not None
+    train = marked.select("train")
+    assert train.group is not None
+    assert not set(tested.group) & set(train.group)
+    assert with_test_part(graphs, 0.2, 0).select("test").names == tested.names
+    assert with_test_part(graphs, 0.2, 1).select("test").names != tested.names
+    assert with_test_part(alcohols(), 0.5, 0) is alcohols()
+
+
+# ── scores where the truth is not all there ───────────────────────────────────────────────────────
+
+
+def test_graphs_without_a_truth_do_not_count_and_unknown_classes_count_as_missed() -> None:
+    predictor, _ = learn(alcohols(), MODEL, replace(TRAIN, epochs=1))
+    graphs = alcohols()[:4]
+    guess = predictor.probabilities(graphs).argmax(axis=1)
+    names = (*graphs.class_names, "ether")
+    truth = np.array([guess[0], -1, 1 - guess[2], 2])
+    scores = runs.test_scores(predictor, graphs.replace(target=truth, class_names=names), device="cpu")
+    assert scores["accuracy"] == pytest.approx(1 / 3)
+    assert np.isfinite(scores["log_loss"])
+    nothing = graphs.replace(target=np.full(4, -1))
+    assert runs.test_scores(predictor, nothing, device="cpu") == {}
+
+
+def test_values_that_are_not_known_do_not_count() -> None:
+    predictor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=1))
+    target = oxygens().target
+    assert target is not None
+    gaps = np.where(np.arange(len(target)) % 2 == 0, target, np.nan)
+    scores = runs.test_scores(predictor, oxygens().replace(target=gaps), device="cpu")
+    assert scores == runs.test_scores(predictor, oxygens()[::2], device="cpu")
+    assert runs.test_scores(predictor, oxygens().replace(target=np.full(len(target), np.nan)), device="cpu") == {}
+
+
+# ── resuming ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("epochs", [1, 3, 4])
+def test_a_stopped_run_keeps_its_best_model_and_resumes_to_the_end_of_an_unbroken_one(
+    epochs: int, tmp_path: Path, unbroken: Path
+) -> None:
+    stopped = train_run(alcohols(), tmp_path, MODEL, TRAIN, report=stop_after(epochs))
+    assert stopped["interrupted"] is True
+    assert stopped["epochs"] == epochs
+    assert names_in(tmp_path) == ["checkpoint.safetensors", *COMPLETE]
+    assert Predictor.load(tmp_path).probabilities(alcohols()).shape == (32, 2)
+
+    metrics = train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
+    assert names_in(tmp_path) == COMPLETE
+    assert (tmp_path / "model.safetensors").read_bytes() == (unbroken / "model.safetensors").read_bytes()
+    assert timeless(metrics) == timeless(json.loads((unbroken / "metrics.json").read_text()))
+    assert metrics["interrupted"] is False
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_run_killed_between_its_last_epoch_and_its_last_file_resumes(
+    written: int, tmp_path: Path, unbroken: Path
+) -> None:
+    train_run(alcohols(), tmp_path, MODEL, TRAIN, report=stop_after(4))
+    for name in ("model.safetensors", "config.json", "metrics.json")[written:]:  # in the order of writing
+        (tmp_path / name).unlink()
+    train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
+    assert names_in(tmp_path) == COMPLETE
+    assert (tmp_path / "model.safetensors").read_bytes() == (unbroken / "model.safetensors").read_bytes()
+
+
+def test_resuming_a_complete_run_returns_its_metrics_at_once(run: Path) -> None:
+    before = contents(run)
+    metrics = json.loads(before["metrics.json"])
+
+    def fail(*_: object) -> None:
+        raise AssertionError("nothing must be trained")
+
+    assert train_run(alcohols(), run, MODEL, TRAIN, resume=True, report=fail) == metrics
+    assert contents(run) == before
+
+
+def test_resuming_what_was_never_started_starts_it(tmp_path: Path, unbroken: Path) -> None:
+    train_run(alcohols(), tmp_path / "new", MODEL, TRAIN, resume=True)
+    assert (tmp_path / "new" / "model.safetensors").read_bytes() == (unbroken / "model.safetensors").read_bytes()
+
+
+OTHERS: dict[str, tuple[Graphs, ModelConfig, TrainConfig]] = {
+    "settings of the network": (alcohols(), ModelConfig(**(SIZES | {"width": 4})), TRAIN),
+    "settings of the training": (alcohols(), MODEL, replace(TRAIN, epochs=5)),
+    "another seed": (alcohols(), MODEL, replace(TRAIN, seed=1)),
+    "other graphs": (alcohols()[1:], MODEL, TRAIN),
+    "other classes": (with_opposite_classes(alcohols()), MODEL, TRAIN),
+    "other names": (alcohols().replace(names=alcohols().names[::-1]), MODEL, TRAIN),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("stopped", [True, False])
+def test_resuming_with_anything_else_is_refused_and_changes_nothing(what: str, stopped: bool, tmp_path: Path) -> None:
+    train_run(alcohols(), tmp_path, MODEL, TRAIN, report=stop_after(1) if stopped else None)
+    before = contents(tmp_path)
+    with pytest.raises(RunError, match="was started with other data or settings; use them, or --overwrite"):
+        train_run(OTHERS[what][0], tmp_path, *OTHERS[what][1:], resume=True)
+    assert contents(tmp_path) == before
+
+
+def test_the_device_is_no_part_of_what_a_run_is() -> None:
+    prints = {fingerprint(alcohols(), MODEL, replace(TRAIN, device=device)) for device in ("auto", "cpu", "cuda")}
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "3", '{"interrupted": false}', "[" * 100_000, "\xff"])
+def test_damaged_metrics_are_one_clear_error(text: str, run: Path) -> None:
+    (run / "metrics.json").write_text(text, encoding="latin-1")
+    with pytest.raises(RunError, match=r"metrics\.json: .*--overwrite starts the run anew"):
+        train_run(alcohols(), run, MODEL, TRAIN, resume=True)
+
+
+# ── folders that are taken ────────────────────────────────────────────────────────────────────────
+
+
+def test_an_existing_run_is_refused_and_left_alone(run: Path) -> None:
+    before = contents(run)
+    with pytest.raises(RunError, match="holds a run already; --resume continues it, --overwrite replaces it"):
+        train_run(alcohols(), run, MODEL, replace(TRAIN, seed=1))
+    assert contents(run) == before
+    for name in COMPLETE[1:]:
+        (run / name).unlink()
+        with pytest.raises(RunError, match="holds a run already"):
+            train_run(alcohols(), run, MODEL, TRAIN)
+
+
+def test_overwriting_replaces_the_run_and_leaves_other_files_alone(run: Path) -> None:
+    (run / "notes.txt").write_text("mine")
+    before = contents(run)
+    train_run(alcohols(), run, MODEL, replace(TRAIN, seed=1), overwrite=True)
+    after = contents(run)
+    assert after.keys() == before.keys()
+    assert after["model.safetensors"] != before["model.safetensors"]
+    assert after["notes.txt"] == b"mine"
+
+
+def test_overwriting_forgets_the_checkpoint_of_the_earlier_run(tmp_path: Path, unbroken: Path) -> None:
+    train_run(alcohols(), tmp_path, MODEL, replace(TRAIN, seed=1), report=stop_after(2))
+    train_run(alcohols(), tmp_path, MODEL, TRAIN, overwrite=True)
+    assert (tmp_path / "model.safetensors").read_bytes() == (unbroken / "model.safetensors").read_bytes()
+
+
+def test_a_run_that_is_refused_does_not_cost_the_one_it_would_have_replaced(run: Path) -> None:
+    before = contents(run)
+    with pytest.raises(ConfigError):
+        train_run(alcohols(), run, replace(MODEL, embedding="attributes"), TRAIN, overwrite=True)
+    only_test = alcohols().replace(part=np.full(len(alcohols()), PARTS.index("test")))
+    with pytest.raises(DataError):
+        train_run(only_test, run, MODEL, TRAIN, overwrite=True)
+    assert contents(run) == before
+
+
+def test_a_run_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        train_run(alcohols(), tmp_path / "run", replace(MODEL, embedding="attributes"), TRAIN)
+    with pytest.raises(DataError):
+        train_run(alcohols().replace(target=None, class_names=()), tmp_path / "run", MODEL, TRAIN)
+    assert names_in(tmp_path) == []
+
+
+def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for folder in (file, file / "run", file / "deep" / "run"):
+        with pytest.raises(RunError, match="file: is a file, not a folder"):
+            train_run(alcohols(), folder, MODEL, TRAIN)
+    assert file.read_text() == "mine"
+
+
+def test_what_a_killed_process_left_half_written_is_cleared_away(tmp_path: Path) -> None:
+    for name in (".checkpoint.safetensors.ab12.tmp", ".metrics.json.x.tmp", ".notes.tmp"):
+        (tmp_path / name).write_text("half")
+    train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
+    assert names_in(tmp_path) == [".notes.tmp", *COMPLETE]

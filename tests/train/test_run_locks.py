@@ -1,0 +1,139 @@
+"""One training at a time writes into a folder; the lock of one that was killed keeps nobody out."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from egocnn.errors import RunError
+from egocnn.train.run import train_run
+from tests.support.commands import check_refused, runner
+from tests.train.distributed.test_distributed_faults import command as torchrun
+from tests.train.distributed.test_distributed_faults import said
+from tests.support.tiny import ALCOHOLS, FLAGS, MODEL, TRAIN, alcohols, names_in
+
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+PATIENCE = 60.0
+
+HOLDER = """
+import os, sys
+from pathlib import Path
+from egocnn.train.run import train_run
+from tests.support.tiny import MODEL, TRAIN, alcohols
+
+def wait(*_):
+    print(os.getpid(), flush=True)
+    sys.stdin.read(1)
+
+train_run(alcohols(), Path(sys.argv[1]), MODEL, TRAIN, overwrite=len(sys.argv) > 2, report=wait)
+"""
+
+
+def start_and_hold(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """A training that waits after its first epoch."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == f"{process.pid}\n"
+    return process
+
+
+@pytest.mark.parametrize(("first", "second"), [([], "--resume"), ([], "--overwrite"), (["--overwrite"], "--overwrite")])
+def test_a_second_training_is_refused_and_told_who_holds_the_folder(
+    first: list[str], second: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    if first:
+        train_run(alcohols(), folder, MODEL, replace(TRAIN, seed=1))
+    with start_and_hold(folder, *first) as process:
+        try:
+            wanted = f"{folder}: process {process.pid} on "
+            check_refused(runner(capsys), wanted, "train", ALCOHOLS, *FLAGS, "--quiet", "-o", folder, second)
+        finally:
+            process.communicate("\n" * 9, timeout=PATIENCE)
+    assert process.returncode == 0
+    assert names_in(folder) == COMPLETE
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_the_refusal_is_one_line_with_process_machine_and_time(tmp_path: Path) -> None:
+    with start_and_hold(tmp_path / "run") as process:
+        try:
+            with pytest.raises(RunError) as refusal:
+                train_run(alcohols(), tmp_path / "run", MODEL, TRAIN, resume=True)
+        finally:
+            process.communicate("\n" * 9, timeout=PATIENCE)
+    pattern = (
+        rf"{re.escape(str(tmp_path / 'run'))}: process {process.pid} on {re.escape(os.uname().nodename)}, "
+        r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, is training into this folder; wait for it, or name another folder"
+    )
+    assert re.fullmatch(pattern, str(refusal.value))
+
+
+def test_two_trainings_that_start_together_end_as_one_run_and_one_refusal(tmp_path: Path) -> None:
+    """Both find the folder empty; whichever has the lock first trains."""
+    words = ["train", ALCOHOLS, *FLAGS, "--quiet", "--epochs", "30", "-o", str(tmp_path / "run")]
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-m", "egocnn", *words, "--seed", seed],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        for seed in "01"
+    ]
+    told = [process.communicate(timeout=PATIENCE)[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], told
+    (refusal,) = (line for line in told if line)
+    assert refusal.count("\n") == 1
+    assert "is training into this folder" in refusal or "holds a run already" in refusal
+    assert names_in(tmp_path / "run") == COMPLETE
+
+
+@pytest.mark.parametrize("words", [[], ["--overwrite"]])
+def test_the_lock_of_a_killed_training_keeps_nobody_out(words: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with start_and_hold(folder, *words) as process:
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert (folder / ".lock").exists()
+    train_run(alcohols(), folder, MODEL, TRAIN, resume=not words, overwrite=bool(words))
+    assert names_in(folder) == COMPLETE
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_trainings_into_different_folders_do_not_hinder_each_other(tmp_path: Path) -> None:
+    with start_and_hold(tmp_path / "one") as process:
+        try:
+            train_run(alcohols(), tmp_path / "two", MODEL, TRAIN)
+        finally:
+            process.communicate("\n" * 9, timeout=PATIENCE)
+    assert (tmp_path / "one" / "model.safetensors").read_bytes() == (
+        tmp_path / "two" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_under_torchrun_rank_0_alone_takes_the_lock_and_all_end_where_it_is_held(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with start_and_hold(folder) as process:
+        try:
+            began = time.monotonic()
+            done = subprocess.run(
+                torchrun(folder, "--resume"), capture_output=True, text=True, timeout=PATIENCE, check=False
+            )
+            assert time.monotonic() - began < PATIENCE
+        finally:
+            process.communicate("\n" * 9, timeout=PATIENCE)
+    assert done.returncode != 0
+    (line,) = said(done.stderr)
+    assert f"process {process.pid} on" in line
+    assert names_in(folder) == COMPLETE
