@@ -27,7 +27,8 @@ from egocnn.data.graphs import Graph, Graphs
 from egocnn.show.drawing.layout import positions
 from egocnn.nn import EgoConv
 from egocnn.nn.engines import ego_conv
-from egocnn.encode.patches import PatchShape, find_patches
+from egocnn.encode.patches import find_patches
+from egocnn.nn.embed import PatchShape
 from egocnn.model import Predictor
 
 PICTURES = Path(__file__).resolve().parent / "pictures"

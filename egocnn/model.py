@@ -23,12 +23,13 @@ from safetensors.numpy import load_file, save_file
 from torch import nn
 
 from egocnn.encode.batch import Prepared
+from egocnn.encode.blocks import HUGE, batch_in_blocks
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.encode.degrees import NAMES, PROFILE
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.data.graphs import Graphs
-from egocnn.nn.model import EgoCNN
+from egocnn.nn.model import EgoCNN, Output
 from egocnn.encode.encoder import Preparation
 from egocnn.data.sources.text import one_line, short
 from egocnn.train.loop import choose_device, predict
@@ -89,12 +90,23 @@ class Predictor:
 
     def outputs(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
         """(G, C) logits, or (G, 1) standardised values"""
-        if len(graphs) == 0:
-            return np.zeros((0, len(self.class_names) or 1), np.float32)
+        found = np.zeros((len(graphs), len(self.class_names) or 1), np.float32)
         place = choose_device(device)
-        found = predict(self.network.to(place), self.prepare(graphs).to(place)).float().cpu().numpy()
+        network = self.network.to(place)
+        is_huge = np.full(len(graphs), not network.custom_embedding) & (graphs.node_counts >= HUGE)
+        usual = graphs if not is_huge.any() else graphs[~is_huge]
+        if len(usual):
+            found[~is_huge] = predict(network, self.prepare(usual).to(place)).float().cpu().numpy()
+        for g in np.flatnonzero(is_huge).tolist():
+            found[g] = self.outputs_in_blocks(graphs if len(graphs) == 1 else graphs[[g]], place)
         check_finite(found, graphs.names)
         return found
+
+    @torch.no_grad()
+    def outputs_in_blocks(self, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
+        """(1, C) of a graph too large for a batch"""
+        output: Output = self.network.eval()(batch_in_blocks(self.preparation, self.config, graph, device))
+        return output.output.float().cpu().numpy()
 
     def probabilities(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
         """(G, C), calibrated, each row summing to 1"""

@@ -3,67 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bags:
-    """Patchy-San's table rows for every node, end to end."""
-
-    rows: Tensor
-    offsets: Tensor
-    """(N) where the rows of each node start"""
-    weight: Tensor | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Batch:
-    """B graphs with N nodes in all, as the network reads them."""
-
-    neighbours: Neighbours
-    """ranked neighbours (N, K)"""
-    rest: Rest | None
-    """neighbours beyond K; None where the network does not read them"""
-    bags: Bags
-    node_label: Tensor
-    """(N) label numbers of the training graphs; -1: unseen, or graphs without labels"""
-    attributes: Tensor
-    """(N, A), standardised; A may be 0"""
-    adjacency: Tensor
-    """(N, K) weight of the edge to every ranked neighbour; 0: none"""
-    place: Tensor
-    """(N) where each node stands in the ranking of all nodes"""
-    graph_of: Tensor
-    """(N)"""
-    node_counts: Tensor
-    """(B)"""
-    target: Tensor | None
-    """(B) class numbers, or values"""
-
-    def __len__(self) -> int:
-        return len(self.node_counts)
-
-
-class Batchable(Protocol):
-    """What training asks of a collection, be it in memory or on disk."""
-
-    @property
-    def node_ptr(self) -> Tensor: ...
-
-    @property
-    def target(self) -> Tensor | None: ...
-
-    def __len__(self) -> int: ...
-
-    def to(self, device: torch.device) -> Self: ...
-
-    def batch(self, chosen: Tensor) -> Batch: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +40,7 @@ class Prepared:
 
     node_ptr: Tensor
     steps: Tensor
-    """(N, K) from every node to its ranked neighbours, as a difference of node ids; 0: absent"""
+    """(N, W) from every node to its ranked neighbours, as a difference of node ids; 0: absent"""
     rest: RestSteps | None
     bag_ptr: Tensor
     bag_rows: Tensor
@@ -101,7 +48,7 @@ class Prepared:
     node_label: Tensor
     attributes: Tensor
     adjacency: Tensor | None
-    """(N, K), only where it says more than ``steps``: edges have weights, or neighbours may be several hops away"""
+    """(N, W), only where it says more than ``steps``: edges have weights, or neighbours may be several hops away"""
     place: Tensor
     target: Tensor | None
 

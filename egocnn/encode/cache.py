@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from egocnn.data.arrays import Ints, pointers
-from egocnn.encode.batch import Batch, Prepared, RestSteps
+from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.nn.batch import Batch
 from egocnn.errors import RunError
 
 PREFIX = ".prepared"

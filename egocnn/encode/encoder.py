@@ -23,7 +23,8 @@ from egocnn.data.edges import EdgeTable
 from egocnn.errors import DataError
 from egocnn.encode.survey import ColourCounts, Moments
 from egocnn.data.graphs import Graphs
-from egocnn.encode.patches import NODES_AT_ONCE, PatchShape, find_patches
+from egocnn.encode.patches import NODES_AT_ONCE, find_patches
+from egocnn.nn.embed import PatchShape
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.beyond import find_rest
 
@@ -97,13 +98,12 @@ class Preparation:
             graphs, max(*config.layer_k, config.slots - 1), max_hops=config.max_hops, order=order
         )
         patches = find_patches(graphs, table, self.shape(config))
-        table = np.ascontiguousarray(table[:, : max(config.layer_k)])
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
         one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
         adjacency = None if one_hop else torch.from_numpy(edge_weights(graphs, table))
         return Prepared(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
-            rest=None if config.rest == "none" else _rest(graphs, table, config),
+            rest=None if config.rest == "none" else _rest(graphs, table[:, : max(config.layer_k)], config),
             steps=torch.from_numpy(_to_steps(table)),
             bag_ptr=torch.from_numpy(patches.ptr),
             bag_rows=torch.from_numpy(patches.rows),

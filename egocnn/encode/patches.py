@@ -16,34 +16,10 @@ import numpy as np
 from egocnn.data.arrays import Floats, Ints, pointers, ranges
 from egocnn.data.edges import EdgeTable
 from egocnn.data.graphs import Graphs
+from egocnn.nn.embed import PatchShape
 
 NODES_AT_ONCE = 1 << 13
 """Nodes whose pairs of slots are looked up together: bounds the memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchShape:
-    """How the rows of the embedding table are numbered."""
-
-    slots: int
-    node_labels: int
-    """0 where nodes have none"""
-    edge_labels: int
-    """0 where edges have none: every edge then counts as one and the same"""
-
-    @property
-    def pairs(self) -> tuple[Ints, Ints]:
-        """Slots i <= j of every pair; the graphs are undirected, so (j, i) would say the same again."""
-        first, second = np.triu_indices(self.slots)
-        return first, second
-
-    @property
-    def edge_rows(self) -> int:
-        return self.slots * (self.slots + 1) // 2 * max(self.edge_labels, 1)
-
-    @property
-    def rows(self) -> int:
-        return self.edge_rows + self.slots * self.node_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)

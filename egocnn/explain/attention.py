@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.train.checkpoint import check_seal, sealed
 from egocnn.explain.layers import run_layers
 from egocnn.errors import ConfigError, DataError, RunError

@@ -17,13 +17,15 @@ the embedding (l = 0) included.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.explain.layers import Layers
-from egocnn.nn import EgoCNN, Pool, SortPool
-from egocnn.nn.readout import counted, pool, turned
+from egocnn.nn import EgoCNN, Output, Pool, SortPool
+from egocnn.nn.readout import pool, turned
 
 SAME = 1e-5
 """Relative difference up to which two activations count as equal: rounding of float32 over a few layers."""
@@ -44,14 +46,11 @@ def margin(
 
     ``factor`` (N) scales the nodes' embeddings, ``of_inputs`` (N) what their labels and attributes count.
     """
-    h = network.embed(batch)
-    h = h if factor is None else h * factor[:, None]
-    inputs = None if of_inputs is None else _inputs(network, batch) * of_inputs[:, None]
-    reached = [h]
-    for conv in network.convs:
-        h = conv(h, batch.neighbours, batch.rest)
-        reached.append(h)
-    return margins(network.head(network.read_out(reached, batch, inputs)), classes)
+    if of_inputs is not None:
+        batch = replace(batch, inputs=batch.inputs_of(network.counted) * of_inputs[:, None])
+    embedded = None if factor is None else network.embed(batch) * factor[:, None]
+    output: Output = network(batch, embedded=embedded)
+    return margins(output.output, classes)
 
 
 def evidence(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
@@ -71,12 +70,8 @@ def evidence_of_inputs(layers: Layers, classes: Tensor) -> Tensor:
     """(N, columns) where inputs are counted: the evidence of each node's own, read with no layer between"""
     network, batch = layers.network, layers.batch
     above = _above(layers, classes)[-1]
-    inputs = _inputs(network, batch)
+    inputs = batch.inputs_of(network.counted)
     return inputs * _below(network.readout, inputs, batch, turned(above, above.shape[1] // network.counted))
-
-
-def _inputs(network: EgoCNN, batch: Batch) -> Tensor:
-    return counted(batch.node_label, batch.attributes, network.counted)
 
 
 def _above(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
@@ -84,7 +79,7 @@ def _above(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
     the margin rises with what the readout took there"""
     network = layers.network
     with torch.enable_grad():
-        pooled = network.read_out(layers.h, layers.batch).detach().requires_grad_()
+        pooled = layers.output.pooled.detach().requires_grad_()
         (above,) = torch.autograd.grad(margins(network.head(pooled), classes).sum(), pooled)
     widths = [h.shape[1] for h in layers.read] + ([network.counted] if network.counted else [])
     columns = pooled.shape[1] // sum(widths)  # of the readout, for each of a layer

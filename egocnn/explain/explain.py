@@ -11,11 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Bools, Floats, Ints
-from egocnn.encode.batch import Batch
 from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.config import ExplainConfig
 from egocnn.explain.attention import AttentionHead
-from egocnn.explain.inputs import find_places
 from egocnn.explain.layers import run_layers
 from egocnn.explain.occlusion import occlude
 from egocnn.explain.select import select_nodes
@@ -106,7 +104,7 @@ def _importances(
         question = Question(
             layers=layers,
             classes=classes,
-            places=find_places(batch, known.shape(predictor.config), _slots(predictor, part, batch)),
+            places=batch.places(known.shape(predictor.config)),
             edges=EdgeNumbers.of(part, place),
             attention=attention,
             settings=config,
@@ -131,15 +129,6 @@ def _check_importance(graphs: Graphs, importance: _Importance) -> None:
     if len(wrong):
         name = graphs.names[int(graphs.graph_of[wrong[0]])]
         raise DataError(f"graph {name!r}: the importance of a node is not a finite number; its numbers are too large")
-
-
-def _slots(predictor: Predictor, graphs: Graphs, batch: Batch) -> torch.Tensor:
-    """(N, P) every node and its first P - 1 ranked neighbours"""
-    wanted, table = predictor.config.slots - 1, batch.neighbours.table
-    if wanted > table.shape[1]:  # Patchy-San reads further than the layers: the batch does not bring those neighbours
-        table = predictor.preparation.neighbours(graphs, predictor.config, wanted).to(table.device)
-    itself = torch.arange(len(table), device=table.device)[:, None]
-    return torch.cat([itself, table[:, :wanted].long()], dim=1)
 
 
 def _even_out(graphs: Graphs, importance: _Importance) -> _Importance:

@@ -14,11 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch, Places
 from egocnn.explain.backtrack import divisor, favour
 from egocnn.explain.layers import fold_embedding
 from egocnn.nn import AdjacencyVector, Attributes, EgoCNN, PatchySan
-from egocnn.encode.patches import PatchShape
 
 PRODUCTS_AT_ONCE = 1 << 24
 """Numbers held in memory together: nodes times rows of the table."""
@@ -55,39 +54,12 @@ class Entries:
         return Entries(*(part.detach().requires_grad_(part.numel() > 0) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """The node or edge that every entry of Patchy-San's bags speaks of."""
-
-    owner: Tensor
-    """(S) the node around which the entry was read"""
-    u: Tensor
-    """(S)"""
-    v: Tensor
-    """(S) the other end of an edge; u again where the entry is a node's label"""
-    is_edge: Tensor
-    """(S)"""
-
-
-def find_places(batch: Batch, shape: PatchShape, slots: Tensor) -> Places:
-    """slots (N, P): every node and its first P - 1 ranked neighbours"""
-    rows = batch.bags.rows.long()
-    counts = torch.diff(batch.bags.offsets.long(), append=torch.tensor([len(rows)], device=rows.device))
-    owner = torch.repeat_interleave(torch.arange(len(counts), device=rows.device), counts)
-    first, second = (torch.from_numpy(slot).to(rows.device) for slot in shape.pairs)
-    is_edge = rows < shape.edge_rows
-    pair = torch.where(is_edge, rows // max(shape.edge_labels, 1), 0)
-    slot = torch.where(is_edge, 0, (rows - shape.edge_rows) // max(shape.node_labels, 1))
-    u = torch.where(is_edge, slots[owner, first[pair]], slots[owner, slot])
-    return Places(owner, u, torch.where(is_edge, slots[owner, second[pair]], u), is_edge)
-
-
 def values(network: EgoCNN, batch: Batch) -> Entries:
     """The input itself."""
     embed, attributes = network.embed, batch.attributes
     bags = attributes.new_ones(len(batch.bags.rows)) if batch.bags.weight is None else batch.bags.weight
     bags = bags if isinstance(embed, PatchySan) else bags[:0]
-    adjacency = batch.adjacency if isinstance(embed, AdjacencyVector) else batch.adjacency[:, :0]
+    adjacency = batch.adjacency[:, : embed.k if isinstance(embed, AdjacencyVector) else 0]
     whole = attributes.new_full((len(batch.place),), float(is_opaque(network) or network.counted > 0))
     return Entries(bags, attributes[:, :0] if is_opaque(network) else attributes, adjacency, whole)
 
@@ -121,13 +93,13 @@ def hand_down(network: EgoCNN, batch: Batch, places: Places, held: Tensor, gamma
     z = F.embedding_bag(rows, table, batch.bags.offsets, mode="sum", per_sample_weights=weight) + bias.clamp(min=0)
     reads_attributes = embed.attributes.shape[1] > 0
     if reads_attributes:
-        z = z + embed.read_attributes(batch, filters)
+        z = z + batch.slot_attributes(filters)
     share = held / divisor(z)
     bags = _dot(table, rows.long(), share, places.owner)
     bags = bags if weight is None else bags * weight
     if not reads_attributes:
         return replace(nothing, bags=bags)
-    return replace(nothing, bags=bags, attributes=_transpose(embed, batch, filters, share) * batch.attributes)
+    return replace(nothing, bags=bags, attributes=_transpose(batch, filters, share) * batch.attributes)
 
 
 def transpose_down(network: EgoCNN, batch: Batch, places: Places, held: Tensor) -> Entries:
@@ -135,21 +107,21 @@ def transpose_down(network: EgoCNN, batch: Batch, places: Places, held: Tensor) 
     embed = network.embed
     nothing = values(network, batch).scaled(0)
     if isinstance(embed, AdjacencyVector):
-        return replace(nothing, adjacency=torch.where(batch.neighbours.table >= 0, held, 0))
+        return replace(nothing, adjacency=torch.where(batch.neighbours.table[:, : embed.k] >= 0, held, 0))
     if not isinstance(embed, PatchySan):
         return replace(nothing, whole=held.sum(dim=1))
     table, filters, _ = fold_embedding(embed)
     bags = _dot(table, batch.bags.rows.long(), held, places.owner)
     if not embed.attributes.shape[1]:
         return replace(nothing, bags=bags)
-    return replace(nothing, bags=bags, attributes=_transpose(embed, batch, filters, held))
+    return replace(nothing, bags=bags, attributes=_transpose(batch, filters, held))
 
 
-def _transpose(embed: PatchySan, batch: Batch, filters: Tensor, held: Tensor) -> Tensor:
+def _transpose(batch: Batch, filters: Tensor, held: Tensor) -> Tensor:
     """The filters of the attributes, transposed: (N, D) -> (N, A)"""
     with torch.enable_grad():
         attributes = batch.attributes.detach().requires_grad_()
-        read = embed.read_attributes(replace(batch, attributes=attributes), filters)
+        read = replace(batch, attributes=attributes).slot_attributes(filters)
         (found,) = torch.autograd.grad((read * held).sum(), attributes)
     return found
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from egocnn.encode.batch import Batch
-from egocnn.nn import EgoCNN, EgoConv, PatchySan
+from egocnn.nn.batch import Batch
+from egocnn.nn import EgoCNN, EgoConv, Output, PatchySan
 from egocnn.nn.conv import fold
 from egocnn.nn.engines.cpu import Plan
 
@@ -39,43 +39,42 @@ class Layers:
 
     network: EgoCNN
     batch: Batch
-    h: tuple[Tensor, ...]
+    output: Output
     filters: tuple[Filters, ...]
     """(L)"""
     plans: tuple[Plan, ...]
     """(L) who is gathered with whom; layers that read equally many neighbours share one"""
 
     @property
-    def read(self) -> tuple[Tensor, ...]:
-        """What the readout reads: all of ``h`` with jumping knowledge, else the deepest alone."""
-        return self.h if self.network.config.jump else self.h[-1:]
+    def h(self) -> tuple[Tensor, ...]:
+        return self.output.layers
 
     @property
     def logits(self) -> Tensor:
         """(B, C)"""
-        return self.network.head(self.network.read_out(self.h, self.batch))
+        return self.output.output
+
+    @property
+    def read(self) -> tuple[Tensor, ...]:
+        """What the readout reads: all of ``h`` with jumping knowledge, else the deepest alone."""
+        return self.h if self.network.config.jump else self.h[-1:]
 
 
 @torch.no_grad()
 def run_layers(network: EgoCNN, batch: Batch) -> Layers:
-    h = network.embed(batch)
-    reached = [h]
+    output: Output = network(batch)
     convs = [conv for conv in network.convs if isinstance(conv, EgoConv)]
-    for conv in convs:
-        h = conv(h, batch.neighbours, batch.rest)
-        reached.append(h)
     plans: dict[int, Plan] = {}
     for conv in convs:
         if conv.k not in plans:
-            same = conv.k == batch.neighbours.table.shape[1]
-            plan = batch.neighbours.plan if same and batch.neighbours.plan is not None else None
-            plan = plan or Plan.of(batch.neighbours.table[:, : conv.k])
+            ranked = batch.ranked(conv.k)
+            plan = ranked.plan or Plan.of(ranked.table)
             assert plan is not None, "ranked neighbours have no gaps"
             plans[conv.k] = plan
     return Layers(
         network,
         batch,
-        tuple(reached),
+        output,
         tuple(Filters.of(conv) for conv in convs),
         tuple(plans[conv.k] for conv in convs),
     )

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.encode.batch import Batch
-from egocnn.explain.inputs import Entries, Places
+from egocnn.nn.batch import Batch, Places
+from egocnn.explain.inputs import Entries
 from egocnn.data.graphs import Graphs
 
 

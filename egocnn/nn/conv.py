@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
 from egocnn.nn.engines import Neighbours, ego_conv
-from egocnn.nn.engines.beyond import Rest, add_rest
+from egocnn.nn.engines.beyond import Rest
 
 
 class EgoConv(nn.Module):
@@ -88,25 +89,44 @@ class EgoConv(nn.Module):
         if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
             self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
 
-    def forward(self, x: Tensor, neighbours: Tensor | Neighbours, rest: Rest | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        neighbours: Tensor | Neighbours,
+        rest: Rest | None = None,
+        after: Callable[[Tensor, nn.Module], Tensor] | None = None,
+    ) -> Tensor:
         """Embeddings one hop wider.
 
         Arguments:
             x: (N, D) node embeddings.
             neighbours: (N, at least K) node numbers in the order of their ranks, -1 where absent.
             rest: The neighbours beyond K, where the layer has a filter for them.
+            after: What becomes of the sums and their norm; by default a rectifier follows the norm.
 
         Returns:
             (N, D') node embeddings.
         """
         neighbours = first_ranks(neighbours, self.k)
         is_whole = self.rest is None or rest is None
-        if is_whole and not self.training and isinstance(neighbours, Neighbours) and neighbours.tiles is not None:
+        if is_whole and self.can_fold(neighbours):
             # one pass over the nodes instead of three
             return ego_conv(x, neighbours, *fold(self.norm, self.weight, self.bias), relu=self.activation)
         y = ego_conv(x, neighbours, self.weight, self.bias)
-        y = self.norm(y if self.rest is None or rest is None else add_rest(y, x, rest, self.rest))
+        y = y if self.rest is None or rest is None else rest.add(y, x, self.rest)
+        if after is not None:
+            return after(y, self.norm)
+        y = self.norm(y)
         return F.relu(y) if self.activation else y
+
+    def can_fold(self, neighbours: Tensor | Neighbours) -> bool:
+        """Whether the engine computes norm and rectifier with the sums: in evaluation, for one network on a GPU."""
+        return (
+            not self.training
+            and self.weight.dim() == 3
+            and isinstance(neighbours, Neighbours)
+            and neighbours.tiles is not None
+        )
 
     def extra_repr(self) -> str:
         """What ``print`` shows of the layer between the brackets.
@@ -114,7 +134,7 @@ class EgoConv(nn.Module):
         Returns:
             Both widths and k.
         """
-        return f"{self.weight.shape[1]}, {self.weight.shape[2]}, k={self.k}"
+        return f"{self.weight.shape[-2]}, {self.weight.shape[-1]}, k={self.k}"
 
 
 def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,6 +150,6 @@ def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]
 def first_ranks(neighbours: Tensor | Neighbours, k: int) -> Tensor | Neighbours:
     """The first k columns of a table that may have more."""
     table = neighbours.table if isinstance(neighbours, Neighbours) else neighbours
-    if table.shape[1] < k:
-        raise ConfigError(f"the layer reads k={k} neighbours, the table has {table.shape[1]}")
-    return neighbours if table.shape[1] == k else table[:, :k]
+    if table.shape[-1] < k:
+        raise ConfigError(f"the layer reads k={k} neighbours, the table has {table.shape[-1]}")
+    return neighbours.first(k) if isinstance(neighbours, Neighbours) else table[..., :k]

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
-from egocnn.encode.patches import PatchShape
+from egocnn.data.arrays import Ints
+from egocnn.nn.batch import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchShape:
+    """How the rows of Patchy-San's table are numbered."""
+
+    slots: int
+    node_labels: int
+    """0 where nodes have none"""
+    edge_labels: int
+    """0 where edges have none: every edge then counts as one and the same"""
+
+    @property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """Slots i <= j of every pair; the graphs are undirected, so (j, i) would say the same again."""
+        first, second = np.triu_indices(self.slots)
+        return first, second
+
+    @property
+    def edge_rows(self) -> int:
+        return self.slots * (self.slots + 1) // 2 * max(self.edge_labels, 1)
+
+    @property
+    def rows(self) -> int:
+        return self.edge_rows + self.slots * self.node_labels
 
 
 class PatchySan(nn.Module):
@@ -39,7 +68,8 @@ class PatchySan(nn.Module):
 
     def __init__(self, shape: PatchShape, *, attributes: int, width: int, k: int) -> None:
         super().__init__()
-        self.slots = min(shape.slots, k + 1)  # a batch brings k neighbours, so attributes reach as far as those
+        self.shape = shape
+        self.slots = min(shape.slots, k + 1)  # attributes reach as far as the neighbours that layers read
         self.table = nn.Parameter(torch.empty(shape.rows, width))
         self.attributes = nn.Parameter(torch.empty(self.slots, attributes, width))
         self.bias = nn.Parameter(torch.zeros(width))
@@ -52,35 +82,18 @@ class PatchySan(nn.Module):
         nn.init.normal_(self.attributes, std=max(self.attributes.shape[1], 1) ** -0.5)
         nn.init.zeros_(self.bias)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: Batch, after: Callable[[Tensor, nn.Module], Tensor] | None = None) -> Tensor:
         """The first embeddings.
 
         Arguments:
             batch: B graphs with N nodes in all.
+            after: What becomes of the sums and their norm; by default a rectifier follows the norm.
 
         Returns:
             (N, D) node embeddings.
         """
-        bags = batch.bags
-        h = F.embedding_bag(bags.rows, self.table, bags.offsets, mode="sum", per_sample_weights=bags.weight)
-        if self.attributes.shape[1]:
-            h = h + self.read_attributes(batch, self.attributes)
-        return F.relu(self.norm(h + self.bias))
-
-    def read_attributes(self, batch: Batch, filters: Tensor) -> Tensor:
-        """Read the attributes slot by slot, absent slots contributing nothing.
-
-        Arguments:
-            batch: Graphs whose nodes have attributes (N, A).
-            filters: (P, A, D) one matrix per slot.
-
-        Returns:
-            (N, D) numbers.
-        """
-        padded = torch.cat([batch.attributes, batch.attributes.new_zeros(1, batch.attributes.shape[1])])
-        table = batch.neighbours.table[:, : self.slots - 1]
-        nodes = torch.cat([torch.arange(len(table), device=table.device)[:, None], table.long()], dim=1)
-        return padded[nodes].flatten(1) @ filters.flatten(0, 1)
+        y = batch.patches(self.table, self.attributes, self.bias, self.shape)
+        return F.relu(self.norm(y)) if after is None else after(y, self.norm)
 
 
 class AdjacencyVector(nn.Module):
@@ -88,6 +101,10 @@ class AdjacencyVector(nn.Module):
 
     Shapes: batch with N nodes -> (N, K)
     """
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
 
     def forward(self, batch: Batch) -> Tensor:
         """The weights of the edges to the ranked neighbours.
@@ -98,7 +115,7 @@ class AdjacencyVector(nn.Module):
         Returns:
             (N, K) weights, 1 where edges have none, 0 where there is no edge.
         """
-        return batch.adjacency
+        return batch.as_embedding(batch.adjacency[..., : self.k])
 
 
 class Attributes(nn.Module):
@@ -113,4 +130,4 @@ class Attributes(nn.Module):
         Returns:
             (N, A) standardised attributes.
         """
-        return batch.attributes
+        return batch.as_embedding(batch.attributes)

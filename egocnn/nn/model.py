@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.errors import ConfigError
+from egocnn.nn.batch import Batch
 from egocnn.nn.conv import EgoConv
-from egocnn.nn.embed import AdjacencyVector, Attributes, PatchySan
-from egocnn.nn.readout import BINS, Pool, SortPool, counted, turned
-from egocnn.encode.patches import PatchShape
+from egocnn.nn.dense import Dense
+from egocnn.nn.embed import AdjacencyVector, Attributes, PatchShape, PatchySan
+from egocnn.nn.readout import BINS, Pool, SortPool, turned
+from egocnn.nn.rows import PACKED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
-    """What the network answers for a batch of B graphs with N nodes."""
+    """What the network says, and what it holds on the way there. Of R networks every tensor has a leading axis R."""
 
-    logits: Tensor
-    """(B, C)"""
-    last: Tensor
-    """(N, D) embeddings after the deepest layer"""
+    output: Tensor
+    """(B, C) logits, or (B, 1) standardised values"""
+    layers: tuple[Tensor, ...]
+    """(N, D) what every layer holds, the embedding first; of a huge graph, what the readout takes of it"""
+    pooled: Tensor
+    """(B, ...) what the head reads"""
 
 
 class EgoCNN(nn.Module):
@@ -95,57 +98,80 @@ class EgoCNN(nn.Module):
         self.counted = shape.node_labels + attributes * BINS if config.count_inputs else 0
         read = (in_width + sum(widths) if config.jump else widths[-1]) + self.counted
         self.pool_norm: nn.Module = nn.BatchNorm1d(read * factor) if config.pool_norm else nn.Identity()
-        self.hidden = nn.Linear(read * factor, config.hidden)
+        self.hidden = Dense(read * factor, config.hidden)
         self.norm: nn.Module = nn.BatchNorm1d(config.hidden) if config.head_norm else nn.Identity()
-        self.out = nn.Linear(config.hidden, outputs)
+        self.out = Dense(config.hidden, outputs)
 
-    def forward(self, batch: Batch) -> Output:
-        """Logits of every graph, and the embeddings that they were read from.
+    def forward(self, batch: Batch, presence: Tensor | None = None, *, embedded: Tensor | None = None) -> Output:
+        """What the network says of every graph, and what every layer holds on the way there.
 
         Arguments:
             batch: B graphs with N nodes in all.
+            presence: (N) how far each node is there, from 0 to 1. It multiplies what is read of a node at every level:
+                entries of Patchy-San by the presence of the nodes they speak of, attributes, and what the node holds
+                after every layer. 1 everywhere changes nothing; 0 is, in evaluation, what cutting the node out is, but
+                for the ranks of the others.
+            embedded: (N, D) in place of what the node embedding returns.
 
         Returns:
-            Logits (B, C), and the deepest layer's embeddings (N, D).
+            Outputs (B, C), what every layer holds (N, D), and what the head reads (B, ...).
         """
-        h = self.dropout(self.embed(batch))  # (N, D)
-        reached = [h]
-        for conv in self.convs:
-            h = self.dropout(conv(h, batch.neighbours, batch.rest))  # (N, D), one hop wider each time
-            reached.append(h)
-        return Output(logits=self.head(self.read_out(reached, batch)), last=h)
+        if presence is not None:
+            batch = batch.at_presence(presence, mean_of_rest=self.config.rest == "mean")
+        h = self._present(self._embed(batch) if embedded is None else embedded, presence)  # (N, D)
+        layers = [self._kept(h, batch)]
+        for number, conv in enumerate(self.convs, 1):
+            after = partial(batch.nodes.activate, dropout=self.dropout, layer=number)
+            h = self._present(conv(h, batch.ranked(conv.k), batch.rest, after), presence)  # one hop wider each time
+            layers.append(self._kept(h, batch))
+        pooled = self.read_out(layers, batch)
+        return Output(self.head(pooled, batch), tuple(layers), pooled)
 
-    def read_out(self, reached: Sequence[Tensor], batch: Batch, inputs: Tensor | None = None) -> Tensor:
+    def _embed(self, batch: Batch) -> Tensor:
+        if isinstance(self.embed, PatchySan):
+            return self.embed(batch, partial(batch.nodes.activate, dropout=self.dropout, layer=0))
+        return batch.nodes.drop(self.embed(batch), self.dropout, 0)
+
+    def _present(self, h: Tensor, presence: Tensor | None) -> Tensor:
+        return h if presence is None else h * presence[..., None].to(h.dtype)
+
+    def _kept(self, h: Tensor, batch: Batch) -> Tensor:
+        """Of a graph too large to hold all layers, what the readout takes of each."""
+        return h if batch.keeps_layers else self.readout(h, batch)
+
+    def read_out(self, layers: Sequence[Tensor], batch: Batch) -> Tensor:
         """From nodes to graphs: what the layers hold -> what the head reads.
 
         Where inputs are counted they come last, column by column: a network that knows fewer labels has the first of
         these.
 
         Arguments:
-            reached: What every layer holds, (N, D) each, the embedding first.
+            layers: What every layer holds, (N, D) each, the embedding first.
             batch: The graphs that it comes from.
-            inputs: (N, columns) in place of what :func:`egocnn.nn.readout.counted` makes of labels and attributes.
 
         Returns:
             One row per graph (B, ...).
         """
-        read = [self.readout(h, batch) for h in (reached if self.config.jump else reached[-1:])]
+        read = list(layers if self.config.jump else layers[-1:])
+        pooled = [self.readout(h, batch) for h in read] if batch.keeps_layers else read
         if self.counted:
-            inputs = counted(batch.node_label, batch.attributes, self.counted) if inputs is None else inputs
-            read.append(turned(self.readout(inputs.to(read[0]), batch), self.counted))
-        return torch.cat(read, dim=1)
+            inputs = self.readout(batch.inputs_of(self.counted).to(layers[-1].dtype), batch)
+            pooled.append(turned(inputs, self.counted))
+        return torch.cat(pooled, dim=-1)
 
-    def head(self, graph: Tensor) -> Tensor:
+    def head(self, pooled: Tensor, batch: Batch | None = None) -> Tensor:
         """The dense layers.
 
         Arguments:
-            graph: (B, D) one row per graph, as :meth:`read_out` gives them.
+            pooled: (B, ...) one row per graph, as :meth:`read_out` gives them.
+            batch: Says which rows are graphs; by default all.
 
         Returns:
             Logits (B, C).
         """
-        graph = self.pool_dropout(self.pool_norm(graph))
-        logits: Tensor = self.out(self.dropout(F.relu(self.norm(self.hidden(graph)))))
+        rows, layer = PACKED if batch is None else batch.graphs, self.config.depth + 1
+        graph = rows.drop(rows.norm(pooled, self.pool_norm), self.pool_dropout, layer + 1)
+        logits: Tensor = self.out(rows.activate(self.hidden(graph), self.norm, self.dropout, layer))
         return logits
 
     @property
@@ -160,7 +186,7 @@ def _embedding(config: ModelConfig, shape: PatchShape, attributes: int) -> tuple
         width = config.layer_width[0]
         return PatchySan(shape, attributes=attributes, width=width, k=max(config.layer_k)), width
     if config.embedding == "adjacency":
-        return AdjacencyVector(), max(config.layer_k)
+        return AdjacencyVector(max(config.layer_k)), max(config.layer_k)
     if attributes == 0:
         raise ConfigError("embedding 'attributes' needs graphs whose nodes have attributes")
     return Attributes(), attributes

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
 from egocnn.config import Readout
+
+if TYPE_CHECKING:
+    from egocnn.nn.batch import Batch
 
 BINS = 16
 """Of the histogram of an attribute."""
@@ -45,7 +49,7 @@ class Pool(nn.Module):
         Returns:
             (B, D), or (B, n D) where n kinds stand side by side.
         """
-        return torch.cat([pool(h, batch.node_counts, kind) for kind in self.kind.split("+")], dim=1)
+        return batch.pool(h, self.kind)
 
 
 class SortPool(nn.Module):
@@ -79,14 +83,19 @@ class SortPool(nn.Module):
         Returns:
             (B, S D) numbers.
         """
-        order = torch.argsort(batch.place, stable=True)
-        order = order[torch.argsort(batch.graph_of[order], stable=True)]  # by graph, then by place
-        first = batch.node_counts.cumsum(0) - batch.node_counts
-        rank = torch.arange(len(h), device=h.device) - torch.repeat_interleave(first, batch.node_counts)
-        kept = rank < self.nodes
-        flat = h.new_zeros(len(batch) * self.nodes, h.shape[1])
-        flat = flat.index_copy(0, (batch.graph_of * self.nodes + rank)[kept], h[order[kept]])
-        return flat.view(len(batch), -1)
+        return batch.first_ranked(h, self.nodes)
+
+
+def first_of_each(h: Tensor, place: Tensor, graph_of: Tensor, node_counts: Tensor, nodes: int) -> Tensor:
+    """(N, D), places in the ranking (N) -> (B, nodes D): of every graph the nodes ranked first, then zeros"""
+    order = torch.argsort(place, stable=True)
+    order = order[torch.argsort(graph_of[order], stable=True)]  # by graph, then by place
+    first = node_counts.cumsum(0) - node_counts
+    rank = torch.arange(len(h), device=h.device) - torch.repeat_interleave(first, node_counts)
+    kept = rank < nodes
+    flat = h.new_zeros(len(node_counts) * nodes, h.shape[1])
+    flat = flat.index_copy(0, (graph_of * nodes + rank)[kept], h[order[kept]])
+    return flat.view(len(node_counts), -1)
 
 
 def counted(label: Tensor, attributes: Tensor, columns: int) -> Tensor:
@@ -116,8 +125,12 @@ def turned(x: Tensor, columns: int) -> Tensor:
     return x.reshape(*x.shape[:-1], -1, columns).transpose(-1, -2).flatten(-2)
 
 
-def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
-    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes"""
+def pool(h: Tensor, node_counts: Tensor, kind: str, *, presence: Tensor | None = None) -> Tensor:
+    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes
+
+    ``presence`` (N): how far the nodes are there, by which h has been multiplied already. A mean is taken over as many
+    nodes as there are in all, and a node that is not there attains no maximum.
+    """
     if kind == "log":
         return log_of(pool(h, node_counts, "sum"))
     if kind == "max":
@@ -125,8 +138,15 @@ def pool(h: Tensor, node_counts: Tensor, kind: str) -> Tensor:
         # gradient to each of them in full instead of sharing it
         graph_of = torch.repeat_interleave(torch.arange(len(node_counts), device=h.device), node_counts)
         largest = h.new_zeros(len(node_counts), h.shape[1])
-        return largest.scatter_reduce(0, graph_of[:, None].expand_as(h), h, "amax", include_self=False)
-    pooled = torch.segment_reduce(h, kind, lengths=node_counts, axis=0, unsafe=True)
+        if presence is None:
+            return largest.scatter_reduce(0, graph_of[:, None].expand_as(h), h, "amax", include_self=False)
+        seen = h.masked_fill((presence == 0)[:, None], -torch.inf)
+        largest = largest.scatter_reduce(0, graph_of[:, None].expand_as(h), seen, "amax", include_self=False)
+        return torch.where(largest == -torch.inf, 0, largest)
+    pooled = torch.segment_reduce(h, "sum" if presence is not None else kind, lengths=node_counts, axis=0, unsafe=True)
+    if presence is not None and kind == "mean":
+        there = torch.segment_reduce(presence, "sum", lengths=node_counts, axis=0, unsafe=True)[:, None]
+        pooled = pooled / torch.where(there > 0, there, 1).to(pooled.dtype)
     return torch.where(node_counts[:, None] > 0, pooled, 0)
 
 

@@ -111,11 +111,9 @@ def predict_to_csv(
 
     Of every graph its prediction is kept for the scores, and nothing else.
     """
-    from egocnn.train.blockwise import BlockwisePredictor
     from egocnn.show.predictions import as_records, say, write_csv_portions
     from egocnn.train.run import scores_of
 
-    predictor = BlockwisePredictor.of(predictor)
     done = 0
     said: list[NDArray[Any]] = []
     truths: list[NDArray[Any]] = []

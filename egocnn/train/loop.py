@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from egocnn.encode.batch import Batchable
+from egocnn.nn.batch import Batchable
 from egocnn.config import TrainConfig
 from egocnn.errors import DataError
 from egocnn.train.memory import Lesson, by_halves
@@ -166,7 +166,7 @@ def batch_by_batch(progress: Progress, train: Batchable, validation: Batchable, 
         batch = train.batch(chosen)
         assert batch.target is not None
         with arithmetic(config, device):
-            outputs = progress.network(batch).logits
+            outputs = progress.network(batch).output
         return outputs.float(), batch.target
 
     lesson = Lesson(progress.network, forward, partial(loss_of, weights=weights), partial(weight_of, weights=weights))
@@ -263,7 +263,7 @@ def predict(network: EgoCNN, data: Batchable) -> Tensor:
     network.eval()
 
     def run(chosen: Tensor) -> Tensor:
-        logits: Tensor = network(data.batch(chosen)).logits
+        logits: Tensor = network(data.batch(chosen)).output
         return logits
 
     return torch.cat([logits for chosen in portions(data) for logits in by_halves(run, chosen)])

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batchable
+from egocnn.nn.batch import Batchable
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.train.engines.distributed.fit import fit_together

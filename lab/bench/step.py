@@ -162,11 +162,11 @@ def our_builder(
 
         def forward(chosen: Tensor) -> Callable[[], Tensor]:
             if building:
-                return lambda: network(prepared.batch(chosen)).logits
+                return lambda: network(prepared.batch(chosen)).output
             batch = prepared.batch(chosen)
             if dense:
                 batch = replace(batch, neighbours=Neighbours(batch.neighbours.table))
-            return lambda: network(batch).logits
+            return lambda: network(batch).output
 
         return training_steps(network, [forward(chosen) for chosen in numbers], material.targets, precision)
 

@@ -35,7 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straig
 
 from lab.measure.machine import circumstances
 from lab.rivals.gine import make_inputs
-from egocnn.encode.batch import Batch, Prepared
+from egocnn.encode.batch import Prepared
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.files import write_json
 from egocnn.data.graphs import Graphs
@@ -122,12 +123,12 @@ def works(graphs: Graphs, chosen: Tensor, size: Size) -> tuple[dict[str, Work], 
         return logits
 
     return {
-        "ego": stepper(network, lambda: network(batch).logits, target),
-        "ego_equal_reach": stepper(nearer, lambda: nearer(batch).logits, target),
-        "dense": stepper(network, lambda: network(dense).logits, target),
+        "ego": stepper(network, lambda: network(batch).output, target),
+        "ego_equal_reach": stepper(nearer, lambda: nearer(batch).output, target),
+        "dense": stepper(network, lambda: network(dense).output, target),
         "gin": stepper(gin, lambda: run(gin, joined), target),
         "gin_model": stepper(model, lambda: run(model, joined), target),
-        "ego_with_batch": stepper(network, lambda: network(data.batch(chosen)).logits, target),
+        "ego_with_batch": stepper(network, lambda: network(data.batch(chosen)).output, target),
         "gin_with_batch": stepper(gin, lambda: run(gin, Joined.from_data_list(listed)), target),
         "ego_batch_alone": lambda: data.batch(chosen),
         "gin_batch_alone": lambda: Joined.from_data_list(listed),

@@ -62,7 +62,7 @@ def _run(network: EgoCNN, data: Prepared) -> torch.Tensor:
     """Logits in evaluation mode, with the gradients of the loss left in the parameters."""
     batch = data.batch(torch.arange(min(len(data), 64), device=data.node_ptr.device))
     assert batch.target is not None
-    logits: torch.Tensor = network.eval()(batch).logits
+    logits: torch.Tensor = network.eval()(batch).output
     torch.autograd.backward(loss_of(logits, batch.target))
     return logits.detach()
 

@@ -157,7 +157,7 @@ def _ego(problem: Problem) -> Work:
     batch = predictor.prepare(graphs).to(problem.device).batch(torch.arange(len(graphs), device=problem.device))
     target = batch.target
     assert target is not None
-    return training_step(network, lambda: F.cross_entropy(network(batch).logits, target))
+    return training_step(network, lambda: F.cross_entropy(network(batch).output, target))
 
 
 # ── kernels: features of both graphs, and their kernel ────────────────────────────────────────────

@@ -17,7 +17,8 @@ from lab.rivals.networks.layers import Network, dense_head
 from lab.rivals.networks.patchy import FieldBatch, Fields
 from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
-from egocnn.encode.patches import PatchShape, find_patches
+from egocnn.encode.patches import find_patches
+from egocnn.nn.embed import PatchShape
 from egocnn.encode.ranking import Ranking
 
 FILTERS = 16

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.encode.batch import Batch, Prepared
+from egocnn.encode.batch import Prepared
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Preparation

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.nn.engines.beyond import Rest, add_rest
+from egocnn.nn.engines.beyond import Rest
 from egocnn.encode.encoder import Preparation
 from egocnn.encode.ranking import rank_neighbours
 from egocnn.encode.beyond import find_rest
@@ -145,4 +145,4 @@ def test_what_is_gathered_is_the_sum_or_mean_of_every_nodes_rest(graphs: Graphs,
         if sources:
             wanted[node] = x[sources].sum(0) if kind == "sum" else x[sources].mean(0)
     torch.testing.assert_close(rest.gather(x), wanted)
-    torch.testing.assert_close(add_rest(y, x, rest, filters), y + wanted @ filters)
+    torch.testing.assert_close(rest.add(y, x, filters), y + wanted @ filters)

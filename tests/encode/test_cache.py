@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.encode.batch import Batch, Prepared
+from egocnn.encode.batch import Prepared
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.errors import RunError
 from egocnn.data.graphs import Graphs

@@ -36,7 +36,7 @@ class Untrained:
 
     @torch.no_grad()
     def __call__(self, graphs: Graphs) -> NDArray[Any]:
-        logits: NDArray[Any] = self.network(whole_batch(graphs, self.preparation, self.config)).logits.numpy()
+        logits: NDArray[Any] = self.network(whole_batch(graphs, self.preparation, self.config)).output.numpy()
         return logits
 
 

@@ -10,10 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import ExplainConfig, ModelConfig
 from egocnn.explain.attention import AttentionHead
-from egocnn.explain.inputs import find_places
 from egocnn.explain.layers import run_layers
 from egocnn.explain.sums import EdgeNumbers
 from egocnn.explain.techniques import Question
@@ -60,12 +59,10 @@ def ask(
     """In double precision; class 0 unless others are given. The network itself is changed to double."""
     config, preparation = predictor.config, predictor.preparation
     batch = doubled(whole_batch(graphs, preparation, config))
-    neighbours = preparation.neighbours(graphs, config, max(config.slots - 1, 1)).long()
-    slots = torch.cat([torch.arange(len(neighbours))[:, None], neighbours[:, : config.slots - 1]], dim=1)
     return Question(
         layers=run_layers(predictor.network.double().eval(), batch),
         classes=torch.tensor([0] * len(graphs) if classes is None else list(classes)),
-        places=find_places(batch, preparation.shape(config), slots),
+        places=batch.places(preparation.shape(config)),
         edges=EdgeNumbers.of(graphs, torch.device("cpu")),
         attention=attention,
         settings=ExplainConfig(**settings),

@@ -222,7 +222,7 @@ def test_folded_filters_do_what_filters_and_norm_do(changes: dict[str, Any], gra
     naive = Naive(predictor, graphs)
     for reached, wanted in zip(question.layers.h, naive.h, strict=True):
         assert_close(reached, wanted)
-    assert_close(question.layers.h[-1], predictor.network(question.batch).last.detach())
+    assert_close(question.layers.h[-1], predictor.network(question.batch).layers[-1].detach())
     for number, filters in enumerate(question.layers.filters):
         W, b, rest = naive.filters(number)
         assert_close(filters.weight, W)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_the_evidence_of_the_labels_is_the_gradient_times_what_they_were_read_as
     assert not found.numpy()[eye == 0].any()  # a node speaks for its own label alone
     factor = torch.ones(6, requires_grad=True)
     labels = torch.from_numpy(eye).float() * factor[:, None]
-    total = margins(network.head(network.read_out(layers.h, layers.batch, labels)), classes).sum()
+    total = margins(network.head(network.read_out(layers.h, replace(layers.batch, inputs=labels))), classes).sum()
     (gradient,) = torch.autograd.grad(total, factor)
     assert_close(found.sum(dim=1).detach(), gradient)
 
@@ -77,7 +78,7 @@ def test_the_gradient_techniques_find_what_the_labels_count(readout: Any) -> Non
     with torch.no_grad():
         network = predictor.network
         empty, whole = (
-            margins(network.head(network.read_out(question.layers.h, batch, labels)), question.classes)
+            margins(network.head(network.read_out(question.layers.h, replace(batch, inputs=labels))), question.classes)
             for labels in (nothing, None)
         )
     steps = ask(predictor, graphs, [1], steps=400)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import Readout
 from egocnn.explain.evidence import margins
 from egocnn.explain.techniques import BACKWARD, Question, by_attention, by_gradient, by_integrated_gradients
@@ -46,7 +46,7 @@ def rich_trees(n_graphs: int = 3) -> Graphs:
 
 def whole_margin(question: Question, batch: Batch) -> float:
     with torch.no_grad():
-        return float(margins(question.network(batch).logits, question.classes).sum())
+        return float(margins(question.network(batch).output, question.classes).sum())
 
 
 def scaled(batch: Batch, part: str, at: tuple[int, ...], factor: float) -> Batch:
@@ -154,8 +154,8 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
             adjacency=0 * batch.adjacency,
             bags=replace(batch.bags, weight=torch.zeros(len(batch.bags.rows), dtype=torch.float64)),
         )
-        before = margins(network(nothing).logits, question.classes)
-    after = margins(network(batch).logits, question.classes)
+        before = margins(network(nothing).output, question.classes)
+    after = margins(network(batch).output, question.classes)
     sums = np.bincount(trees.graph_of, weights=array(answer.nodes))
     assert_close(sums, (after - before).detach(), tolerance=5e-3)
     assert float((after - before).detach().abs().max()) > 0.1
@@ -167,7 +167,7 @@ def test_one_step_of_integrated_gradients_is_the_gradient_half_way_times_the_inp
     question = ask(predictor, trees, steps=1)
     half = replace(question.batch, attributes=question.batch.attributes / 2)
     attributes = half.attributes.requires_grad_()
-    total = margins(predictor.network(half).logits, question.classes).sum()
+    total = margins(predictor.network(half).output, question.classes).sum()
     (gradient,) = torch.autograd.grad(total, attributes)
     wanted = (gradient * question.batch.attributes).sum(dim=1)
     assert_close(by_integrated_gradients(question).nodes, wanted.detach())

@@ -87,6 +87,6 @@ def test_plain_embeddings_pass_on_what_the_batch_holds() -> None:
     graphs = one_graph(3, [(0, 1), (1, 2)], edge_weight=[2, 3], node_attr=[[1], [2], [6]])
     config = ModelConfig(slots=1, k=2)
     batch = whole_batch(graphs, Preparation.fit(graphs, config), config)
-    assert AdjacencyVector()(batch).tolist() == [[2, 0], [3, 2], [3, 0]]
+    assert AdjacencyVector(2)(batch).tolist() == [[2, 0], [3, 2], [3, 0]]
     torch.testing.assert_close(Attributes()(batch), batch.attributes)
     assert batch.attributes.shape == (3, 1)

@@ -18,7 +18,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN, EgoConv
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
-from egocnn.encode.patches import PatchShape
+from egocnn.nn.embed import PatchShape
 from egocnn.encode.encoder import Preparation
 from tests.support.networks import Array, build, doubled, randomise, whole_batch
 from tests.support.strategies import random_graphs
@@ -158,7 +158,7 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     for conv in network.convs:
         assert isinstance(conv, EgoConv)
         reached.append(by_matrices(graphs, preparation, config, reached[-1], conv))
-    np.testing.assert_allclose(array(output.last), reached[-1], atol=1e-6 * max(1, np.abs(reached[-1]).max()))
+    np.testing.assert_allclose(array(output.layers[-1]), reached[-1], atol=1e-6 * max(1, np.abs(reached[-1]).max()))
     read = reached if jump else reached[-1:]
     rows = []
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
@@ -180,7 +180,7 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
         rows.append(array(network.out.weight) @ hidden + array(network.out.bias))
     assert isinstance(network.norm, nn.BatchNorm1d) == head_norm
     assert isinstance(network.pool_norm, nn.BatchNorm1d) == config.pool_norm
-    np.testing.assert_allclose(array(output.logits), rows, atol=1e-6 * max(1, np.abs(rows).max()))
+    np.testing.assert_allclose(array(output.output), rows, atol=1e-6 * max(1, np.abs(rows).max()))
 
 
 @RESTS
@@ -193,9 +193,9 @@ def test_a_prediction_in_evaluation_does_not_depend_on_the_other_graphs(rest: An
     network.train()
     network(prepared.batch(torch.arange(3)))  # a training step moves the running statistics
     network.eval()
-    together = network(prepared.batch(torch.tensor([2, 0, 1]))).logits
+    together = network(prepared.batch(torch.tensor([2, 0, 1]))).output
     for position, number in enumerate([2, 0, 1]):
-        torch.testing.assert_close(together[position], network(prepared.batch(torch.tensor([number]))).logits[0])
+        torch.testing.assert_close(together[position], network(prepared.batch(torch.tensor([number]))).output[0])
 
 
 def test_a_hub_hears_of_a_leaf_beyond_k_only_through_the_rest() -> None:
@@ -213,7 +213,7 @@ def test_a_hub_hears_of_a_leaf_beyond_k_only_through_the_rest() -> None:
         first = int(batch.neighbours.table[0, 0])
         assert isinstance(network.convs[0], EgoConv)
         network.convs[0].activation = False
-        (gradient,) = torch.autograd.grad(network(batch).last[0].sum(), attributes)
+        (gradient,) = torch.autograd.grad(network(batch).layers[-1][0].sum(), attributes)
         beyond = [leaf for leaf in range(1, 5) if leaf != first]
         assert bool((gradient[beyond] != 0).all()) == hears
 

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, Readout
 from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
-from egocnn.encode.patches import PatchShape
+from egocnn.nn.embed import PatchShape
 from tests.support.networks import build, doubled, naive_logits, randomise, whole_batch
 from tests.support.samples import cycle
 from tests.support.strategies import random_graphs
@@ -44,8 +44,8 @@ def check_forward(graphs: Graphs, config: ModelConfig) -> None:
     network, preparation = build(graphs, config, outputs=3)
     network.double()
     output = network(doubled(whole_batch(graphs, preparation, config)))
-    np.testing.assert_allclose(output.logits.detach().numpy(), naive_logits(network, preparation, graphs), atol=1e-9)
-    assert output.last.shape == (graphs.n_nodes, config.layer_width[-1])
+    np.testing.assert_allclose(output.output.detach().numpy(), naive_logits(network, preparation, graphs), atol=1e-9)
+    assert output.layers[-1].shape == (graphs.n_nodes, config.layer_width[-1])
 
 
 # ── forward ───────────────────────────────────────────────────────────────────────────────────────
@@ -116,7 +116,7 @@ def test_a_module_of_the_users_own_takes_the_place_of_the_embedding() -> None:
     assert network.custom_embedding
     assert graphs.node_label is not None
     h = embed.rows.detach().numpy()[graphs.node_label + 1]
-    logits = network(doubled(whole_batch(graphs, preparation, config))).logits
+    logits = network(doubled(whole_batch(graphs, preparation, config))).output
     np.testing.assert_allclose(logits.detach().numpy(), naive_logits(network, preparation, graphs, h), atol=1e-9)
 
 
@@ -124,7 +124,7 @@ def test_a_module_of_the_users_own_is_trained_with_the_rest() -> None:
     graphs, config = some_graphs(), ModelConfig(**SMALL)
     embed = LabelTable(3, 7)
     network, preparation = build(graphs, config, embed=embed, embed_width=7)
-    torch.autograd.backward(network(whole_batch(graphs, preparation, config)).logits.sum())
+    torch.autograd.backward(network(whole_batch(graphs, preparation, config)).output.sum())
     assert embed.rows.grad is not None
     assert (embed.rows.grad != 0).any()
 
@@ -140,9 +140,9 @@ def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(rea
     network.train()
     network(prepared.batch(torch.arange(3)))  # a training step moves the running statistics
     network.eval()
-    together = network(prepared.batch(torch.tensor([2, 0, 1, 0]))).logits
+    together = network(prepared.batch(torch.tensor([2, 0, 1, 0]))).output
     for position, number in enumerate([2, 0, 1, 0]):
-        alone = network(prepared.batch(torch.tensor([number]))).logits[0]
+        alone = network(prepared.batch(torch.tensor([number]))).output[0]
         torch.testing.assert_close(together[position], alone)
 
 
@@ -150,9 +150,9 @@ def test_dropout_acts_in_training_alone() -> None:
     graphs, config = some_graphs(), ModelConfig(**SMALL, dropout=0.5)
     network, preparation = build(graphs, config)
     batch = whole_batch(graphs, preparation, config)
-    assert torch.equal(network(batch).logits, network(batch).logits)
+    assert torch.equal(network(batch).output, network(batch).output)
     network.train()
-    assert not torch.equal(network(batch).logits, network(batch).logits)
+    assert not torch.equal(network(batch).output, network(batch).output)
 
 
 # ── parameters ────────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +239,7 @@ def test_gradients_of_the_whole_network_equal_finite_differences(readout: Readou
     mixture = torch.randn(3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
     def loss() -> Tensor:
-        logits: Tensor = network(batch).logits
+        logits: Tensor = network(batch).output
         return (logits * mixture).sum()
 
     parameters = dict(network.named_parameters())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, Readout
 from egocnn.data.graphs import Graphs
 from egocnn.nn import Pool, SortPool

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from egocnn.data.arrays import Ints
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN, PatchySan

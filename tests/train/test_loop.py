@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from egocnn.train import loop as training
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, Readout, TrainConfig
 from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.errors import DataError, RunError
 from egocnn.data.graphs import Graphs

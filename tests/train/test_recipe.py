@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graphs

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from egocnn.encode.batch import Batch
+from egocnn.nn.batch import Batch
 from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
 from egocnn.model import Predictor
@@ -107,13 +107,13 @@ def inputs_for(predictor: Predictor, graphs: Graphs) -> dict[str, NDArray[Any]]:
     """
     wanted = inputs_of(predictor)
     batch = predictor.prepare(graphs).batch(torch.arange(len(graphs)))
-    return {each.name: _array(batch, each.name).astype(each.kind) for each in wanted}
+    return {each.name: _array(batch, each.name, max(predictor.config.layer_k)).astype(each.kind) for each in wanted}
 
 
-def _array(batch: Batch, name: str) -> NDArray[Any]:
+def _array(batch: Batch, name: str, reach: int) -> NDArray[Any]:
     match name:
         case "neighbours":
-            return batch.neighbours.table.numpy()
+            return batch.neighbours.table[:, :reach].numpy()
         case "entry_row":
             return batch.bags.rows.numpy()
         case "entry_node":
@@ -128,7 +128,7 @@ def _array(batch: Batch, name: str) -> NDArray[Any]:
         case "position":
             return _positions(batch.place.numpy(), batch.node_counts.numpy())
         case _:
-            plain: torch.Tensor = getattr(batch, name)
+            plain: torch.Tensor = getattr(batch, name)[:, :reach] if name == "adjacency" else getattr(batch, name)
             return plain.numpy()
 
 

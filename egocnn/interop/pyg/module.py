@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.encode.batch import Batch
-from egocnn.explain.inputs import find_places
+from egocnn.nn.batch import Bags, Batch
 from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.nn import EgoCNN, EgoConv, PatchySan
+from egocnn.nn import EgoCNN, Output
+from egocnn.nn.engines import Neighbours
 from egocnn.nn.readout import in_bins
-from egocnn.encode.patches import PatchShape
+from egocnn.nn.embed import PatchShape
 from egocnn.model import Predictor
 from egocnn.interop.pyg.masks import EdgeMask, empty_layer, mask_in
 from egocnn.interop.pyg.tensors import to_data, to_graphs
@@ -55,17 +54,49 @@ class _Reading:
     """What the network reads of the graphs, masks left aside."""
 
     batch: Batch
-    ego: Tensor
-    """(N, at least K + 1 and P) every node and its ranked neighbours; -1 where absent"""
     rows: Tensor
-    """(S) Patchy-San's entries that speak of edges: rows of its table"""
-    weight: Tensor
-    """(S)"""
+    """(S) rows of Patchy-San's table: an entry for every edge, and one for every label that a slot might have"""
     offsets: Tensor
     """(N) where the entries of each node start"""
+    order: Tensor
+    """(S) the entries in the order of their nodes; unsorted, those of edges come first"""
+    edge_weight: Tensor
+    """(edge entries)"""
     u: Tensor
     v: Tensor
-    """(S) the ends of the edges"""
+    """(edge entries) the ends of the edges"""
+    node: Tensor
+    """(filled slots) the node around which the slot is"""
+    slot: Tensor
+    """(filled slots) 0 for the node itself"""
+    holds: Tensor
+    """(filled slots) the node in the slot"""
+
+    @staticmethod
+    def of(batch: Batch, shape: PatchShape) -> _Reading:
+        places, device = batch.places(shape), batch.bags.rows.device
+        is_edge = places.is_edge
+        itself = torch.arange(len(batch.place), device=device)[:, None]
+        slots = torch.cat([itself, batch.neighbours.table[:, : shape.slots - 1].long()], dim=1)
+        node, slot = torch.nonzero(slots >= 0, as_tuple=True)
+        labels = torch.arange(shape.node_labels, device=device)
+        label_rows = (shape.edge_rows + slot[:, None] * shape.node_labels + labels).flatten()
+        owner = torch.cat([places.owner[is_edge], node.repeat_interleave(shape.node_labels)])
+        order = torch.argsort(owner, stable=True)
+        counts = torch.bincount(owner, minlength=len(slots))
+        weight = batch.bags.weight
+        return _Reading(
+            batch=batch,
+            rows=torch.cat([batch.bags.rows.long()[is_edge], label_rows])[order],
+            offsets=counts.cumsum(0) - counts,
+            order=order,
+            edge_weight=torch.ones(int(is_edge.sum()), device=device) if weight is None else weight[is_edge],
+            u=places.u[is_edge],
+            v=places.v[is_edge],
+            node=node,
+            slot=slot,
+            holds=slots[node, slot],
+        )
 
 
 class EgoModule(nn.Module):
@@ -175,17 +206,9 @@ class EgoModule(nn.Module):
         reading = self._read(self.to_graphs(x, edge_index, batch, edge_attr, edge_weight, node_attr), x.device)
         mask = mask_in(self.edge_masks)
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))
-        gate = None if edges is None else _gate(edges, reading.ego)
-        network = self.network
-        x = self._standardise(x)
-        h = network.dropout(self._embed(x, reading, edges, gate))  # (N, D)
-        reached = [h]
-        for conv in network.convs:
-            assert isinstance(conv, EgoConv)
-            h = network.dropout(_convolve(conv, h, reading, edges, gate))
-            reached.append(h)
-        reached[-1] = self.edge_masks(h)
-        return network.head(network.read_out(reached, reading.batch, self._counted(x) if network.counted else None))
+        output: Output = self.network(self._masked(reading, self._standardise(x), edges))
+        self.edge_masks(output.layers[-1])  # where explainers that learn from embeddings listen
+        return output.output
 
     def _standardise(self, x: Tensor) -> Tensor:
         """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
@@ -194,21 +217,34 @@ class EgoModule(nn.Module):
         mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
         return torch.cat([labels.to(kind), ((attributes - mean) / scale).to(kind)], dim=1)
 
-    def _counted(self, x: Tensor) -> Tensor:
-        """What each node adds to the counts of the inputs: :func:`egocnn.nn.readout.counted`, of soft labels"""
-        labels, attributes = torch.tensor_split(x, [len(self.predictor.preparation.node_label_names)], dim=1)
-        return torch.cat([in_bins(attributes), labels], dim=1)
-
-    def _embed(self, x: Tensor, reading: _Reading, edges: EdgeMask | None, gate: Tensor | None) -> Tensor:
-        batch, embed = reading.batch, self.network.embed
-        labels = len(self.predictor.preparation.node_label_names)
-        if isinstance(embed, PatchySan):
-            weight = reading.weight if edges is None else reading.weight * edges.between(reading.u, reading.v)
-            return _embed_patches(embed, self._shape, x, replace(reading, weight=weight), gate)
-        K = batch.adjacency.shape[1]
-        adjacency = batch.adjacency if gate is None else batch.adjacency * gate[:, 1 : K + 1]
-        h: Tensor = embed(replace(batch, attributes=x[:, labels:], adjacency=adjacency))
-        return h
+    def _masked(self, reading: _Reading, x: Tensor, edges: EdgeMask | None) -> Batch:
+        """The batch with nodes as x has them, and with what the masks let through"""
+        batch, known = reading.batch, len(self.predictor.preparation.node_label_names)
+        labels, attributes = torch.tensor_split(x, [known], dim=1)
+        weight, seen = reading.edge_weight.to(x), labels[reading.holds]
+        if edges is not None:
+            table = batch.neighbours.table.long()
+            gate = edges.along(table, torch.arange(len(table), device=table.device)[:, None].expand_as(table))
+            rest = batch.rest
+            batch = replace(
+                batch,
+                neighbours=Neighbours(batch.neighbours.table, gate=gate),
+                adjacency=batch.adjacency * gate,
+                rest=None if rest is None else replace(rest, gate=edges.along(rest.source, rest.owner)),
+            )
+            weight = weight * edges.between(reading.u, reading.v)
+            let_through = torch.cat([gate.new_ones(len(gate), 1), gate], dim=1)[reading.node, reading.slot]
+            seen = seen * let_through[:, None].to(x.dtype)
+        return replace(
+            batch,
+            attributes=attributes,
+            inputs=torch.cat([in_bins(attributes), labels], dim=1) if self.network.counted else None,
+            bags=Bags(
+                rows=reading.rows,
+                offsets=reading.offsets,
+                weight=torch.cat([weight.to(x.dtype), seen.flatten()])[reading.order],
+            ),
+        )
 
     @property
     def _shape(self) -> PatchShape:
@@ -216,69 +252,12 @@ class EgoModule(nn.Module):
 
     def _read(self, graphs: Graphs, device: torch.device) -> _Reading:
         """Explainers ask for the same graphs hundreds of times on end: the last reading is kept."""
-        if self._last is not None and _same(graphs, self._last[0]) and self._last[1].ego.device == device:
+        if self._last is not None and _same(graphs, self._last[0]) and self._last[1].rows.device == device:
             return self._last[1]
-        config = self.predictor.config
         prepared = self.predictor.prepare(graphs).to(device)
-        batch = prepared.batch(torch.arange(len(graphs), device=device))
-        width = max(*config.layer_k, config.slots - 1)
-        table = self.predictor.preparation.neighbours(graphs, config, width).to(device)
-        ego = torch.cat([torch.arange(len(table), device=device)[:, None], table.long()], dim=1)
-        places = find_places(batch, self._shape, ego[:, : config.slots])
-        is_edge = places.is_edge
-        counts = torch.bincount(places.owner[is_edge], minlength=len(ego))
-        weight = torch.ones(len(is_edge), device=device) if batch.bags.weight is None else batch.bags.weight
-        reading = _Reading(
-            batch=batch,
-            ego=ego,
-            rows=batch.bags.rows.long()[is_edge],
-            weight=weight[is_edge],
-            offsets=counts.cumsum(0) - counts,
-            u=places.u[is_edge],
-            v=places.v[is_edge],
-        )
+        reading = _Reading.of(prepared.batch(torch.arange(len(graphs), device=device)), self._shape)
         self._last = graphs, reading
         return reading
-
-
-def _embed_patches(embed: PatchySan, shape: PatchShape, x: Tensor, reading: _Reading, gate: Tensor | None) -> Tensor:
-    """Patchy-San with its labels read from x: a table row for every (slot, label), times x there -> (N, D)"""
-    h = F.embedding_bag(
-        reading.rows, embed.table, reading.offsets, mode="sum", per_sample_weights=reading.weight.to(x.dtype)
-    )
-    slots = reading.ego[:, : shape.slots]
-    read = _gather(x, slots, gate)  # (N, P, labels + attributes)
-    h = h + read[:, :, : shape.node_labels].flatten(1) @ embed.table[shape.edge_rows :]
-    if embed.attributes.shape[1]:
-        h = h + read[:, : embed.slots, shape.node_labels :].flatten(1) @ embed.attributes.flatten(0, 1)
-    return F.relu(embed.norm(h + embed.bias))
-
-
-def _convolve(conv: EgoConv, h: Tensor, reading: _Reading, edges: EdgeMask | None, gate: Tensor | None) -> Tensor:
-    rest = reading.batch.rest
-    if edges is None:
-        unmasked: Tensor = conv(h, reading.batch.neighbours, rest)
-        return unmasked
-    read = _gather(h, reading.ego[:, : conv.k + 1], gate)
-    y = read.flatten(1) @ conv.weight.flatten(0, 1) + conv.bias
-    if rest is not None and conv.rest is not None:
-        through = edges.along(rest.source, rest.owner).to(h.dtype)[:, None]
-        summed = torch.zeros_like(h).index_add(0, rest.owner, through * h[rest.source])
-        y = y + (summed * rest.share[:, None]) @ conv.rest
-    y = conv.norm(y)
-    return F.relu(y) if conv.activation else y
-
-
-def _gather(h: Tensor, ego: Tensor, gate: Tensor | None) -> Tensor:
-    """(N, D), (N, n) -> (N, n, D), zeros where absent"""
-    read = torch.cat([h, h.new_zeros(1, h.shape[1])])[ego]  # -1 names the last row
-    return read if gate is None else read * gate[:, : ego.shape[1], None].to(h.dtype)
-
-
-def _gate(edges: EdgeMask, ego: Tensor) -> Tensor:
-    """(N, n) what is let through to every node from itself, which is all, and from its ranked neighbours"""
-    through = edges.along(ego[:, 1:], ego[:, :1].expand(-1, ego.shape[1] - 1))
-    return torch.cat([through.new_ones(len(ego), 1), through], dim=1)
 
 
 def _same(one: Graphs, other: Graphs) -> bool:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
+from egocnn.nn.engines.blocks import ego_conv_blocks
 from egocnn.nn.engines.cpu import Plan, ego_conv_ragged
-from egocnn.nn.engines.reference import ego_conv_reference
+from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import Tiles
+from egocnn.nn.engines.reference import ego_conv_reference
 
 __all__ = ["Neighbours", "ego_conv", "ego_conv_fused", "ego_conv_ragged", "ego_conv_reference"]
 
@@ -25,6 +26,10 @@ class Neighbours:
     tiles: Tiles | None = None
     replicas: tuple[Neighbours, ...] = ()
     """of R replicas on a device that works through them one by one"""
+    gate: Tensor | None = None
+    """(N, at least K) what is let through from each neighbour; None: everything"""
+    block: int | None = None
+    """nodes to compute at a time, where all together take too much memory; None: all at once"""
 
     @staticmethod
     def of(table: Tensor) -> Neighbours:
@@ -33,6 +38,15 @@ class Neighbours:
         if table.dim() == 3:
             return Neighbours(table, replicas=tuple(map(Neighbours.of, table)))
         return Neighbours(table, plan=Plan.of(table) if table.device.type == "cpu" else None)
+
+    def first(self, k: int) -> Neighbours:
+        """Of each node the first k neighbours alone."""
+        if self.table.shape[-1] == k:
+            return self
+        table = self.table[..., :k]
+        if self.gate is None and self.block is None:
+            return Neighbours.of(table)
+        return Neighbours(table, gate=self.gate, block=self.block)
 
 
 def ego_conv(x: Tensor, neighbours: Tensor | Neighbours, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
@@ -47,9 +61,11 @@ def ego_conv(x: Tensor, neighbours: Tensor | Neighbours, weight: Tensor, bias: T
         return ego_conv_fused(x, neighbours.tiles, weight, bias, relu=relu)
     if relu:
         return torch.relu(ego_conv(x, neighbours, weight, bias))
+    if neighbours.block is not None:
+        return ego_conv_blocks(x, neighbours.table, weight, bias, nodes=neighbours.block)
     if x.dim() == 3:
         replicas = neighbours.replicas or tuple(map(Neighbours, neighbours.table))
         return torch.stack([ego_conv(*each) for each in zip(x, replicas, weight, bias, strict=True)])
     if neighbours.plan is not None:
         return ego_conv_ragged(x, neighbours.plan, weight, bias)
-    return ego_conv_reference(x, neighbours.table, weight, bias)
+    return ego_conv_reference(x, neighbours.table, weight, bias, neighbours.gate)

@@ -1,52 +1,23 @@
-"""Chosen graphs (R, B) -> one batch of fixed shape, built on the device.
-
-Every replica's nodes fill the first places of M, its bag entries those of E; what is left over is padding. All of it
-is arithmetic on tensors whose shapes do not depend on the graphs, as CUDA graphs require: nothing is read back.
-"""
+"""B graphs of each of R networks as one batch of fixed shape: padded rows, and what each layer makes of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
 
-from egocnn.encode.batch import RestSteps
-from egocnn.nn.stacked.data import StackedData
+from egocnn.errors import ConfigError
+from egocnn.nn.dense import factor_type
+from egocnn.nn.engines import Neighbours
+from egocnn.nn.readout import counted
+from egocnn.nn.stacked.beyond import StackedRest
+from egocnn.nn.stacked.readout import first_of_each, pool
+from egocnn.nn.stacked.rows import Learning, PaddedRows
 
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Places per replica: the shape of a batch."""
-
-    nodes: int
-    """M"""
-    entries: int
-    """E, of the bags"""
-    rest: int = 0
-    """of the neighbours beyond K"""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """Neighbours of nodes, end to end, those of every replica filled up to the same number."""
-
-    source: Tensor
-    """(R, n); 0 for padding, which no count reaches"""
-    first: Tensor
-    """(R, M) where the neighbours of each node start"""
-    counts: Tensor
-    """(R, M)"""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StackedRest:
-    """Neighbours beyond K, by the node that has them and by the neighbour."""
-
-    ahead: Pairs
-    back: Pairs
-    share: Tensor
-    """(R, M) factor of the neighbours' sum"""
+if TYPE_CHECKING:
+    from egocnn.nn.embed import PatchShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,79 +43,94 @@ class StackedBatch:
     """(R, M); -1 for padding, and for labels that are not known"""
     attributes: Tensor
     """(R, M, A), 0 for padding"""
-    adjacency: Tensor | None
-    """(R, M, K) where it says more than ``table``"""
+    edge_weight: Tensor | None
+    """(R, M, K) of the edge to every ranked neighbour, where it says more than ``table``"""
     rank: Tensor
     """(R, M) where each node stands in the ranking of its own graph"""
     exists: Tensor
     """(R, B) false where no graph was chosen"""
     target: Tensor
     """(R, B)"""
+    learning: Learning | None = None
+    """how norms and dropout treat the step; None in evaluation"""
+    _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
+    def __len__(self) -> int:
+        return self.exists.shape[1]
 
-def build(data: StackedData, chosen: Tensor, room: Room) -> StackedBatch:
-    """chosen (R, B): graph numbers, -1 for none"""
-    B = chosen.shape[1]
-    exists = chosen >= 0
-    graph = chosen.clamp(min=0)
-    first_node = data.node_ptr[graph]
-    counts = torch.where(exists, data.node_ptr[graph + 1] - first_node, 0)
-    graph_of, inside = _owners(counts, room.nodes)
-    present = graph_of < B
-    position = torch.arange(room.nodes, device=chosen.device)
-    node = torch.where(present, first_node.gather(1, graph_of.clamp(max=B - 1)) + inside, 0)
-    steps = data.steps[node]
-    table = torch.where((steps != 0) & present[..., None], position[:, None] + steps, -1)
+    @property
+    def keeps_layers(self) -> bool:
+        return True
 
-    first_entry = data.bag_ptr[node]
-    entry_counts = torch.where(present, data.bag_ptr[node + 1] - first_entry, 0)
-    owner, inside = _owners(entry_counts, room.entries)
-    used = owner < room.nodes
-    entry = torch.where(used, first_entry.gather(1, owner.clamp(max=room.nodes - 1)) + inside, 0)
+    @property
+    def nodes(self) -> PaddedRows:
+        return PaddedRows(self.present, self.learning)
 
-    rest = None
-    if data.rest is not None and data.rest_back is not None:
-        ahead, back = (_pairs(each, node, present, room.rest) for each in (data.rest, data.rest_back))
-        rest = StackedRest(ahead, back, data.rest.share[node])
+    @property
+    def graphs(self) -> PaddedRows:
+        return PaddedRows(self.exists, self.learning and self.learning.of_graphs(self.exists))
 
-    padding = room.nodes - counts.sum(1, keepdim=True)
-    return StackedBatch(
-        table=table.to(torch.int32),
-        present=present,
-        graph_of=graph_of,
-        node_counts=torch.cat([counts, padding], dim=1),
-        rest=rest,
-        rows=_at(data.bag_rows, entry),
-        owner=owner,
-        weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
-        node_label=torch.where(present, data.node_label[node], -1),
-        attributes=torch.where(present[..., None], data.attributes[node], 0),
-        adjacency=None if data.adjacency is None else torch.where(present[..., None], data.adjacency[node], 0),
-        rank=data.rank[node],
-        exists=exists,
-        target=data.target[graph],
-    )
+    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:
+        raise ConfigError("networks that are trained together see whole graphs")
 
+    def ranked(self, k: int) -> Neighbours:
+        """The first k neighbours of every node."""
+        if k not in self._ranked:
+            self._ranked[k] = Neighbours.of(self.table[..., :k])
+        return self._ranked[k]
 
-def _pairs(rest: RestSteps, node: Tensor, present: Tensor, places: int) -> Pairs:
-    first = rest.ptr[node]
-    counts = torch.where(present, rest.ptr[node + 1] - first, 0)
-    owner, inside = _owners(counts, places)
-    used = owner < node.shape[1]
-    owner = owner.clamp(max=node.shape[1] - 1)
-    entry = torch.where(used, first.gather(1, owner) + inside, 0)
-    return Pairs(torch.where(used, owner + _at(rest.steps, entry), 0), counts.cumsum(1) - counts, counts)
+    @property
+    def adjacency(self) -> Tensor:
+        """(R, M, K)"""
+        return self.table >= 0 if self.edge_weight is None else self.edge_weight
 
+    def as_embedding(self, values: Tensor) -> Tensor:
+        return values.to(factor_type(self.attributes))
 
-def _owners(counts: Tensor, places: int) -> tuple[Tensor, Tensor]:
-    """Counts (R, n) fill the places in turn: who owns each (n where left over), and which of its own it is."""
-    ends = counts.cumsum(1)
-    place = torch.arange(places, device=counts.device).expand(len(counts), -1).contiguous()
-    owner = torch.searchsorted(ends, place, right=True)
-    starts = (ends - counts).gather(1, owner.clamp(max=counts.shape[1] - 1))
-    return owner, place - starts
+    def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:  # noqa: ARG002
+        """What Patchy-San's filters find: table (R, rows, D), attributes (R, P, A, D), bias (R, D) -> (R, M, D)"""
+        h = torch.baddbmm(bias[:, None], self._entries(table), table)
+        if attributes.numel():
+            h = torch.baddbmm(h, self._slots(attributes.shape[1]).to(h.dtype), attributes.flatten(1, 2))
+        return h
 
+    def _entries(self, table: Tensor) -> Tensor:
+        """(R, M, rows) what each node reads of the table.
 
-def _at(values: Tensor, entry: Tensor) -> Tensor:
-    """Graphs without a single bag entry leave nothing to read, and nothing that is read."""
-    return values[entry] if len(values) else values.new_zeros(entry.shape)
+        A matrix product with this matrix is the sum of the rows named, forward and backward, at the speed of the
+        matrix units and without a sort or an atomic addition. A node names no row twice, so nothing is lost in
+        writing the ones.
+        """
+        (R, M), rows = self.present.shape, table.shape[1]
+        replica = torch.arange(R, device=table.device)[:, None]
+        place = torch.where(self.owner < M, (replica * M + self.owner) * rows + self.rows, R * M * rows)
+        flat = torch.zeros(R * M * rows + 1, device=place.device, dtype=factor_type(table))
+        if self.weight is None:
+            flat.scatter_(0, place.flatten(), 1.0)
+        else:
+            flat.scatter_(0, place.flatten(), self.weight.flatten().to(flat.dtype))
+        return flat[:-1].view(R, M, rows)
+
+    def _slots(self, slots: int) -> Tensor:
+        """(R, M, P A) the attributes of a node and of its first P - 1 neighbours, 0 where absent"""
+        R, M = self.present.shape
+        table = self.table[..., : slots - 1].long()
+        replica = torch.arange(R, device=table.device)[:, None, None] * M
+        neighbours = self.attributes.flatten(0, 1)[replica + table.clamp(min=0)]
+        near = torch.where((table >= 0)[..., None], neighbours, 0)
+        return torch.cat([self.attributes[:, :, None], near], dim=2).flatten(2)
+
+    def pool(self, h: Tensor, kind: str) -> Tensor:
+        """(R, M, D) -> (R, B, D for each kind)"""
+        return pool(h, self.node_counts[:, :-1].contiguous(), self.graph_of, kind)
+
+    def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
+        """(R, M, D) -> (R, B, nodes D)"""
+        return first_of_each(h, self.present, self.graph_of, self.rank, self.exists.shape[1], nodes)
+
+    def inputs_of(self, columns: int) -> Tensor:
+        """(R, M, columns) what nodes add to the counts of the inputs"""
+        return counted(self.node_label, self.attributes, columns)
+
+    def learned_from(self, learning: Learning | None) -> StackedBatch:
+        return replace(self, learning=learning)

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from egocnn.nn.stacked.batch import Pairs, StackedRest
 from egocnn.nn.stacked.norm import full
 
 BLOCK_S, BLOCK_D = 32, 128
 """Neighbours and columns that a program on the GPU takes at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Neighbours of nodes, end to end, those of every replica filled up to the same number."""
+
+    source: Tensor
+    """(R, n); 0 for padding, which no count reaches"""
+    first: Tensor
+    """(R, M) where the neighbours of each node start"""
+    counts: Tensor
+    """(R, M)"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackedRest:
+    """Neighbours beyond K, by the node that has them and by the neighbour."""
+
+    ahead: Pairs
+    back: Pairs
+    share: Tensor
+    """(R, M) factor of the neighbours' sum"""
+
+    def add(self, y: Tensor, x: Tensor, filters: Tensor) -> Tensor:
+        """y (R, M, D') + what is gathered of x (R, M, D) through the filters (R, D, D')"""
+        return torch.baddbmm(y, gather_rest(x, self).to(y.dtype), filters.to(y.dtype))
 
 
 def gather_rest(h: Tensor, rest: StackedRest) -> Tensor:

@@ -12,22 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from egocnn.config import Readout
 from egocnn.nn.readout import log_of
-from egocnn.nn.stacked.batch import StackedBatch
 from egocnn.nn.stacked.norm import full
 
 BLOCK_M, BLOCK_D = 64, 32
 """Nodes and columns that a program on the GPU takes at once."""
 
 
-def read_out(h: Tensor, batch: StackedBatch, kind: Readout, sort_nodes: int) -> Tensor:
-    if kind == "sort":
-        return _sorted(h, batch, sort_nodes)
-    counts = batch.node_counts[:, :-1].contiguous()
+def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str) -> Tensor:
+    """counts (R, B): nodes of every graph; graph_of (R, M): B or more for padding; kinds are joined by +"""
     is_fused = h.is_cuda and h.dtype != torch.float64 and find_spec("triton") is not None
-    pool: Callable[..., tuple[Tensor, Tensor]] = (FusedPool if is_fused else PlainPool).apply
-    total, largest = pool(h, counts, batch.graph_of)
+    reduce: Callable[..., tuple[Tensor, Tensor]] = (FusedPool if is_fused else PlainPool).apply
+    total, largest = reduce(h, counts, graph_of)
     parts: dict[str, Callable[[], Tensor]] = {
         "max": lambda: largest,
         "sum": lambda: total,
@@ -37,9 +33,10 @@ def read_out(h: Tensor, batch: StackedBatch, kind: Readout, sort_nodes: int) -> 
     return torch.cat([parts[each]() for each in kind.split("+")], dim=2)
 
 
-def _sorted(h: Tensor, batch: StackedBatch, nodes: int) -> Tensor:
-    (R, _, D), B = h.shape, batch.exists.shape[1]
-    place = torch.where(batch.present & (batch.rank < nodes), batch.graph_of * nodes + batch.rank, B * nodes)
+def first_of_each(h: Tensor, present: Tensor, graph_of: Tensor, rank: Tensor, graphs: int, nodes: int) -> Tensor:
+    """rank (R, M) in the own graph -> (R, B, nodes D): of every graph the nodes ranked first, then zeros"""
+    (R, _, D), B = h.shape, graphs
+    place = torch.where(present & (rank < nodes), graph_of * nodes + rank, B * nodes)
     flat = h.new_zeros(R, B * nodes + 1, D)  # the last row takes what is left out
     flat = flat.scatter(1, place[..., None].expand_as(h), h)
     return flat[:, :-1].reshape(R, B, nodes * D)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.encode.batch import Batchable
+from egocnn.nn.batch import Batchable
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.study.crossval.folds import Task
 from egocnn.study.crossval.machine import peak_megabytes

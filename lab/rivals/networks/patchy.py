@@ -14,7 +14,8 @@ from lab.rivals.networks.canonical import canonical_order
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, Norm, dense_head
 from egocnn.data.graphs import Graphs
-from egocnn.encode.patches import Patches, PatchShape, find_patches
+from egocnn.encode.patches import Patches, find_patches
+from egocnn.nn.embed import PatchShape
 from egocnn.encode.ranking import Ranking
 
 FIELD = 10

@@ -22,7 +22,7 @@ from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
 from egocnn.train.recipe import learn
 from egocnn.nn import EgoCNN, EgoConv
-from egocnn.encode.patches import PatchShape
+from egocnn.nn.embed import PatchShape
 from egocnn.model import Predictor
 from egocnn.train.run import train_run
 from egocnn.data.scalefree import decide_tie

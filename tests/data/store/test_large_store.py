@@ -5,11 +5,15 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from numpy.typing import NDArray
 
 from lab.measure.large_store import make, predict, prepare, train
 from egocnn.show.predictions import predictions
 from egocnn.model import Predictor
+from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from tests.support.commands import rows
 
@@ -19,29 +23,24 @@ def test_a_graph_goes_through_prepare_and_predict_in_blocks(
 ) -> None:
     options = Namespace(nodes=3000, edges=20_000, width=8, seed=0)
     blocks: list[int] = []
+    in_blocks = Predictor.outputs_in_blocks
 
-    def counted(n_nodes: int) -> list[slice]:
-        blocks.append(n_nodes)
-        return [slice(first, min(first + 1024, n_nodes)) for first in range(0, n_nodes, 1024)]
+    def noted(self: Predictor, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
+        blocks.append(graph.n_nodes)
+        return in_blocks(self, graph, device)
 
-    monkeypatch.setattr("egocnn.train.blockwise.BlockwisePredictor.of", _small_is_huge)
-    monkeypatch.setattr("egocnn.train.blockwise._blocks", counted)
+    monkeypatch.setattr(Predictor, "outputs_in_blocks", noted)
+    monkeypatch.setattr("egocnn.model.HUGE", 1000)
+    monkeypatch.setattr("egocnn.encode.blocks.NODES_AT_ONCE", 1024)
     monkeypatch.setattr("egocnn.encode.patches.NODES_AT_ONCE", 1024)
     for stage in (make, train, prepare, predict):
         stage(options, tmp_path)
     assert '"graphs": 1' in capsys.readouterr().out
-    assert set(blocks) == {3000}
+    assert blocks == [3000]
+    monkeypatch.setattr("egocnn.model.HUGE", 10_000)
     (row,) = rows(tmp_path / "it.csv")
     graphs = read(tmp_path / "store")
     assert (len(graphs), graphs.n_nodes, graphs.n_edges) == (1, 3000, 20_000)
     (expected,) = predictions(Predictor.load(tmp_path / "run"), graphs)
     assert (row["name"], row["predicted"]) == ("random", expected.predicted)
     assert float(row["probability"]) == pytest.approx(expected.probability, rel=1e-4)
-
-
-def _small_is_huge(predictor: Predictor) -> Predictor:
-    from dataclasses import fields
-
-    from egocnn.train.blockwise import BlockwisePredictor
-
-    return BlockwisePredictor(**{f.name: getattr(predictor, f.name) for f in fields(Predictor)}, huge=1000)

@@ -61,7 +61,7 @@ def test_the_steps_of_both_sides_learn() -> None:
     batches = [prepared.batch(chosen) for chosen in numbers]
 
     def ours(number: int) -> Tensor:
-        logits: Tensor = network(batches[number]).logits
+        logits: Tensor = network(batches[number]).output
         return logits
 
     def theirs(number: int) -> Tensor:

@@ -142,7 +142,7 @@ def test_an_error_on_top_of_the_one_that_counts_does_not_hide_it() -> None:
 def lesson_of(network: Any, train: Any, number: int, weights: torch.Tensor | None = None) -> Lesson:
     def forward(chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         batch = train.batch(chosen)
-        return network(batch).logits, batch.target
+        return network(batch).output, batch.target
 
     return Lesson(
         network,

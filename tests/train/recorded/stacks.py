@@ -13,7 +13,7 @@ from egocnn.encode.batch import Prepared
 from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
-from egocnn.nn.stacked.data import Parts
+from egocnn.train.engines.recorded.data import Parts
 from egocnn.train.engines.recorded.fit import fit_stacked
 from egocnn.train.loop import History, fit
 from tests.support.tiny import parts

@@ -20,10 +20,13 @@ from egocnn.config import ModelConfig, Readout, Rest, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
 from egocnn.encode.encoder import Preparation
-from egocnn.nn.stacked.batch import Pairs, Room, StackedBatch, StackedRest, build
-from egocnn.nn.stacked.data import Sizes, join
+from egocnn.nn.stacked.beyond import Pairs, StackedRest
+from egocnn.train.engines.recorded.batch import Room, build
+from egocnn.nn.stacked.batch import StackedBatch
+from egocnn.train.engines.recorded.data import Sizes, join
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.nn.stacked.norm import Mode
+from egocnn.nn.stacked.rows import Learning
 from egocnn.train.engines.recorded.order import Order, portions
 from egocnn.nn.stacked.beyond import gather_rest
 from egocnn.train.loop import fit
@@ -94,7 +97,7 @@ def compare_with_each_alone(
     """
     batch = batch_of(prepared, chosen)
     together = StackedNetwork([copy.deepcopy(network) for network in own], CPU)
-    logits = together.logits(batch, (Mode.of(batch.present, batch.exists.any(1)), None))
+    logits = together.logits(batch, Learning(Mode.of(batch.present, batch.exists.any(1)), None))
     losses = [loss_of(logits[r][there], batch.target[r][there]) for r, there in enumerate(batch.exists)]
     gradients = torch.autograd.grad(torch.stack(losses).sum(), list(together.parameters.values()))
     evaluated = together.logits(batch).detach()
@@ -104,7 +107,7 @@ def compare_with_each_alone(
         network.train(len(one.place) > 1)
         for norm in (network.pool_norm, network.norm):
             norm.train(network.training and len(one) > 1)
-        found = network(one).logits.float()
+        found = network(one).output.float()
         there = batch.exists[r]
         torch.testing.assert_close(logits[r][there], found, rtol=tolerance, atol=tolerance)
         parameters = dict(network.named_parameters())
@@ -116,7 +119,7 @@ def compare_with_each_alone(
             torch.testing.assert_close(together.buffers[name][r], buffer, rtol=tolerance, atol=tolerance)
         with torch.no_grad():
             torch.testing.assert_close(
-                evaluated[r][there], network.eval()(one).logits.float(), rtol=tolerance, atol=tolerance
+                evaluated[r][there], network.eval()(one).output.float(), rtol=tolerance, atol=tolerance
             )
 
 
@@ -234,14 +237,14 @@ def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_eval
         whole = together.logits(batch)[..., 0]
         for step in range(20):
             drawn = together.draw(torch.tensor([5, 6]), torch.tensor([step, step]), rows=batch.present.shape[1])
-            learning = Mode.of(batch.present, batch.exists.any(1)), drawn
+            learning = Learning(Mode.of(batch.present, batch.exists.any(1)), drawn)
             counts.append(together.logits(batch, learning)[..., 0].detach())
         assert not torch.equal(counts[0][0], counts[0][1])
     else:
-        whole = network.eval()(prepared.batch(everyone)).logits[:, 0]
+        whole = network.eval()(prepared.batch(everyone)).output[:, 0]
         network.train()
         torch.manual_seed(0)
-        counts = [network(prepared.batch(everyone)).logits[:, 0].detach() for _ in range(40)]
+        counts = [network(prepared.batch(everyone)).output[:, 0].detach() for _ in range(40)]
     assert torch.equal(whole, torch.full_like(whole, width))
     kept = torch.stack(counts) * (1 - share)  # those kept are amplified by 1 / (1 - share)
     torch.testing.assert_close(kept, kept.round(), rtol=0, atol=1e-3)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from egocnn.nn.stacked.batch import Pairs
+from egocnn.nn.stacked.beyond import Pairs
 from egocnn.nn.stacked.readout import FusedPool, PlainPool
 from egocnn.nn.stacked.beyond import sum_fused, sum_plain
 

@@ -14,9 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.nn.engines import ego_conv_reference
-from egocnn.nn.stacked import network as networks
-from egocnn.nn.stacked.batch import Room
-from egocnn.nn.stacked.data import join
+from egocnn.train.engines.recorded.batch import Room
+from egocnn.train.engines.recorded.data import join
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.optimise import StackedAdamW
 from egocnn.train.engines.recorded.order import Order, Turns, portions
@@ -74,8 +73,8 @@ class _Bare:
 
 
 def _training(monkeypatch: pytest.MonkeyPatch, dropout: float = 0.2, **model: Any) -> tuple[TrainingStep, Order]:
-    monkeypatch.setattr(networks, "ego_conv", _reference)
-    monkeypatch.setattr(networks, "Neighbours", _Bare)
+    monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
+    monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**(SIZES | model), dropout=dropout))
     data, sizes, numbers = join([(train, validation) for _, train, validation in own])
     order = Order([train for train, _ in numbers], [0, 1], sizes, CONFIG)
@@ -105,8 +104,8 @@ def test_a_step_is_the_same_operations_on_the_same_shapes_and_waits_for_nothing(
 
 
 def test_the_evaluation_waits_for_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "ego_conv", _reference)
-    monkeypatch.setattr(networks, "Neighbours", _Bare)
+    monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
+    monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**SIZES))
     data, sizes, numbers = join([(train, validation) for _, train, validation in own])
     chosen, room = portions([validation for _, validation in numbers], sizes, 40)

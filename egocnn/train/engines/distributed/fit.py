@@ -17,7 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from egocnn.encode.batch import Batchable
+from egocnn.nn.batch import Batchable
 from egocnn.train.checkpoint import pack, unpack
 from egocnn.config import TrainConfig
 from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
@@ -120,7 +120,7 @@ def side_by_side(progress: Progress, train: Batchable, validation: Batchable, co
             batch = train.batch(mine)
             assert batch.target is not None
             with arithmetic(config, device):
-                logits = replica(batch).logits.float()
+                logits = replica(batch).output.float()
             share = weight_of(batch.target, weights) / weight_of(train.target[chosen], weights)
             loss = loss_of(logits, batch.target, weights) * (share if is_split else 1 / world.size)
             descend(progress, loss * world.size)  # what all have is averaged, and what they sum up to is wanted
@@ -151,7 +151,7 @@ def predict_together(network: EgoCNN, data: Batchable, world: World) -> Tensor:
     for chosen in portions(data):
         mine = share_of(chosen, data.node_ptr[chosen + 1] - data.node_ptr[chosen], world)
         if len(mine):
-            outputs[mine] = network(data.batch(mine)).logits.float()
+            outputs[mine] = network(data.batch(mine)).output.float()
     dist.all_reduce(outputs)
     return outputs
 

@@ -13,7 +13,7 @@ import numpy as np
 from egocnn.config import TrainConfig
 from egocnn.errors import ConfigError
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.stacked.data import Parts
+from egocnn.train.engines.recorded.data import Parts
 from egocnn.train.engines.recorded.stack import Stack
 from egocnn.train.loop import History
 

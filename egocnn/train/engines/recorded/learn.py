@@ -17,7 +17,7 @@ from egocnn.train.validation import training_parts, with_own_labels
 from egocnn.model import Predictor
 from egocnn.encode.encoder import Preparation
 from egocnn.data.scalefree import decide_tie
-from egocnn.nn.stacked.data import Parts
+from egocnn.train.engines.recorded.data import Parts
 from egocnn.train.engines.recorded.fit import StackedReport, fit_stacked
 from egocnn.train.loop import History, choose_device, fit
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Bools, Ints
 from egocnn.config import TrainConfig
-from egocnn.nn.stacked.batch import Room
-from egocnn.nn.stacked.data import Sizes
+from egocnn.train.engines.recorded.batch import Room
+from egocnn.train.engines.recorded.data import Sizes
 from egocnn.train.loop import epoch_seed, rate
 
 LEVELS = 8

@@ -17,7 +17,7 @@ from torch import Tensor
 from egocnn.data.arrays import Bools
 from egocnn.config import TrainConfig
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.stacked.data import Parts, join
+from egocnn.train.engines.recorded.data import Parts, join
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.optimise import StackedAdamW
 from egocnn.train.engines.recorded.order import Order, Turns, portions

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from egocnn.data.arrays import Ints
 from egocnn.config import TrainConfig
-from egocnn.nn.stacked.batch import Room, build
-from egocnn.nn.stacked.data import StackedData
+from egocnn.train.engines.recorded.batch import Room, build
+from egocnn.train.engines.recorded.data import StackedData
 from egocnn.train.engines.recorded.losses import Tally, judge
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.nn.stacked.norm import Mode
+from egocnn.nn.stacked.rows import Learning
 from egocnn.train.engines.recorded.optimise import StackedAdamW
 from egocnn.train.engines.recorded.order import Turns
 
@@ -86,7 +87,7 @@ class TrainingStep:
         dropout = self._network.draw(self._seeds, self._optimizer.steps, rows=rows)
         # recorded casts must be replayed every time, so none may come from the cache
         with torch.autocast("cuda", torch.bfloat16, enabled=self._lowered, cache_enabled=False):
-            logits = self._network.logits(batch, (Mode.of(batch.present, active), dropout))
+            logits = self._network.logits(batch, Learning(Mode.of(batch.present, active), dropout))
         judged = judge(logits, batch, self._class_weights)
         gradients = torch.autograd.grad(judged.mean.sum(), self._parameters)
         self._optimizer.step(gradients, rate, active)

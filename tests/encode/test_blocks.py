@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from egocnn.train.blockwise import BlockwisePredictor, outputs_in_blocks
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.model import Predictor
@@ -34,7 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("egocnn.train.blockwise.NODES_AT_ONCE", 17)
+    monkeypatch.setattr("egocnn.encode.blocks.NODES_AT_ONCE", 17)
     monkeypatch.setattr("egocnn.encode.patches.NODES_AT_ONCE", 17)
 
 
@@ -67,7 +67,7 @@ def check_same(graphs: Graphs, config: ModelConfig) -> None:
     expected = predictor.outputs(graphs, device="cpu")
     for g in range(len(graphs)):
         np.testing.assert_allclose(
-            outputs_in_blocks(predictor, graphs[[g]], device="cpu"), expected[[g]], rtol=1e-4, atol=1e-5
+            predictor.outputs_in_blocks(graphs[[g]], torch.device("cpu")), expected[[g]], rtol=1e-4, atol=1e-5
         )
 
 
@@ -94,17 +94,18 @@ def test_only_huge_graphs_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch) -
     predictor = untrained(graphs, MODEL)
     largest = int(graphs.node_counts.max())
     expected = predictor.outputs(graphs, device="cpu")
+    probabilities = predictor.probabilities(graphs, device="cpu")
+    asked: list[int] = []
+    in_blocks = Predictor.outputs_in_blocks
+
+    def noted(self: Predictor, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
+        asked.append(graph.n_nodes)
+        return in_blocks(self, graph, device)
+
+    monkeypatch.setattr(Predictor, "outputs_in_blocks", noted)
     for huge in (1, largest, largest + 1):
-        blockwise = BlockwisePredictor.of(predictor, huge=huge)
-        np.testing.assert_allclose(blockwise.outputs(graphs, device="cpu"), expected, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(
-            blockwise.probabilities(graphs, device="cpu"), predictor.probabilities(graphs, device="cpu"), rtol=1e-4
-        )
-
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr("egocnn.train.blockwise.outputs_in_blocks", never)
-    BlockwisePredictor.of(predictor, huge=largest + 1).outputs(graphs, device="cpu")
-    with pytest.raises(AssertionError):
-        BlockwisePredictor.of(predictor, huge=largest).outputs(graphs, device="cpu")
+        asked.clear()
+        monkeypatch.setattr("egocnn.model.HUGE", huge)
+        np.testing.assert_allclose(predictor.outputs(graphs, device="cpu"), expected, rtol=1e-4, atol=1e-5)
+        assert asked == [n for n in graphs.node_counts.tolist() if n >= huge]
+        np.testing.assert_allclose(predictor.probabilities(graphs, device="cpu"), probabilities, rtol=1e-4)

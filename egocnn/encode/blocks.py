@@ -1,0 +1,235 @@
+"""One huge graph -> a batch that the network reads in blocks of nodes.
+
+At any time there are the graph, its table of ranked neighbours (N, K), two layers' embeddings (N, D), and what is
+computed for one block. The network is the one that reads every batch; what differs lies below its layers, where
+sums over nodes are added up in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from egocnn.config import ModelConfig
+from egocnn.data.arrays import Ints
+from egocnn.data.graphs import Graphs
+from egocnn.encode.beyond import find_beyond
+from egocnn.encode.encoder import Preparation, edge_weights
+from egocnn.encode.patches import NODES_AT_ONCE, patch_portions
+from egocnn.encode.ranking import Order
+from egocnn.nn.batch import Bags, Batch
+from egocnn.nn.embed import PatchShape
+from egocnn.nn.engines import Neighbours
+from egocnn.nn.engines.beyond import Rest
+from egocnn.nn.engines.blocks import blocks
+from egocnn.nn.readout import counted, log_of
+from egocnn.nn.rows import Rows
+
+HUGE = 1_000_000
+"""Nodes from which on a graph is taken in blocks."""
+
+
+def batch_in_blocks(preparation: Preparation, config: ModelConfig, graphs: Graphs, device: torch.device) -> Batch:
+    """A collection of one graph, ranked and standardised by what was fitted on the training graphs"""
+    graphs = preparation.renamed(graphs)
+    order = preparation.ranking.order(graphs)
+    reach = max(config.layer_k)
+    table = preparation.ranking.neighbours(
+        graphs, max(reach, config.slots - 1), max_hops=config.max_hops, order=order
+    )
+    source = _Source(preparation, config, graphs, table, device)
+    near = np.ascontiguousarray(table[:, :reach])
+    nothing = torch.zeros(0, dtype=torch.int64, device=device)
+    whole = slice(0, graphs.n_nodes)
+    none = torch.zeros(0, 0, device=device)
+    return _BlockedBatch(
+        source=source,
+        order=order,
+        neighbours=Neighbours(torch.from_numpy(near), block=NODES_AT_ONCE),
+        rest=None if config.rest == "none" else _BlockedRest.of(graphs, near, config.rest),
+        bags=Bags(rows=nothing, offsets=nothing, weight=None),
+        node_label=nothing,
+        attributes=source.attributes(whole) if config.embedding == "attributes" else none,
+        adjacency=source.adjacency(whole) if config.embedding == "adjacency" else none,
+        place=nothing,
+        graph_of=nothing,
+        node_counts=torch.tensor([graphs.n_nodes], device=device),
+        target=None,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """Where blocks of the input come from."""
+
+    preparation: Preparation
+    config: ModelConfig
+    graphs: Graphs
+    table: Ints
+    """(N, W)"""
+    device: torch.device
+
+    def attributes(self, nodes: slice | Ints) -> Tensor:
+        """(n, A), standardised"""
+        return torch.from_numpy(self._standardised(nodes)).to(self.device)
+
+    def _standardised(self, nodes: slice | Ints) -> NDArray[np.float32]:
+        attr = self.graphs.node_attr
+        count = nodes.stop - nodes.start if isinstance(nodes, slice) else len(nodes)
+        here = np.zeros((count, 0), np.float32) if attr is None else attr[nodes]
+        return self.preparation.standardised(replace(self.graphs, node_attr=here))
+
+    def label(self, nodes: slice | Ints) -> Tensor:
+        """(n)"""
+        label = self.graphs.node_label
+        known = np.broadcast_to(np.int32(-1), self.graphs.n_nodes) if label is None else label
+        return torch.from_numpy(np.array(known[nodes])).to(self.device)
+
+    def adjacency(self, nodes: slice) -> Tensor:
+        """(n, K) weights of the edges to the ranked neighbours"""
+        near = self.table[:, : max(self.config.layer_k)]
+        one_hop = self.graphs.edge_weight is None and self.config.max_hops == 1  # every neighbour is adjacent
+        weights = (near >= 0).astype(np.float32) if one_hop else edge_weights(self.graphs, near)
+        return torch.from_numpy(weights[nodes]).to(self.device)
+
+    def patches(self, shape: PatchShape) -> Iterator[tuple[slice, Batch]]:
+        """Some nodes after the other, with all that Patchy-San reads around them; nodes of other blocks come last."""
+        portions = patch_portions(self.graphs, self.table, shape)
+        for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), portions, strict=True):
+            near = self.table[here]
+            local, numbers = _local(near, here)
+            nothing = torch.zeros(0, dtype=torch.int64, device=self.device)
+            yield (
+                here,
+                Batch(
+                    neighbours=Neighbours(torch.from_numpy(numbers).to(self.device)),
+                    rest=None,
+                    bags=Bags(
+                        rows=torch.from_numpy(rows).to(self.device),
+                        offsets=torch.from_numpy((np.cumsum(counts) - counts).astype(rows.dtype)).to(self.device),
+                        weight=None if self.graphs.edge_weight is None else torch.from_numpy(weight).to(self.device),
+                    ),
+                    node_label=nothing,
+                    attributes=self.attributes(local),
+                    adjacency=nothing,
+                    place=nothing,
+                    graph_of=nothing,
+                    node_counts=nothing,
+                    target=None,
+                ),
+            )
+
+
+def _local(near: Ints, here: slice) -> tuple[Ints, Ints]:
+    """Neighbours (n, W) of a block -> the nodes concerned, the block's own first, and the neighbours' places in them"""
+    outside = np.unique(near[(near >= 0) & ((near < here.start) | (near >= here.stop))])
+    local = np.concatenate([np.arange(here.start, here.stop), outside])
+    is_own = (near >= here.start) & (near < here.stop)
+    numbers = np.where(is_own, near - here.start, len(near) + np.searchsorted(outside, near))
+    return local, np.where(near >= 0, numbers, -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BlockedRest(Rest):
+    """Neighbours beyond K, looked up anew in every layer: hubs have more of them than memory could hold."""
+
+    graphs: Graphs | None = None
+    table: Ints | None = None
+    kind: str = "mean"
+
+    @staticmethod
+    def of(graphs: Graphs, table: Ints, kind: str) -> _BlockedRest:
+        none = torch.zeros(0, dtype=torch.int64)
+        return _BlockedRest(none, none, none, graphs=graphs, table=table, kind=kind)
+
+    def add(self, y: Tensor, x: Tensor, filters: Tensor) -> Tensor:
+        """In place: y is this layer's own."""
+        assert self.graphs is not None
+        assert self.table is not None
+        for here in blocks(len(y), NODES_AT_ONCE):
+            owner, beyond = find_beyond(self.graphs, self.table[here], here.start)
+            if len(owner) == 0:
+                continue
+            n = here.stop - here.start
+            sums = x.new_zeros(n, x.shape[1])
+            sums.index_add_(0, torch.from_numpy(owner).to(x.device), x[torch.from_numpy(beyond).to(x.device)])
+            share = np.maximum(np.bincount(owner, minlength=n), 1) if self.kind == "mean" else np.ones(n)
+            y[here] += (sums / torch.from_numpy(share).to(sums)[:, None]) @ filters
+        return y
+
+
+class _BlockedRows:
+    """Evaluation in place, block by block: there is no room for another layer."""
+
+    def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
+        for here in blocks(len(y), NODES_AT_ONCE):
+            y[here] = norm(y[here])
+        return y
+
+    def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:  # noqa: ARG002 — nothing is dropped here
+        return h
+
+    def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:  # noqa: ARG002
+        for here in blocks(len(y), NODES_AT_ONCE):
+            y[here] = F.relu(norm(y[here]))
+        return y
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Inputs:
+    """(N, columns) what nodes add to the counts of the inputs, worked out for those that are asked for."""
+
+    source: _Source
+    columns: int
+
+    def to(self, kind: torch.dtype) -> _Inputs:  # noqa: ARG002 — worked out in the type of the network
+        return self
+
+    def __getitem__(self, nodes: slice | Ints) -> Tensor:
+        return counted(self.source.label(nodes), self.source.attributes(nodes), self.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _BlockedBatch(Batch):
+    source: _Source
+    order: Order
+
+    @property
+    def keeps_layers(self) -> bool:
+        return False
+
+    @property
+    def nodes(self) -> Rows:
+        return _BlockedRows()
+
+    def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:
+        found = table.new_empty(len(self.source.table), table.shape[1])
+        for here, block in self.source.patches(shape):
+            found[here] = block.patches(table, attributes, bias, shape)[: here.stop - here.start]
+        return found
+
+    def inputs_of(self, columns: int) -> Any:
+        return _Inputs(self.source, columns)
+
+    def pool(self, h: Tensor, kind: str) -> Tensor:
+        first = h[slice(0, 0)]
+        total, largest = first.sum(dim=0, dtype=torch.float64), first.new_full(first.shape[1:], -torch.inf)
+        n_nodes = len(self.source.table)
+        for here in blocks(n_nodes, NODES_AT_ONCE):
+            rows = h[here]
+            total += rows.sum(dim=0, dtype=torch.float64)
+            largest = torch.maximum(largest, rows.amax(dim=0))
+        mean = (total / n_nodes).to(first)
+        found = {"max": largest, "sum": total.to(first), "mean": mean, "log": log_of(total.to(first))}
+        return torch.cat([found[each] for each in kind.split("+")])[None]
+
+    def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
+        first = h[self.order.nodes[:nodes].astype(np.int64)]
+        return F.pad(first, (0, 0, 0, nodes - len(first))).reshape(1, -1)

@@ -1,0 +1,189 @@
+"""What the network reads: B graphs with N nodes as tensors, and what each layer makes of them.
+
+Every layout of a batch answers the same few questions (``patches``, ``ranked``, ``rest``, ``nodes``, ``graphs``,
+``pool``, ``first_ranked``, ``inputs_of``), so that the network is written once. Here rows are packed, graph after graph.
+:mod:`egocnn.nn.stacked` pads those of R networks, :mod:`egocnn.encode.blocks` takes one huge graph in blocks, and
+:mod:`egocnn.interop.onnx` keeps to operations that every runtime has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from egocnn.nn.engines import Neighbours
+from egocnn.nn.engines.beyond import Rest
+from egocnn.nn.engines.reference import gather_egos
+from egocnn.nn.readout import counted, first_of_each, pool
+from egocnn.nn.rows import PACKED, Rows
+
+if TYPE_CHECKING:
+    from egocnn.nn.embed import PatchShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bags:
+    """Patchy-San's table rows for every node, end to end."""
+
+    rows: Tensor
+    offsets: Tensor
+    """(N) where the rows of each node start"""
+    weight: Tensor | None
+
+    @property
+    def owner(self) -> Tensor:
+        """(S) the node around which each entry was read"""
+        ends = torch.diff(self.offsets.long(), append=self.offsets.new_tensor([len(self.rows)], dtype=torch.int64))
+        return torch.repeat_interleave(torch.arange(len(ends), device=ends.device), ends)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """The node or edge that every entry of Patchy-San's bags speaks of."""
+
+    owner: Tensor
+    """(S) the node around which the entry was read"""
+    u: Tensor
+    """(S)"""
+    v: Tensor
+    """(S) the other end of an edge; u again where the entry is a node's label"""
+    is_edge: Tensor
+    """(S)"""
+
+    def presence(self, presence: Tensor) -> Tensor:
+        """(N) how far nodes are there -> (S) how far what the entries speak of is"""
+        return torch.where(self.is_edge & (self.u != self.v), presence[self.u] * presence[self.v], presence[self.u])
+
+
+def find_places(rows: Tensor, owner: Tensor, neighbours: Tensor, shape: PatchShape) -> Places:
+    """Rows of the table (S), the nodes they were read around (S), ranked neighbours (N, P - 1 or more) -> what they mean"""
+    rows = rows.long()
+    nodes = torch.cat([torch.arange(len(neighbours), device=rows.device)[:, None], neighbours.long()], dim=1)
+    first, second = (torch.from_numpy(slot).to(rows.device) for slot in shape.pairs)
+    is_edge = rows < shape.edge_rows
+    pair = torch.where(is_edge, rows // max(shape.edge_labels, 1), 0)
+    slot = torch.where(is_edge, 0, (rows - shape.edge_rows) // max(shape.node_labels, 1))
+    u = torch.where(is_edge, nodes[owner, first[pair]], nodes[owner, slot])
+    return Places(owner, u, torch.where(is_edge, nodes[owner, second[pair]], u), is_edge)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """B graphs with N nodes in all, as the network reads them."""
+
+    neighbours: Neighbours
+    """ranked neighbours (N, W): as many as the widest of the layers or Patchy-San reads"""
+    rest: Rest | None
+    """neighbours beyond K; None where the network does not read them"""
+    bags: Bags
+    node_label: Tensor
+    """(N) label numbers of the training graphs; -1: unseen, or graphs without labels"""
+    attributes: Tensor
+    """(N, A), standardised; A may be 0"""
+    adjacency: Tensor
+    """(N, W) weight of the edge to every ranked neighbour; 0: none"""
+    place: Tensor
+    """(N) where each node stands in the ranking of all nodes"""
+    graph_of: Tensor
+    """(N)"""
+    node_counts: Tensor
+    """(B)"""
+    target: Tensor | None
+    """(B) class numbers, or values"""
+    inputs: Tensor | None = None
+    """(N, columns) what nodes add to the counts of the inputs, where it does not follow from labels and attributes"""
+    presence: Tensor | None = None
+    """(N) how far each node is there, from 0 to 1; None: all of them are"""
+    _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.node_counts)
+
+    @property
+    def keeps_layers(self) -> bool:
+        """Whether there is memory to hold what every layer makes of the nodes."""
+        return True
+
+    @property
+    def nodes(self) -> Rows:
+        return PACKED
+
+    @property
+    def graphs(self) -> Rows:
+        return PACKED
+
+    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:
+        """The same graphs, their nodes there to the degree (N) that is given: it multiplies what is read of them."""
+        table = self.neighbours.table
+        near = torch.where(table >= 0, presence[table.clamp(min=0).long()], 0)
+        return replace(
+            self,
+            presence=presence,
+            attributes=self.attributes * presence[:, None],
+            adjacency=self.adjacency * near,
+            rest=None if self.rest is None else self.rest.at_presence(presence, mean=mean_of_rest),
+        )
+
+    def ranked(self, k: int) -> Neighbours:
+        """The first k neighbours of every node."""
+        if k not in self._ranked:
+            self._ranked[k] = self.neighbours.first(k)
+        return self._ranked[k]
+
+    def as_embedding(self, values: Tensor) -> Tensor:
+        """Inputs (N, D) that are read as they are, as the layers take them."""
+        return values
+
+    def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:
+        """What Patchy-San's filters find around every node: table (rows, D), attributes (P, A, D), bias (D) -> (N, D)"""
+        weight = self.bags.weight
+        if self.presence is not None:
+            there = self.places(shape).presence(self.presence)
+            weight = there.to(table.dtype) if weight is None else weight * there
+        h = F.embedding_bag(self.bags.rows, table, self.bags.offsets, mode="sum", per_sample_weights=weight)
+        if attributes.shape[1]:
+            h = h + self.slot_attributes(attributes)
+        return h + bias
+
+    def places(self, shape: PatchShape) -> Places:
+        """The nodes and edges that Patchy-San's entries speak of."""
+        return find_places(self.bags.rows, self.bags.owner, self.neighbours.table, shape)
+
+    def slot_attributes(self, filters: Tensor) -> Tensor:
+        """Attributes slot by slot through the filters (P, A, D) -> (N, D), absent slots contributing nothing"""
+        near = self.neighbours.table[:, : filters.shape[0] - 1]
+        return gather_egos(self.attributes, near, self.neighbours.gate).flatten(1) @ filters.flatten(0, 1)
+
+    def pool(self, h: Tensor, kind: str) -> Tensor:
+        """(N, D) -> (B, D for each kind): what the nodes of a graph hold together; kinds are joined by +"""
+        kinds = kind.split("+")
+        return torch.cat([pool(h, self.node_counts, each, presence=self.presence) for each in kinds], dim=1)
+
+    def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
+        """(N, D) -> (B, nodes D): the nodes of every graph that are ranked first, end to end"""
+        return first_of_each(h, self.place, self.graph_of, self.node_counts, nodes)
+
+    def inputs_of(self, columns: int) -> Tensor:
+        """(N, columns) what nodes add to the counts of the inputs"""
+        inputs = counted(self.node_label, self.attributes, columns) if self.inputs is None else self.inputs
+        return inputs if self.presence is None else inputs * self.presence[:, None].to(inputs)
+
+
+class Batchable(Protocol):
+    """What training asks of a collection, be it in memory or on disk."""
+
+    @property
+    def node_ptr(self) -> Tensor: ...
+
+    @property
+    def target(self) -> Tensor | None: ...
+
+    def __len__(self) -> int: ...
+
+    def to(self, device: torch.device) -> Self: ...
+
+    def batch(self, chosen: Tensor) -> Batch: ...

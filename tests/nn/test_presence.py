@@ -1,0 +1,129 @@
+"""Presence: nodes that are there to a degree; 1 everywhere changes no bit, and 0 is what cutting the node out is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.nn import EgoCNN
+from egocnn.nn.batch import Bags, Batch
+from egocnn.nn.engines import Neighbours
+from egocnn.nn.engines.beyond import Rest
+from egocnn.nn.embed import PatchShape
+from tests.support.networks import build, doubled, whole_batch
+from tests.support.strategies import random_connected
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "the usual": {},
+    "every layer, counts and norms": {
+        "jump": True,
+        "readout": "mean+log+max",
+        "pool_norm": True,
+        "head_norm": True,
+        "count_inputs": True,
+    },
+    "mean of those beyond K": {"rest": "mean", "k": 2, "slots": 2, "readout": "mean"},
+    "sum of those beyond K": {"rest": "sum", "k": 2, "readout": "sum"},
+    "patches wider than layers": {"k": 2, "slots": 6},
+    "adjacency": {"embedding": "adjacency", "jump": True, "readout": "mean+max"},
+    "attributes": {"embedding": "attributes", "jump": True, "readout": "mean+max"},
+}
+
+
+def some_graphs(seed: int = 0) -> Graphs:
+    numbers = np.random.default_rng(seed)
+    graphs = random_connected(3, nodes=9, extra=7, seed=seed, target=np.array([0, 1, 0]), class_names=("no", "yes"))
+    low, high = np.minimum(graphs.entry_node, graphs.indices), np.maximum(graphs.entry_node, graphs.indices)
+    return graphs.replace(
+        node_attr=numbers.normal(size=(graphs.n_nodes, 2)).astype(np.float32),
+        edge_weight=(1 + (low * 7 + high) % 3).astype(np.float32),
+    )
+
+
+def network_and_batch(seed: int = 0, **changes: Any) -> tuple[EgoCNN, Batch, PatchShape]:
+    graphs = some_graphs(seed)
+    config = ModelConfig(**{"depth": 2, "width": 5, "k": 4, "slots": 4, "hidden": 6} | changes)
+    network, preparation = build(graphs, config, outputs=2, seed=seed)
+    return network.eval(), whole_batch(graphs, preparation, config), preparation.shape(config)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_presence_of_one_everywhere_changes_no_bit(variant: str) -> None:
+    network, batch, _ = network_and_batch(**VARIANTS[variant])
+    with torch.no_grad():
+        plain, present = network(batch), network(batch, torch.ones(len(batch.place)))
+    assert torch.equal(plain.output, present.output)
+    assert torch.equal(plain.pooled, present.pooled)
+    assert all(torch.equal(one, other) for one, other in zip(plain.layers, present.layers, strict=True))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@settings(max_examples=12)
+@given(seed=st.integers(0, 40), share=st.floats(0, 1))
+def test_a_node_with_presence_zero_is_as_good_as_cut_out(variant: str, seed: int, share: float) -> None:
+    network, batch, shape = network_and_batch(seed % 3, **VARIANTS[variant])
+    network, batch = network.double(), doubled(batch)
+    there = torch.rand(len(batch.place), generator=torch.Generator().manual_seed(seed)) >= share
+    with torch.no_grad():
+        absent = network(batch, there.double())
+        cut = network(without(batch, there, shape, mean=VARIANTS[variant].get("rest") == "mean"))
+    torch.testing.assert_close(absent.output, cut.output)
+    torch.testing.assert_close(absent.pooled, cut.pooled)
+    for one, other in zip(absent.layers, cut.layers, strict=True):
+        torch.testing.assert_close(one[there], other)
+        assert not one[~there].any()
+
+
+def test_the_output_is_a_smooth_function_of_presence() -> None:
+    network, batch, _ = network_and_batch(**VARIANTS["every layer, counts and norms"] | {"readout": "mean"})
+    network, batch = network.double(), doubled(batch)
+    presence = torch.full((len(batch.place),), 0.6, dtype=torch.float64, requires_grad=True)
+
+    def output(presence: Tensor) -> Tensor:
+        found: Tensor = network(batch, presence).output
+        return found
+
+    assert torch.autograd.gradcheck(output, (presence,))
+
+
+def without(batch: Batch, there: Tensor, shape: PatchShape, *, mean: bool) -> Batch:
+    """The batch with nodes cut out, everyone else keeping the ranks they had."""
+    number = torch.where(there, there.cumsum(0) - 1, -1)
+    table = batch.neighbours.table.long()
+    near = torch.where(table >= 0, number[table.clamp(min=0)], -1)[there]
+    places = batch.places(shape)
+    stays = there[places.owner] & there[places.u] & there[places.v]
+    counts = torch.bincount(number[places.owner[stays]], minlength=int(there.sum()))
+    weight = batch.bags.weight
+    rest = batch.rest
+    if rest is not None:
+        both = there[rest.owner] & there[rest.source]
+        owner, source = number[rest.owner[both]], number[rest.source[both]]
+        number_of = torch.bincount(owner, minlength=int(there.sum())).clamp(min=1)
+        share = 1 / number_of.double() if mean else torch.ones(len(number_of), dtype=torch.float64)
+        rest = Rest(owner, source, share)
+    return replace(
+        batch,
+        neighbours=Neighbours(near),
+        rest=rest,
+        bags=Bags(
+            rows=batch.bags.rows[stays],
+            offsets=(counts.cumsum(0) - counts).to(batch.bags.rows.dtype),
+            weight=None if weight is None else weight[stays],
+        ),
+        node_label=batch.node_label[there],
+        attributes=batch.attributes[there],
+        adjacency=torch.where(near >= 0, batch.adjacency[there], 0),
+        place=batch.place[there],
+        graph_of=batch.graph_of[there],
+        node_counts=torch.bincount(batch.graph_of[there], minlength=len(batch)),
+    )
