@@ -20,16 +20,16 @@ from torch import Tensor
 
 import egocnn
 from egocnn.data.arrays import Floats, Ints
-from egocnn.show.drawing import draw
-from egocnn.show.drawing.palette import FAINT, INK, WHITE, mix
-from egocnn.files import write_text
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.show.drawing.layout import positions
-from egocnn.nn import EgoConv
-from egocnn.nn.engines import ego_conv
 from egocnn.encode.patches import find_patches
-from egocnn.nn.embed import PatchShape
+from egocnn.files import write_text
 from egocnn.model import Predictor
+from egocnn.nn import EgoConv
+from egocnn.nn.embed import PatchShape
+from egocnn.nn.engines import ego_conv
+from egocnn.show.drawing import draw
+from egocnn.show.drawing.layout import positions
+from egocnn.show.drawing.palette import FAINT, INK, WHITE, mix
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 SMALL, LARGE = "C5H11OH #2", "C14H29OH #1"

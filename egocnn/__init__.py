@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from egocnn.interop.sklearn import EgoCNNClassifier, EgoCNNRegressor, load
     from egocnn.data.graphs import Graph, Graphs
-    from egocnn.encode.ranking import rank_neighbours
     from egocnn.data.read import read
+    from egocnn.encode.ranking import rank_neighbours
     from egocnn.explain.structure import CriticalStructure
+    from egocnn.interop.sklearn import EgoCNNClassifier, EgoCNNRegressor, load
 
 __version__ = "0.1.0"
 __all__ = [

@@ -22,16 +22,17 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from torch import nn
 
+from egocnn.config import ModelConfig, ReadConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.text import one_line, short
+from egocnn.data.store.portions import cut
 from egocnn.encode.batch import Prepared
 from egocnn.encode.blocks import HUGE, batch_in_blocks
-from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.encode.degrees import NAMES, PROFILE
+from egocnn.encode.encoder import Preparation
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
-from egocnn.data.graphs import Graphs
 from egocnn.nn.model import EgoCNN, Output
-from egocnn.encode.encoder import Preparation
-from egocnn.data.sources.text import one_line, short
 from egocnn.train.loop import choose_device, predict
 
 FORMAT = 1
@@ -98,7 +99,7 @@ class Predictor:
         if len(usual):
             found[~is_huge] = predict(network, self.prepare(usual).to(place)).float().cpu().numpy()
         for g in np.flatnonzero(is_huge).tolist():
-            found[g] = self.outputs_in_blocks(graphs if len(graphs) == 1 else graphs[[g]], place)
+            found[g] = self.outputs_in_blocks(cut(graphs, g, g + 1), place)
         check_finite(found, graphs.names)
         return found
 

@@ -8,9 +8,9 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINConv, global_max_pool
 
 import egocnn
-from egocnn.nn import EgoConv
-from egocnn.interop.pyg import RankNeighbours, neighbours_of
 from egocnn.data.sources.pyg import to_pyg
+from egocnn.interop.pyg import RankNeighbours, neighbours_of
+from egocnn.nn import EgoConv
 
 
 class Network(nn.Module):

@@ -11,18 +11,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from egocnn.data.graphs import Graph, Graphs
+from egocnn.explain.patterns.record import Occurrence, Pattern
+from egocnn.explain.structure import CriticalStructure, Fidelity
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.gexf import to_gexf
-from egocnn.show.drawing.picture import compose
-from egocnn.data.graphs import Graph, Graphs
 from egocnn.show.drawing.layout import positions
+from egocnn.show.drawing.picture import compose
 from egocnn.show.patterns.page import _page
 from egocnn.show.patterns.pictures import draw_pattern
-from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.show.report import summarise
 from egocnn.show.report.encoding import encode
 from egocnn.show.report.page import page
-from egocnn.explain.structure import CriticalStructure, Fidelity
 from fuzz.guard import ViolationError
 
 HARMLESS = ("name", "C", "O", "bond", "class", "caption", "title")

@@ -17,7 +17,13 @@ MODULES = ["egocnn", "networkx.readwrite", "zipfile", "csv", "json", "safetensor
 """Whose branches are counted."""
 LATE = ("networkx.readwrite.graphml", "networkx.readwrite.gexf", "safetensors.numpy", "egocnn.show.drawing.png")
 """Which egocnn imports only when it needs them."""
-LEFT_OUT = ["egocnn.nn.engines", "egocnn.train.engines.recorded", "lab.bench", "lab.tables", "egocnn.train.engines.distributed"]
+LEFT_OUT = [
+    "egocnn.nn.engines",
+    "egocnn.train.engines.recorded",
+    "lab.bench",
+    "lab.tables",
+    "egocnn.train.engines.distributed",
+]
 OWN_SHARE = 0.7
 """Of mutations that know the format; the rest are libFuzzer's own."""
 MOST_BYTES = 1 << 16

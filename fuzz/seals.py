@@ -11,12 +11,12 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 
-from egocnn.train import checkpoint as checkpoints
 from egocnn import model as predictors
-from egocnn.train.checkpoint import Checkpoint
+from egocnn.data.store.manifest import CHUNK, NAME
 from egocnn.files import digest_of_plain
 from egocnn.model import Predictor
-from egocnn.data.store.manifest import CHUNK, NAME
+from egocnn.train import checkpoint as checkpoints
+from egocnn.train.checkpoint import Checkpoint
 
 BROKEN = (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError)
 

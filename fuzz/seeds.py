@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import ModelConfig
-from egocnn.files import write_json
 from egocnn.data.graphs import Graphs
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
 from egocnn.data.store import write_store
+from egocnn.encode.encoder import Preparation
+from egocnn.files import write_json
+from egocnn.model import Predictor
+from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.loop import History, Progress
 from fuzz import parts
 

@@ -16,17 +16,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from egocnn.data.generated.config import parse_config
 from egocnn.config import ReadConfig
-from egocnn.study.crossval.kept import Kept
-from egocnn.study.crossval.record import read_record
-from egocnn.errors import EgoCNNError
+from egocnn.data.generated.config import parse_config
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.train.run import finished_metrics
 from egocnn.data.store import Store, write_store
 from egocnn.data.store.sources import stream_source
+from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
+from egocnn.study.crossval.kept import Kept
+from egocnn.study.crossval.record import read_record
+from egocnn.train.run import finished_metrics
 from fuzz import parts, seals, seeds, words
 from fuzz.guard import Limits, ViolationError, check_refusal, watched
 from fuzz.markup import check_outputs

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from egocnn.study.cluster import connected
 from egocnn.config import Device
 from egocnn.errors import ConfigError
+from egocnn.study.cluster import connected
 from lab.figures import FIGURES, write_figure
-from lab.proving import TASKS, TITLE, prove
-from lab.proving import table
+from lab.proving import TASKS, TITLE, prove, table
 from lab.proving.recurring import TITLE as RECURRING
 from lab.proving.recurring import write_recurring
 from lab.reproduce import EXPERIMENTS, markdown, reproduce

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.explain import explain
-from egocnn.errors import MissingExtraError
-from egocnn.show.report.folder import file_name
-from egocnn.files import write_json
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
 from egocnn.data.read import read
-from egocnn.train.run import machine, test_scores, versions
+from egocnn.errors import MissingExtraError
+from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, write_structures
+from egocnn.files import write_json
+from egocnn.show.report.folder import file_name
+from egocnn.train.recipe import learn
+from egocnn.train.run import machine, test_scores, versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
 from egocnn.errors import ConfigError, DataError
 from egocnn.files import write_json, write_text
-from egocnn.data.graphs import Graphs
 from egocnn.train.recipe import learn
-from egocnn.data.read import read
 from egocnn.train.run import machine, test_scores, versions
 
 

@@ -12,8 +12,8 @@ from egocnn.errors import DataError
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
-    from egocnn.model import Predictor
     from egocnn.data.store import Stored
+    from egocnn.model import Predictor
 
 
 def reading_settings(options: argparse.Namespace, predictor: Predictor | None = None) -> tuple[dict[str, Any], str]:
@@ -33,8 +33,8 @@ def split_and_part(options: argparse.Namespace) -> tuple[str | None, str]:
 
 def read_graphs(options: argparse.Namespace, predictor: Predictor | None = None) -> Graphs:
     """The graphs of DATA, or the part of them that the options name."""
-    from egocnn.show.as_trained import read_as_trained
     from egocnn.data.read import read
+    from egocnn.show.as_trained import read_as_trained
     from egocnn.show.streaming import open_store
 
     settings, part = reading_settings(options, predictor)

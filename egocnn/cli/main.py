@@ -15,8 +15,8 @@ from egocnn.cli.options import spell_out
 from egocnn.cli.parser import build_parser
 from egocnn.cli.settings import brought_settings
 from egocnn.config import ModelConfig
-from egocnn.train.engines.distributed.world import only_for_train
 from egocnn.errors import EgoCNNError
+from egocnn.train.engines.distributed.world import only_for_train
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -20,10 +20,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
-from egocnn.errors import DataError
-from egocnn.files import replacing
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, PARTS, check_rules
 from egocnn.data.split import split_in_two
+from egocnn.errors import DataError
+from egocnn.files import replacing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

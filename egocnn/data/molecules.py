@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 
 _ATOMS = {
     "MUTAG": "C N O F I Cl Br",

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from egocnn.data.generated import read_compounds
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.download import fetch_set, find_set
 from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
@@ -22,6 +21,7 @@ from egocnn.data.sources.smiles import parse_smiles, read_smiles_table
 from egocnn.data.sources.text import one_line, short
 from egocnn.data.sources.tu import read_tu
 from egocnn.data.store import Store, is_store
+from egocnn.errors import DataError, MissingExtraError
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")

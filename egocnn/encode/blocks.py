@@ -41,9 +41,7 @@ def batch_in_blocks(preparation: Preparation, config: ModelConfig, graphs: Graph
     graphs = preparation.renamed(graphs)
     order = preparation.ranking.order(graphs)
     reach = max(config.layer_k)
-    table = preparation.ranking.neighbours(
-        graphs, max(reach, config.slots - 1), max_hops=config.max_hops, order=order
-    )
+    table = preparation.ranking.neighbours(graphs, max(reach, config.slots - 1), max_hops=config.max_hops, order=order)
     source = _Source(preparation, config, graphs, table, device)
     near = np.ascontiguousarray(table[:, :reach])
     nothing = torch.zeros(0, dtype=torch.int64, device=device)

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from egocnn.data.arrays import Ints, pointers
 from egocnn.encode.batch import Prepared, RestSteps
-from egocnn.nn.batch import Batch
 from egocnn.errors import RunError
+from egocnn.nn.batch import Batch
 
 PREFIX = ".prepared"
 """How names of shared files begin."""

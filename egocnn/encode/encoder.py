@@ -15,18 +15,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from egocnn.data.arrays import Floats, Ints
-from egocnn.encode.batch import Prepared, RestSteps
 from egocnn.config import ModelConfig
-from egocnn.encode.degrees import describe_by_degree
+from egocnn.data.arrays import Floats, Ints
 from egocnn.data.edges import EdgeTable
-from egocnn.errors import DataError
-from egocnn.encode.survey import ColourCounts, Moments
 from egocnn.data.graphs import Graphs
-from egocnn.encode.patches import NODES_AT_ONCE, find_patches
-from egocnn.nn.embed import PatchShape
-from egocnn.encode.ranking import Ranking
+from egocnn.encode.batch import Prepared, RestSteps
 from egocnn.encode.beyond import find_rest
+from egocnn.encode.degrees import describe_by_degree
+from egocnn.encode.patches import NODES_AT_ONCE, find_patches
+from egocnn.encode.ranking import Ranking
+from egocnn.encode.survey import ColourCounts, Moments
+from egocnn.errors import DataError
+from egocnn.nn.embed import PatchShape
 
 FAR = "too far from those that were trained on to be computed with"
 

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints, equal_rows, stable_order, starts
+from egocnn.data.graphs import Graphs
 from egocnn.encode.colours import COUNTED_ROUNDS, Colours, stable_colours, wl_rounds
 from egocnn.encode.colours import MOST_ROUNDS as MOST_ROUNDS
-from egocnn.errors import ConfigError
-from egocnn.data.graphs import Graphs
 from egocnn.encode.ties import settle
+from egocnn.errors import ConfigError
 
 PAIRS_AT_ONCE = 1 << 22
 """Candidate pairs expanded together when neighbours may be several hops away: bounds the memory."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Bools, Floats, Ints
+from egocnn.data.graphs import Graphs
 from egocnn.encode.colours import Colours
 from egocnn.encode.degrees import levels, name_of
-from egocnn.data.graphs import Graphs
 from egocnn.encode.ranking import Ranking
 
 NUMBERS_AT_ONCE = 1 << 18

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from egocnn.data.arrays import Bools, Ints, bits, equal_rows, mix, ranges, row_portions, starts, sum_rows
-from egocnn.encode.colours import Colours, stable_colours
 from egocnn.data.graphs import Graphs
+from egocnn.encode.colours import Colours, stable_colours
 
 MOST_TIES = 32
 """A graph with more ties (a thread with hundreds of like answers) keeps the order of ids there: bounds the time."""

@@ -18,13 +18,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError, DataError, RunError
+from egocnn.explain.layers import run_layers
+from egocnn.files import digest_of_file, replacing
+from egocnn.model import MODEL, Predictor
 from egocnn.nn.batch import Batch
 from egocnn.train.checkpoint import check_seal, sealed
-from egocnn.explain.layers import run_layers
-from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.files import digest_of_file, replacing
-from egocnn.data.graphs import Graphs
-from egocnn.model import MODEL, Predictor
 from egocnn.train.loop import choose_device, loss_of, portions
 
 FILE = "attention.safetensors"

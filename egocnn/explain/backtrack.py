@@ -40,8 +40,8 @@ import torch
 from torch import Tensor
 
 from egocnn.explain.layers import Filters, Layers
-from egocnn.nn.engines.cpu import Plan
 from egocnn.nn.engines.beyond import Rest
+from egocnn.nn.engines.cpu import Plan
 
 LEAST = 1e-9
 """Smaller sums hold nothing to hand down."""

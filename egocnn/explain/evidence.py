@@ -22,9 +22,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from egocnn.nn.batch import Batch
 from egocnn.explain.layers import Layers
 from egocnn.nn import EgoCNN, Output, Pool, SortPool
+from egocnn.nn.batch import Batch
 from egocnn.nn.readout import pool, turned
 
 SAME = 1e-5

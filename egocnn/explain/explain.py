@@ -10,23 +10,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Bools, Floats, Ints
-from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.config import ExplainConfig
+from egocnn.data.arrays import Bools, Floats, Ints
+from egocnn.data.graphs import Graphs
+from egocnn.data.subgraphs import keep_nodes
+from egocnn.encode.colours import initial_colours, stable_colours
+from egocnn.encode.ranking import MOST_ROUNDS
+from egocnn.errors import ConfigError, DataError
 from egocnn.explain.attention import AttentionHead
 from egocnn.explain.layers import run_layers
 from egocnn.explain.occlusion import occlude
 from egocnn.explain.select import select_nodes
+from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.explain.sums import EdgeNumbers
 from egocnn.explain.techniques import BACKWARD, Question
-from egocnn.data.subgraphs import keep_nodes
-from egocnn.errors import ConfigError, DataError
-from egocnn.data.graphs import Graphs
-from egocnn.train.memory import by_halves
 from egocnn.model import Predictor, check_finite
-from egocnn.encode.ranking import MOST_ROUNDS
-from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.train.loop import choose_device, portions
+from egocnn.train.memory import by_halves
 
 NEAR = 0.1
 """A value counts as kept while it moves by no more than this share of the targets' standard deviation."""

@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from egocnn.nn.batch import Batch, Places
 from egocnn.explain.backtrack import divisor, favour
 from egocnn.explain.layers import fold_embedding
 from egocnn.nn import AdjacencyVector, Attributes, EgoCNN, PatchySan
+from egocnn.nn.batch import Batch, Places
 
 PRODUCTS_AT_ONCE = 1 << 24
 """Numbers held in memory together: nodes times rows of the table."""

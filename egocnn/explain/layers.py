@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from egocnn.nn.batch import Batch
 from egocnn.nn import EgoCNN, EgoConv, Output, PatchySan
+from egocnn.nn.batch import Batch
 from egocnn.nn.conv import fold
 from egocnn.nn.engines.cpu import Plan
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from egocnn.data.arrays import Floats, Ints
-from egocnn.explain.evidence import margins
-from egocnn.data.subgraphs import without_each_edge, without_each_node
 from egocnn.data.graphs import Graphs
+from egocnn.data.subgraphs import without_each_edge, without_each_node
+from egocnn.explain.evidence import margins
 from egocnn.model import Predictor
 
 NODES_AT_ONCE = 1 << 17

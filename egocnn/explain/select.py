@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.config import ExplainConfig
+from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
 
 STEPS_ONE_BY_ONE = 32

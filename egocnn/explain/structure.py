@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
+from egocnn.data.graphs import Graph
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import finite_json, replacing
-from egocnn.data.graphs import Graph
 
 if TYPE_CHECKING:
     import networkx

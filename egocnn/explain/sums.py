@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.nn.batch import Batch, Places
-from egocnn.explain.inputs import Entries
 from egocnn.data.graphs import Graphs
+from egocnn.explain.inputs import Entries
+from egocnn.nn.batch import Batch, Places
 
 
 @dataclass(frozen=True, slots=True, eq=False)

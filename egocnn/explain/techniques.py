@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from egocnn.nn.batch import Batch, Places
 from egocnn.config import ExplainConfig
+from egocnn.errors import ConfigError
 from egocnn.explain.attention import AttentionHead
 from egocnn.explain.backtrack import Rule, backtrack, relevance, transposed
 from egocnn.explain.evidence import SAME, evidence, evidence_of_inputs, margin, slopes
 from egocnn.explain.inputs import Entries, hand_down, is_opaque, put, transpose_down, values
 from egocnn.explain.layers import Layers
 from egocnn.explain.sums import EdgeNumbers, to_graph
-from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN
+from egocnn.nn.batch import Batch, Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,18 +24,17 @@ from egocnn.config import (
     Schedule,
     TrainConfig,
 )
-from egocnn.explain import AttentionHead, fit_attention, load_attention, save_attention
-from egocnn.explain import explain
-from egocnn.errors import DataError
-from egocnn.files import write_json, write_text
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.model import Predictor
-from egocnn.train.progress import training_report
 from egocnn.data.read import read
-from egocnn.train.run import history_csv, measure, test_scores, versions
+from egocnn.errors import DataError
+from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
+from egocnn.files import write_json, write_text
+from egocnn.model import Predictor
 from egocnn.train.loop import History
+from egocnn.train.progress import training_report
+from egocnn.train.recipe import learn
+from egocnn.train.run import history_csv, measure, test_scores, versions
 
 
 class _EgoCNN(BaseEstimator):

@@ -57,7 +57,7 @@ class EgoCNN(nn.Module):
         >>> fitted = Preparation.fit(graphs, config)
         >>> network = EgoCNN(config, shape=fitted.shape(config), attributes=0, outputs=2)
         >>> batch = fitted.apply(graphs, config).batch(torch.arange(4))  # the first four graphs
-        >>> network(batch).logits.shape
+        >>> network(batch).output.shape
         torch.Size([4, 2])
     """
 

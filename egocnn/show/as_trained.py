@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from egocnn.errors import MissingColumnError
 from egocnn.data.graphs import Graphs
-from egocnn.model import Predictor
 from egocnn.data.read import read
+from egocnn.errors import MissingColumnError
+from egocnn.model import Predictor
 
 
 def read_as_trained(source: str | Path, predictor: Predictor, **said: Any) -> Graphs:

@@ -11,9 +11,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from egocnn.files import replacing
-from egocnn.data.graphs import Graphs
 from egocnn.model import Predictor
 
 

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.config import ExplainConfig, ReadConfig
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Source, Store, Stored, choose_portions, is_store, stream_source, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
+from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.show.predictions import Prediction
-    from egocnn.model import Predictor
     from egocnn.explain.structure import CriticalStructure
+    from egocnn.model import Predictor
+    from egocnn.show.predictions import Prediction
 
 ON_PAGE = 1000
 """Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints, mix
-from egocnn.encode.colours import initial_colours, refine, stable_colours
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
+from egocnn.encode.colours import initial_colours, refine, stable_colours
 
 MOST_ROUNDS = 256
 """Colours that are not stable after so many rounds, in chains of more than 500 nodes, are taken as they are."""

@@ -17,9 +17,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from egocnn.data.sources.text import one_line
 from egocnn.errors import RunError
 from egocnn.files import replacing
-from egocnn.data.sources.text import one_line
 from egocnn.train.loop import History, Progress
 
 UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, RuntimeError, AttributeError)

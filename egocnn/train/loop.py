@@ -19,11 +19,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from egocnn.nn.batch import Batchable
 from egocnn.config import TrainConfig
 from egocnn.errors import DataError
-from egocnn.train.memory import Lesson, by_halves
+from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
+from egocnn.train.memory import Lesson, by_halves
 
 NODES_AT_ONCE = 1 << 15
 """Nodes per batch where nothing is learned: bounds the memory."""

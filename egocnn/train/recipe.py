@@ -9,21 +9,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from egocnn.nn.batch import Batchable
-from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.scalefree import Judgement, decide_tie
+from egocnn.encode.encoder import Preparation
+from egocnn.errors import ConfigError, DivergedError
+from egocnn.model import Predictor
+from egocnn.nn.batch import Batchable
+from egocnn.nn.model import EgoCNN
+from egocnn.nn.stacked.network import check as check_stackable
+from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.fit import fit_together
 from egocnn.train.engines.distributed.world import current
-from egocnn.errors import ConfigError, DivergedError
-from egocnn.data.graphs import Graphs
-from egocnn.nn.model import EgoCNN
-from egocnn.train.validation import training_parts, with_own_labels
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.data.scalefree import Judgement, decide_tie
 from egocnn.train.engines.recorded.alone import fit_alone
-from egocnn.nn.stacked.network import check as check_stackable
 from egocnn.train.loop import History, Report, choose_device, fit, loss_of, predict
+from egocnn.train.validation import training_parts, with_own_labels
 
 
 def learn(

@@ -15,23 +15,23 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from egocnn.data.arrays import Ints
-from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.encode.degrees import describe_by_degree
-from egocnn.train.engines.distributed.fit import fit_together
-from egocnn.train.engines.distributed.world import World, current
-from egocnn.encode.survey import Survey
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import with_conclusion
-from egocnn.train.validation import part_numbers
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation, check_nodes
 from egocnn.data.scalefree import Counts, Judgement, decide_by, judge_counts
 from egocnn.data.schema import PARTS
-from egocnn.encode.cache import Seat, Shelved, shelf
 from egocnn.data.store import Stored
+from egocnn.encode.cache import Seat, Shelved, shelf
+from egocnn.encode.degrees import describe_by_degree
+from egocnn.encode.encoder import Preparation, check_nodes
+from egocnn.encode.survey import Survey
+from egocnn.model import Predictor
+from egocnn.train.checkpoint import Checkpoint
+from egocnn.train.engines.distributed.fit import fit_together
+from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.loop import History, Report, choose_device, fit, predict
+from egocnn.train.recipe import with_conclusion
+from egocnn.train.validation import part_numbers
 
 WHOLE_BYTES = 1 << 25
 """A store up to this size is read whole: what is computed from it fits into any memory, and training is quicker."""

@@ -20,15 +20,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import ARRAYS, TEXTS, Graphs
+from egocnn.data.schema import PARTS
+from egocnn.data.split import split_in_two
+from egocnn.data.store import Stored
 from egocnn.errors import DivergedError, RunError
 from egocnn.files import write_json, write_text, write_toml
-from egocnn.data.graphs import ARRAYS, TEXTS, Graphs
+from egocnn.model import MODEL, Predictor, check_finite, check_model, read_config
+from egocnn.train.checkpoint import Checkpoint
+from egocnn.train.loop import Epoch, History, Report
 from egocnn.train.recipe import learn
 from egocnn.train.recipe_stored import learn_stored
-from egocnn.train.validation import check_targets
-from egocnn.model import MODEL, Predictor, check_finite, check_model, read_config
 from egocnn.train.run_folder import (
     LOG,
     check_free,
@@ -40,10 +43,7 @@ from egocnn.train.run_folder import (
     put_in_place,
     restore,
 )
-from egocnn.data.schema import PARTS
-from egocnn.data.split import split_in_two
-from egocnn.data.store import Stored
-from egocnn.train.loop import Epoch, History, Report
+from egocnn.train.validation import check_targets
 
 Log = Callable[[Path, Report | None], AbstractContextManager[Report | None]]
 """A folder for logs and a report -> a report that also logs there, until the end of the context."""

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
+from egocnn.encode.cache import PREFIX
 from egocnn.errors import RunError
 from egocnn.files import check_writable, is_left, put_folder
-from egocnn.encode.cache import PREFIX
 
 FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml")
 """What a run folder may hold, the one that makes it complete first."""

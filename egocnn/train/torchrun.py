@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.train.engines.distributed.world import World, current
-from egocnn.errors import RunError
 from egocnn.data.graphs import Graphs
+from egocnn.data.store import Stored
+from egocnn.errors import RunError
+from egocnn.train.engines.distributed.world import World, current
+from egocnn.train.loop import Report
 from egocnn.train.recipe import learn
 from egocnn.train.recipe_stored import learn_stored
-from egocnn.train.run_folder import growing_place
 from egocnn.train.run import Log, checked, fingerprint, finished_metrics, train_run
-from egocnn.data.store import Stored
-from egocnn.train.loop import Report
+from egocnn.train.run_folder import growing_place
 
 
 def train_by_rank(

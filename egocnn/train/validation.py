@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.data.arrays import Ints
 from egocnn.config import TrainConfig
-from egocnn.errors import DataError
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS, PARTS
 from egocnn.data.split import split_in_two
+from egocnn.errors import DataError
 
 
 def training_parts(graphs: Graphs, config: TrainConfig) -> tuple[Graphs, Graphs]:

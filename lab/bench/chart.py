@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.files import replacing
 from lab.bench.document import Record, fill_document, read_records
 from lab.bench.growth import LETTERS, curve
 from lab.bench.layer import REFERENCE
 from lab.bench.systems import OURS
-from egocnn.errors import DataError, MissingExtraError
-from egocnn.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,16 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.study.crossval import cross_validate
+from egocnn.train.recipe import learn
 from lab.bench.ceilings import Precision
 from lab.bench.datasets import read_each
 from lab.bench.peers import GIN_TWO
 from lab.bench.step import Material, StepSizes, peer_builder
 from lab.bench.systems import OURS, Case, Measurement, Setting, System, measure_systems
 from lab.bench.timing import Timing
-from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import cross_validate
-from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
 
 REPORTED: Mapping[str, float] = {"MUTAG": 6, "PTC_MR": 20, "PROTEINS": 244, "NCI1": 854}
 """Seconds in the table of the paper's supplement."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lab.bench.systems import Setting
-from egocnn.errors import EgoCNNError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from egocnn.errors import EgoCNNError
+from lab.bench.systems import Setting
 
 
 def read_each(names: Sequence[str], setting: Setting, missing: dict[str, str]) -> Iterator[tuple[str, Graphs]]:

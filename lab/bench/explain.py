@@ -13,15 +13,15 @@ from typing import Any
 
 import torch
 
-from lab.rivals import fit, gnn_explainer
+from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.encode.encoder import Preparation
+from egocnn.explain import explain
+from egocnn.model import Predictor
 from lab.bench.systems import OURS, Case, Setting, System, measure_systems
 from lab.bench.timing import Work
-from egocnn.config import ModelConfig
-from egocnn.explain import explain
-from egocnn.data.graphs import Graphs
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.data.read import read
+from lab.rivals import fit, gnn_explainer
 
 DATA = "compounds:isomers"
 PEER = "PyG GNNExplainer (100 steps)"

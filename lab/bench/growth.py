@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
 from lab.bench.ceilings import Precision, dtype_of
 from lab.bench.layer import REFERENCE
 from lab.bench.problems import neighbour_table
 from lab.bench.systems import OURS, Case, Setting, System, measure_systems, significant
 from lab.bench.timing import Work, input_sets
-from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
 
 Size = Literal["nodes", "k", "width", "layers"]
 Layer: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]

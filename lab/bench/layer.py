@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
 from lab.bench.ceilings import Ceilings, CeilingSizes, Precision, arithmetic, dtype_of, measure_ceilings
 from lab.bench.peers import GAT, GIN, PNA, Peer
 from lab.bench.problems import Density, degree_histogram, edge_list, neighbour_table, with_loops
 from lab.bench.systems import OURS, Case, Setting, System, measure_systems
 from lab.bench.timing import Work, input_sets
-from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
 
 Passes = Literal["forward", "forward + backward"]
 Function: TypeAlias = Callable[..., Tensor]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lab.rivals.gine import Inputs
 from egocnn.config import ModelConfig
+from lab.rivals.gine import Inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

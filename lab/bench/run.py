@@ -11,17 +11,12 @@ from typing import Any
 
 import torch
 
-from lab.bench import ceilings
-from lab.bench import crossval
-from lab.bench import explain
-from lab.bench import growth
-from lab.bench import layer
-from lab.bench import step
-from lab.bench.systems import Setting
 from egocnn.errors import ConfigError
 from egocnn.files import write_json
-from egocnn.train.run import machine, versions
 from egocnn.train.loop import choose_device
+from egocnn.train.run import machine, versions
+from lab.bench import ceilings, crossval, explain, growth, layer, step
+from lab.bench.systems import Setting
 
 FOLDER = Path("results/bench")
 """Not results/ itself, where the tables of the paper have some of the same names."""

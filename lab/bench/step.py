@@ -16,22 +16,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lab.rivals.gine import Inputs, make_inputs
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import Prepared
+from egocnn.encode.encoder import Preparation
+from egocnn.model import Predictor
+from egocnn.nn import EgoCNN
+from egocnn.nn.engines import Neighbours
+from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.loop import STEEPEST
 from lab.bench.ceilings import Precision
 from lab.bench.datasets import read_each
 from lab.bench.peers import GAT, GIN, GIN_TWO, PNA, Peer, PeerNetwork
 from lab.bench.problems import degree_histogram, with_loops
 from lab.bench.systems import OURS, Case, Setting, System, measure_systems
 from lab.bench.timing import Work
-from egocnn.config import ModelConfig, TrainConfig
-from egocnn.data.graphs import Graphs
-from egocnn.nn import EgoCNN
-from egocnn.nn.engines import Neighbours
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.train.engines.recorded.stack import Stack
-from egocnn.train.loop import STEEPEST
+from lab.rivals.gine import Inputs, make_inputs
 
 DENSE = "egocnn on gather + matrix product"
 EAGER = "egocnn, not recorded"

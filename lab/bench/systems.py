@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from lab.bench.timing import Timing, Work, measure, measure_in_turn, run_round
 from egocnn.errors import MissingExtraError
+from lab.bench.timing import Timing, Work, measure, measure_in_turn, run_round
 
 OURS = "egocnn"
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from egocnn.data.arrays import starts
+from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import Prepared
 from egocnn.encode.colours import wl_rounds
-from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Preparation
 from egocnn.encode.ranking import Order, Ranking
 from egocnn.train.engines.recorded.learn import Replica

@@ -33,18 +33,18 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straight from the checkout
 
+from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.encode.batch import Prepared
+from egocnn.encode.encoder import Preparation
+from egocnn.files import write_json
+from egocnn.model import Predictor
+from egocnn.nn import EgoCNN
+from egocnn.nn.batch import Batch
+from egocnn.nn.engines import Neighbours
 from lab.measure.machine import circumstances
 from lab.rivals.gine import make_inputs
-from egocnn.encode.batch import Prepared
-from egocnn.nn.batch import Batch
-from egocnn.config import ModelConfig
-from egocnn.files import write_json
-from egocnn.data.graphs import Graphs
-from egocnn.nn import EgoCNN
-from egocnn.nn.engines import Neighbours
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.data.read import read
 
 GOALS = (("dense", "ego", 4.0), ("gin", "ego", 1.0), ("gin_with_batch", "ego_with_batch", 1.0))
 """peer, ours, how many times faster ours must be"""

@@ -21,17 +21,17 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig, Readout, TrainConfig
-from egocnn.files import write_json
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.nn import EgoCNN
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
 from egocnn.data.read import read
-from egocnn.train.run import test_scores, versions
+from egocnn.encode.batch import Prepared
+from egocnn.encode.encoder import Preparation
+from egocnn.files import write_json
+from egocnn.model import Predictor
+from egocnn.nn import EgoCNN
 from egocnn.train.loop import loss_of
+from egocnn.train.recipe import learn
+from egocnn.train.run import test_scores, versions
 
 READOUTS: tuple[Readout, ...] = ("max", "mean", "sum", "mean+max", "sort")
 

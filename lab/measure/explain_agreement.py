@@ -20,12 +20,11 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straight from the checkout
 
 from egocnn.config import ExplainConfig, ModelConfig, Technique
-from egocnn.explain import fit_attention
-from egocnn.explain import explain
+from egocnn.data.read import read
+from egocnn.encode.encoder import Preparation
+from egocnn.explain import explain, fit_attention
 from egocnn.files import write_json
 from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.data.read import read
 from egocnn.train.run import machine, versions
 
 TOLERANCE = 1e-3

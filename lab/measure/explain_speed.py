@@ -21,14 +21,14 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straight from the checkout
 
-from lab.measure.machine import circumstances
-from lab.rivals import fit, gnn_explainer
 from egocnn.config import ModelConfig
+from egocnn.data.read import read
+from egocnn.encode.encoder import Preparation
 from egocnn.explain import explain
 from egocnn.files import write_json
 from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.data.read import read
+from lab.measure.machine import circumstances
+from lab.rivals import fit, gnn_explainer
 
 GRAPHS, FEW = 512, 10
 

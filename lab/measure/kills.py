@@ -29,13 +29,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from lab.measure.machine import circumstances
-from egocnn.train.checkpoint import check_seal
-from egocnn.study.crossval.record import CrossValidation, Fold
-from egocnn.files import write_json
-from egocnn.model import Predictor
 from egocnn.data.store import Store
 from egocnn.explain.structure import read_structures
+from egocnn.files import write_json
+from egocnn.model import Predictor
+from egocnn.study.crossval.record import CrossValidation, Fold
+from egocnn.train.checkpoint import check_seal
+from lab.measure.machine import circumstances
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AGAIN = 0.3

@@ -26,12 +26,12 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from lab.measure.machine import circumstances
-from egocnn.files import write_json
 from egocnn.data.graphs import Graphs
-from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
-from egocnn.encode.ranking import rank_neighbours as rank_on_host
 from egocnn.encode.on_device import ResidentGraphs, order_nodes, rank_neighbours
+from egocnn.encode.ranking import rank_neighbours as rank_on_host
+from egocnn.files import write_json
+from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
+from lab.measure.machine import circumstances
 
 SIZES = {"cuda": (10_000_000, 100_000_000), "cpu": (20_000, 200_000)}
 """nodes and edges, where none are asked for"""

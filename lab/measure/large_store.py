@@ -23,8 +23,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from lab.measure.machine import circumstances, peak_gigabytes
 from egocnn.files import write_json
+from lab.measure.machine import circumstances, peak_gigabytes
 
 STAGES = ("make", "train", "prepare", "predict")
 LIMIT = 24.0
@@ -34,9 +34,9 @@ LIMIT = 24.0
 def make(options: argparse.Namespace, folder: Path) -> None:
     import torch
 
-    from lab.measure.large_graph import Problem, random_adjacency
     from egocnn.data.graphs import Graphs
     from egocnn.data.store import write_store
+    from lab.measure.large_graph import Problem, random_adjacency
 
     problem = Problem(nodes=options.nodes, edges=options.edges, seed=options.seed)
     indptr, indices = random_adjacency(problem, torch.device("cpu"))

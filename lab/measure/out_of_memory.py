@@ -17,8 +17,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straight from the checkout
 
-from egocnn.data.arrays import Floats
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
 from egocnn.train.recipe import learn
 

@@ -27,12 +27,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from lab.measure.machine import circumstances, peak_gigabytes
 from egocnn.config import ModelConfig
-from egocnn.files import write_json, write_text
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
 from egocnn.data.read import read
+from egocnn.encode.encoder import Preparation
+from egocnn.files import write_json, write_text
+from lab.measure.machine import circumstances, peak_gigabytes
 
 SETS = ("MUTAG", "PTC_MR", "PROTEINS", "NCI1", "Mutagenicity", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "COLLAB")
 AUTHORS_SECONDS = {"NCI1": 126, "PROTEINS": 52, "MUTAG": 5.4}

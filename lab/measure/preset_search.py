@@ -23,21 +23,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from egocnn.config import TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.encode.degrees import describe_by_degree
+from egocnn.files import write_json
+from egocnn.study.crossval import choose_protocol
+from egocnn.study.crossval.folds import Task, derived
+from egocnn.study.sweep import run as sweep
+from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
+from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.loop import History, Progress, choose_device, fit, predict
 from lab.measure.augmentation import with_copies
 from lab.measure.machine import circumstances
 from lab.measure.presets import COPIES, VARIANTS
 from lab.measure.triangles import with_triangles
-from egocnn.config import TrainConfig
-from egocnn.study.crossval import choose_protocol
-from egocnn.study.crossval.folds import Task, derived
-from egocnn.encode.degrees import describe_by_degree
-from egocnn.files import write_json
-from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
-from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
-from egocnn.train.engines.recorded.stack import Stack
-from egocnn.study.sweep import run as sweep
-from egocnn.train.loop import History, Progress, choose_device, fit, predict
 
 WITHOUT_SPLITS = ("MUTAG", "PTC_MR")
 """Sets that have no published splits: folds of the paper's protocol."""

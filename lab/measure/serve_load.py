@@ -35,13 +35,13 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straight from the checkout
 
-from lab.measure.machine import circumstances
 from egocnn.config import ModelConfig
+from egocnn.data.sources.smiles import from_smiles, parse_smiles
+from egocnn.encode.encoder import Preparation
 from egocnn.explain import explain
 from egocnn.files import write_json
 from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.data.sources.smiles import from_smiles, parse_smiles
+from lab.measure.machine import circumstances
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ATOMS, MOLECULES, TOGETHER = 20, 2000, 8

@@ -22,8 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straight from the checkout
 
-from lab.measure.machine import circumstances
 from egocnn.files import write_json
+from lab.measure.machine import circumstances
 
 GOAL = 1.6
 """Times the speed of one process that two must reach."""

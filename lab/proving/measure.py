@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from egocnn.data.arrays import Floats
 from egocnn.config import ExplainConfig, Technique
-from egocnn.explain import fit_attention
-from egocnn.explain import explain
-from egocnn.data.subgraphs import keep_nodes
+from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
+from egocnn.data.subgraphs import keep_nodes
+from egocnn.explain import explain, fit_attention
 from egocnn.model import Predictor
-from lab.proving.tasks import Problem, Task
+from egocnn.train.recipe import learn
 from egocnn.train.run import test_scores
+from lab.proving.tasks import Problem, Task
 from lab.truths import (
     HasImportance,
     Importance,

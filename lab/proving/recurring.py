@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.read import read
 from egocnn.explain import explain
+from egocnn.explain.patterns import find_patterns
 from egocnn.files import write_json
 from egocnn.train.recipe import learn
-from egocnn.explain.patterns import find_patterns
-from egocnn.data.read import read
 from egocnn.train.run import machine, test_scores, versions
 
 TITLE = "The first five patterns of every class in alcohols and Mutagenicity"

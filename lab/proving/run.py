@@ -10,10 +10,10 @@ from typing import Any
 
 from egocnn.errors import ConfigError
 from egocnn.files import write_json, write_text
+from egocnn.train.run import machine, versions
 from lab.proving.measure import measure_ours, measure_peer
 from lab.proving.table import csv_text, markdown, to_rows
 from lab.proving.tasks import TASKS
-from egocnn.train.run import machine, versions
 
 TITLE = "Every technique against known critical structures, beside a GINE and its explainers"
 SIDES: dict[str, Callable[..., dict[str, Any]]] = {"egocnn": measure_ours, "GINE": measure_peer}

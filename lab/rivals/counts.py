@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from lab.rivals.system import Rival
 from egocnn.data.graphs import Graphs
 from egocnn.train.validation import with_own_labels
+from lab.rivals.system import Rival
 
 DEGREES = 16
 """Degrees counted one by one; larger ones together."""

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from egocnn.data.arrays import Floats, pointers
-from lab.rivals.gine import GINE, FittedGINE, Inputs, portions, run, seeded
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
+from lab.rivals.gine import GINE, FittedGINE, Inputs, portions, run, seeded
 from lab.truths import Importance, edges_from_nodes, nodes_from_edges
 
 NODES_AT_ONCE = 1 << 14

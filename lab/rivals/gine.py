@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.data.arrays import Floats, Ints, starts
 from egocnn.config import TrainConfig
-from egocnn.errors import ConfigError, DataError, MissingExtraError
+from egocnn.data.arrays import Floats, Ints, starts
 from egocnn.data.graphs import Graphs
-from egocnn.train.validation import training_parts, with_own_labels
+from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.train.loop import choose_device
+from egocnn.train.validation import training_parts, with_own_labels
 
 NODES_AT_ONCE = 1 << 13
 """Nodes per portion where nothing is learned: bounds the memory."""

@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 
 from egocnn.data.arrays import Ints
-from lab.rivals.gine import FittedGINE, fit
-from lab.rivals.system import Rival
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
+from lab.rivals.gine import FittedGINE, fit
+from lab.rivals.system import Rival
 
 
 @dataclass(slots=True)

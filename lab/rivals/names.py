@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lab.rivals.system import Rival
-from egocnn.study.crossval.systems import EGO_CNN
 from egocnn.errors import ConfigError
+from egocnn.study.crossval.systems import EGO_CNN
+from lab.rivals.system import Rival
 
 
 def rivals() -> dict[str, Rival]:

@@ -13,15 +13,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from lab.rivals.gine import seeded
-from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
 from egocnn.errors import ConfigError
 from egocnn.files import write_json, write_text
+from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
+from egocnn.train.loop import choose_device
+from lab.rivals.gine import seeded
 from lab.tables.claims import Claim
 from lab.tables.growth import FULL, QUICK, Curve, Sizes, clock_of, grow
 from lab.tables.run import How, Say
 from lab.tables.subjects import SUBJECTS, Problem, Subject
-from egocnn.train.loop import choose_device
 
 NAME = "table1"
 TITLE = "What each system can do, and how its time grows with layers and nodes"

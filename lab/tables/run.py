@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from lab.rivals.names import find_rival
 from egocnn.config import Device
-from egocnn.study.crossval import CrossValidation, Protocol, choose_protocol, cross_validate
-from egocnn.study.crossval.protocol import Combine, ProtocolName
-from egocnn.errors import ConfigError, EgoCNNError
-from egocnn.files import write_json, write_text
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.train.run import machine, versions
+from egocnn.errors import ConfigError, EgoCNNError
+from egocnn.files import write_json, write_text
+from egocnn.study.crossval import CrossValidation, Protocol, choose_protocol, cross_validate
+from egocnn.study.crossval.protocol import Combine, ProtocolName
 from egocnn.study.statistics import corrected_t_test, summarise
+from egocnn.train.run import machine, versions
+from lab.rivals.names import find_rival
 from lab.tables.limit import time_limit, why_not
 from lab.tables.presets import shortened
 from lab.tables.scores import OURS, TABLES, Contestant, ScoreTable

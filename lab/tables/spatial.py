@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from egocnn.errors import DataError
 from lab.rivals.gine import Inputs
 from lab.rivals.networks.diffpool import MEMORY
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, dense_head
-from egocnn.errors import DataError
 
 COPIES = 4
 """of every weight that a step holds: itself, its gradient, and the two averages of AdamW"""

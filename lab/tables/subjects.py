@@ -15,27 +15,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.encode.encoder import Preparation
+from egocnn.errors import MissingExtraError
+from egocnn.model import Predictor
+from egocnn.train.loop import STEEPEST
 from lab.rivals.kernels.embedded import WIDTH, WINDOW, Sentences, adjacent_words, texts_of_graphs
 from lab.rivals.kernels.laplacian import LaplacianKernel
 from lab.rivals.kernels.subtree import SubtreeKernel
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
-from lab.rivals.networks import convolutions
-from lab.rivals.networks import diffpool
-from lab.rivals.networks import recurrent
+from lab.rivals.networks import convolutions, diffpool, recurrent
 from lab.rivals.networks.encoding import Encoding, Shape
 from lab.rivals.networks.layers import Network
 from lab.rivals.networks.patchy import PatchySan, read_fields
 from lab.rivals.networks.system import Design
-from egocnn.config import ModelConfig
-from egocnn.errors import MissingExtraError
-from egocnn.data.graphs import Graphs
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
 from lab.tables.claims import CLAIMS, Claim
 from lab.tables.growth import Work
 from lab.tables.spatial import SpatialConstruction
 from lab.tables.wide_fields import WideFields, read_wide_fields
-from egocnn.train.loop import STEEPEST
 
 LABELS = 4
 """of nodes, drawn at random"""

@@ -11,15 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from egocnn.data.graphs import Graphs
+from egocnn.encode.patches import find_patches
+from egocnn.encode.ranking import Ranking
+from egocnn.errors import DataError
+from egocnn.nn.embed import PatchShape
 from lab.rivals.networks.canonical import canonical_order
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, dense_head
 from lab.rivals.networks.patchy import FieldBatch, Fields
-from egocnn.errors import DataError
-from egocnn.data.graphs import Graphs
-from egocnn.encode.patches import find_patches
-from egocnn.nn.embed import PatchShape
-from egocnn.encode.ranking import Ranking
 
 FILTERS = 16
 """as many as the published network has"""

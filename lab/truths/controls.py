@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 from lab.truths.importance import Importance
 from lab.truths.known import Truth
 from lab.truths.summary import Scores, score_structures

@@ -14,8 +14,8 @@ import numpy as np
 from egocnn.data.arrays import Floats
 from egocnn.data.generated import mirror
 from egocnn.data.generated.trees import Tree, build_tree, centres, walk
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 
 
 def mirror_correlation(graph: Graph, importance: Floats) -> float | None:

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 from lab.truths.importance import HasImportance
 from lab.truths.isomers import mirror_correlation, unmatched_above_matched
 from lab.truths.known import Truth

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from egocnn.cli import main
-from egocnn.model import Predictor
 from egocnn.data.read import read
 from egocnn.explain.structure import read_structures
+from egocnn.model import Predictor
 from tests.support.commands import SHORT, Run, runner
 from tests.support.tiny import ALCOHOLS
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError, DuplicateEdgeError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError, DuplicateEdgeError
 from tests.support.samples import assert_equal, assert_same, molecules, one_graph
 from tests.support.strategies import random_graphs
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
 from tests.support.samples import assert_equal, molecules
 from tests.support.strategies import random_graphs
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from egocnn.errors import ConfigError, DataError
 
 EDGE = SimpleNamespace(edge_index=np.array([[0], [1]]))
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import DataError
 from egocnn.data.split import split_in_two
+from egocnn.errors import DataError
 
 SHARES = st.floats(0.01, 0.99)
 SEEDS = st.integers(0, 100)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.arrays import Bools
-from egocnn.data.subgraphs import keep_nodes, without_each_edge, without_each_node
 from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.subgraphs import keep_nodes, without_each_edge, without_each_node
 from tests.support.samples import assert_equal, molecules, one_graph
 from tests.support.strategies import random_graphs
 

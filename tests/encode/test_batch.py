@@ -5,11 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.encode.batch import Prepared
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
+from egocnn.encode.batch import Prepared
 from egocnn.encode.encoder import Preparation
+from egocnn.nn.batch import Batch
 from tests.support.strategies import random_graphs
 
 CONFIG = ModelConfig(k=3, slots=3)

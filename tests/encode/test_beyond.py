@@ -10,13 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.nn.engines.beyond import Rest
+from egocnn.encode.batch import Prepared
+from egocnn.encode.beyond import find_rest
 from egocnn.encode.encoder import Preparation
 from egocnn.encode.ranking import rank_neighbours
-from egocnn.encode.beyond import find_rest
+from egocnn.nn.engines.beyond import Rest
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.model import Predictor
 from egocnn.encode.encoder import Preparation
+from egocnn.model import Predictor
 from tests.support.strategies import random_connected
 from tests.support.tiny import MODEL
 

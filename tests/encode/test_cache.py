@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.encode.batch import Prepared
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
-from egocnn.errors import RunError
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.batch import Prepared
 from egocnn.encode.cache import Seat, Shelf, Shelved, shelf
+from egocnn.encode.encoder import Preparation
+from egocnn.errors import RunError
+from egocnn.nn.batch import Batch
 from tests.support.strategies import random_graphs, random_trees
 from tests.support.tiny import names_in
 

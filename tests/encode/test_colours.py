@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from egocnn.encode.colours import Colours, initial_colours, stable_colours, wl_rounds
 from egocnn.data.graphs import Graphs
+from egocnn.encode.colours import Colours, initial_colours, stable_colours, wl_rounds
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs, random_trees
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig
-from egocnn.encode.degrees import EXACT, PROFILE, describe_by_degree, levels, name_of, profile
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
+from egocnn.encode.degrees import EXACT, PROFILE, describe_by_degree, levels, name_of, profile
 from egocnn.encode.encoder import Preparation
+from egocnn.errors import DataError
 from egocnn.study.invariance import relabel
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs

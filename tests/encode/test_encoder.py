@@ -9,13 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.arrays import Ints
-from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig
-from egocnn.errors import DataError
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.encode.batch import Prepared
 from egocnn.encode.encoder import Preparation
 from egocnn.encode.ranking import Ranking
+from egocnn.errors import DataError
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig, ReadConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.nn import EgoCNN
 from egocnn.encode.encoder import Preparation
 from egocnn.encode.ranking import Ranking
+from egocnn.nn import EgoCNN
 from egocnn.study.invariance import assert_relabelling_invariant
 from tests.support.networks import build, whole_batch
 from tests.support.samples import cycle, one_graph

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from egocnn.encode import patches as module
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.encode import patches as module
 from egocnn.encode.patches import Patches, find_patches
-from egocnn.nn.embed import PatchShape
 from egocnn.encode.ranking import rank_neighbours
+from egocnn.nn.embed import PatchShape
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.encode import ranking as module
 from egocnn.data.arrays import Ints
-from egocnn.encode.colours import stable_colours, wl_rounds
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
+from egocnn.encode import ranking as module
+from egocnn.encode.colours import stable_colours, wl_rounds
 from egocnn.encode.ranking import Ranking, rank_neighbours
+from egocnn.errors import ConfigError
 from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs

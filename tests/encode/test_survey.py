@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig
-from egocnn.encode.degrees import describe_by_degree
-from egocnn.encode.survey import ColourCounts, Moments, Survey
 from egocnn.data.graphs import Graphs
-from egocnn.train.validation import with_own_labels
+from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.encoder import Preparation
 from egocnn.encode.ranking import Ranking
+from egocnn.encode.survey import ColourCounts, Moments, Survey
+from egocnn.train.validation import with_own_labels
 from tests.support.strategies import random_graphs, random_trees
 
 

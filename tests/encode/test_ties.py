@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from egocnn.encode import ties as module
-from egocnn.data.arrays import Ints
-from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.config import ReadConfig
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.encode import ties as module
+from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.encode.ranking import Ranking
-from egocnn.study.invariance import relabel
 from egocnn.encode.ties import settle
+from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs
 

@@ -10,8 +10,8 @@ import numpy as np
 from torch import nn
 
 from egocnn.data.graphs import Graphs
-from egocnn.nn import AdjacencyVector, Attributes, PatchySan
 from egocnn.model import Predictor
+from egocnn.nn import AdjacencyVector, Attributes, PatchySan
 from tests.explain.questions import Array, array
 
 Edge = tuple[int, int]

@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from egocnn.nn.batch import Batch
 from egocnn.config import ExplainConfig, ModelConfig
+from egocnn.data.graphs import Graphs
 from egocnn.explain.attention import AttentionHead
 from egocnn.explain.layers import run_layers
 from egocnn.explain.sums import EdgeNumbers
 from egocnn.explain.techniques import Question
-from egocnn.data.graphs import Graphs
 from egocnn.model import Predictor
+from egocnn.nn.batch import Batch
 from tests.support.networks import build, doubled, whole_batch
 
 SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 8, "depth": 2, "hidden": 12, "sort_nodes": 5}

@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from egocnn.train.checkpoint import sealed
-from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
-from egocnn.explain.layers import run_layers
+from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import keep_nodes
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
+from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
+from egocnn.explain.layers import run_layers
 from egocnn.model import Predictor
+from egocnn.train.checkpoint import sealed
 from egocnn.train.loop import loss_of
+from egocnn.train.recipe import learn
 from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from egocnn.data.graphs import Graphs
 from egocnn.explain.backtrack import backtrack, favour, relevance, transposed
 from egocnn.explain.evidence import SAME, evidence
 from egocnn.explain.inputs import transpose_down
 from egocnn.explain.layers import run_layers
 from egocnn.explain.techniques import BACKWARD, Answer, by_attention, by_grad_cam, by_relevance
-from egocnn.data.graphs import Graphs
 from tests.explain.naive import Found, Naive
 from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
 from tests.support.samples import one_graph

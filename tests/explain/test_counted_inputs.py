@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from egocnn.data.graphs import Graphs
 from egocnn.explain.evidence import evidence_of_inputs, margins
 from egocnn.explain.techniques import by_gradient, by_integrated_gradients, by_relevance
-from egocnn.data.graphs import Graphs
-from egocnn.nn.readout import counted
 from egocnn.model import Predictor
+from egocnn.nn.readout import counted
 from tests.explain.questions import ask, assert_close, predictor_for
 from tests.support.samples import one_graph
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import Readout
-from egocnn.explain.evidence import evidence, margins, slopes
 from egocnn.data.graphs import Graphs
+from egocnn.explain.evidence import evidence, margins, slopes
 from tests.explain.questions import ask, assert_close, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs

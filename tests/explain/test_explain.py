@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.train import loop as training
 from egocnn.config import ExplainConfig, Technique
-from egocnn.explain import fit_attention
-from egocnn.explain import explain
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.model import Predictor
+from egocnn.errors import ConfigError
+from egocnn.explain import explain, fit_attention
 from egocnn.explain.structure import CriticalStructure
+from egocnn.model import Predictor
 from egocnn.study.invariance import relabel
+from egocnn.train import loop as training
+from egocnn.train.recipe import learn
+from tests.data.test_subgraphs import by_hand
 from tests.explain.questions import assert_close, predictor_for
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
-from tests.data.test_subgraphs import by_hand
 from tests.support.tiny import MODEL, TRAIN, alcohols, oxygens
 
 TECHNIQUES = pytest.mark.parametrize("technique", get_args(Technique))

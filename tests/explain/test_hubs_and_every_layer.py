@@ -11,15 +11,14 @@ import pytest
 import torch
 
 from egocnn.config import ExplainConfig, ModelConfig, Technique
-from egocnn.explain import fit_attention
-from egocnn.explain import explain
+from egocnn.data.graphs import Graphs
+from egocnn.explain import explain, fit_attention
 from egocnn.explain.attention import AttentionHead, load_attention, save_attention
 from egocnn.explain.backtrack import backtrack, relevance, transposed
 from egocnn.explain.techniques import by_attention, by_relevance
-from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
 from egocnn.model import Predictor
 from egocnn.study.invariance import relabel
+from egocnn.train.recipe import learn
 from tests.explain.questions import ask, assert_close, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.tiny import MODEL, TRAIN, alcohols

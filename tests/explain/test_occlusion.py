@@ -8,15 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ExplainConfig
-from egocnn.explain import explain
-from egocnn.explain import occlusion
-from egocnn.explain.occlusion import occlude
 from egocnn.data.graphs import Graphs
+from egocnn.explain import explain, occlusion
+from egocnn.explain.occlusion import occlude
 from egocnn.model import Predictor
+from tests.data.test_subgraphs import without_edge, without_node
 from tests.explain.questions import predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
-from tests.data.test_subgraphs import without_edge, without_node
 
 MODELS: list[dict[str, Any]] = [{}, {"embedding": "adjacency"}, {"max_hops": 2}, {"readout": "mean+max"}]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.config import ExplainConfig, Selection
-from egocnn.explain.select import STEPS_ONE_BY_ONE, select_nodes
+from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
+from egocnn.explain.select import STEPS_ONE_BY_ONE, select_nodes
 from tests.support.samples import one_graph
 
 VALUES = (-1.0, 0.0, 0.25, 0.5, 0.5, 1.0)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace, read_structures, write_structures
 from tests.support.samples import assert_same, molecules, one_graph
 from tests.support.strategies import random_graphs

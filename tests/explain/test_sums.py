@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from egocnn.data.graphs import Graphs
 from egocnn.explain.sums import EdgeNumbers
 from egocnn.explain.techniques import BACKWARD
-from egocnn.data.graphs import Graphs
 from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs

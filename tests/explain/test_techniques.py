@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.nn.batch import Batch
 from egocnn.config import Readout
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError
 from egocnn.explain.evidence import margins
 from egocnn.explain.techniques import BACKWARD, Question, by_attention, by_gradient, by_integrated_gradients
-from egocnn.errors import ConfigError
-from egocnn.data.graphs import Graphs
 from egocnn.model import Predictor
+from egocnn.nn.batch import Batch
 from tests.explain.naive import Found
 from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
 from tests.support.samples import one_graph

@@ -12,8 +12,8 @@ import pytest
 
 from egocnn.config import ModelConfig
 from egocnn.interop.onnx import inputs_of
-from tests.support.commands import runner
 from tests.interop.test_onnx import BARE, FULL, SMALL, fitted_graphs, predictor_for
+from tests.support.commands import runner
 
 PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "interchange.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL)

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from egocnn.config import ModelConfig
+from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.interop.onnx import Exported, PlainNetwork, export_onnx, inputs_for, inputs_of
-from egocnn.data.graphs import Graphs
 from egocnn.model import Predictor
 from tests.support.commands import check_refused, runner
 from tests.support.networks import build

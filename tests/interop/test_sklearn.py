@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 import egocnn
 from egocnn import EgoCNNClassifier, EgoCNNRegressor
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
+from egocnn.errors import ConfigError, DataError, RunError
 from tests.support.sealing import write_config
 from tests.support.strategies import random_trees
-from tests.train.test_model import OwnLabels
 from tests.support.tiny import SIZES, alcohols, names_in, oxygens, same
+from tests.train.test_model import OwnLabels
 
 SMALL: dict[str, Any] = SIZES | {"epochs": 3, "learning_rate": 1e-2}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lab.measure import cpu_step
 from egocnn.data.read import read
+from lab.measure import cpu_step
 
 pytest.importorskip("torch_geometric")
 

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
-from lab.figures import FIGURES, Figure, Panel, write_figure
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.explain.structure import read_structures
+from lab.figures import FIGURES, Figure, Panel, write_figure
 from tests.support.tiny import ALCOHOLS, SIZES
 
 

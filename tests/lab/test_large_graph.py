@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from lab.measure.large_graph import Meter, Problem, difference, make, memory, random_adjacency, rank_and_convolve
 from egocnn.data.graphs import Graphs
+from lab.measure.large_graph import Meter, Problem, difference, make, memory, random_adjacency, rank_and_convolve
 
 CPU = torch.device("cpu")
 

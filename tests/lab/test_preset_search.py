@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import torch
 
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.study.crossval import choose_protocol
+from egocnn.study.crossval.folds import make_tasks
+from egocnn.train.engines.recorded.learn import prepare_replicas
 from lab.measure import preset_search
 from lab.measure.augmentation import with_copies
 from lab.measure.preset_search import CHOICES, inner_tasks, scores
 from lab.measure.presets import CHANGES, VARIANTS
-from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import choose_protocol
-from egocnn.study.crossval.folds import make_tasks
-from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
-from egocnn.train.engines.recorded.learn import prepare_replicas
 from tests.support.tiny import SIZES
 
 DATA = "compounds:alcohols:sizes=2-9"

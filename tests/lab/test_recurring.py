@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.proving import recurring
 from egocnn.config import ModelConfig
+from lab.proving import recurring
 from lab.proving.recurring import write_recurring
 from tests.support.tiny import ALCOHOLS, SIZES
 

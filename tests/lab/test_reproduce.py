@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import reproduce as module
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
+from lab import reproduce as module
 from lab.reproduce import EXPERIMENTS, Experiment, Setting, reproduce
 
 SMALL = "compounds:alcohols:sizes=3-8,per_size=4"

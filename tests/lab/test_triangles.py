@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from egocnn.data.graphs import Graphs
 from lab.measure import triangles
 from lab.measure.triangles import count_triangles, with_triangles
-from egocnn.data.graphs import Graphs
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from egocnn.data.generated import mirror
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from egocnn.errors import DataError
 from lab.truths import (
     Importance,
     Outcomes,

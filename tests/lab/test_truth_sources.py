@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from egocnn.errors import DataError
 from lab.truths import (
     Truth,
     has_marked_edge,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.nn import AdjacencyVector, Attributes, PatchySan
 from egocnn.encode.encoder import Preparation
+from egocnn.nn import AdjacencyVector, Attributes, PatchySan
 from tests.support.networks import doubled, randomise, whole_batch
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs

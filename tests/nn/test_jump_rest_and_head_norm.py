@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig, Readout
 from egocnn.config import Rest as Kind
 from egocnn.data.graphs import Graphs
+from egocnn.encode.encoder import Preparation
 from egocnn.nn import EgoCNN, EgoConv
+from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
-from egocnn.nn.embed import PatchShape
-from egocnn.encode.encoder import Preparation
 from tests.support.networks import Array, build, doubled, randomise, whole_batch
 from tests.support.strategies import random_graphs
 

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor, nn
 
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, Readout
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN
+from egocnn.nn.batch import Batch
 from egocnn.nn.embed import PatchShape
 from tests.support.networks import build, doubled, naive_logits, randomise, whole_batch
 from tests.support.samples import cycle

@@ -16,9 +16,9 @@ from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
 from egocnn.nn.batch import Bags, Batch
+from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
-from egocnn.nn.embed import PatchShape
 from tests.support.networks import build, doubled, whole_batch
 from tests.support.strategies import random_connected
 

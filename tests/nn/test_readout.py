@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.nn import Pool, SortPool
-from egocnn.nn.readout import log_of, pool
 from egocnn.encode.encoder import Preparation
+from egocnn.nn import Pool, SortPool
+from egocnn.nn.batch import Batch
+from egocnn.nn.readout import log_of, pool
 from egocnn.study.invariance import relabel
 from tests.support.networks import whole_batch
 from tests.support.samples import one_graph

@@ -18,11 +18,11 @@ import pytest
 
 import egocnn
 from egocnn import nn
+from egocnn.config import ModelConfig, TrainConfig, field_help
+from egocnn.data.read import JSON_SUFFIXES, TABLE_SUFFIXES
+from egocnn.data.sources.graphml import GRAPH_SUFFIXES
 from egocnn.interop import onnx as export
 from egocnn.interop import pyg
-from egocnn.config import ModelConfig, TrainConfig, field_help
-from egocnn.data.sources.graphml import GRAPH_SUFFIXES
-from egocnn.data.read import JSON_SUFFIXES, TABLE_SUFFIXES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from egocnn.train.recipe import learn
-from egocnn.show.predictions import Prediction, predictions, write_csv
 from egocnn.model import Predictor
+from egocnn.show.predictions import Prediction, predictions, write_csv
+from egocnn.train.recipe import learn
 from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens
 
 SHORT = replace(TRAIN, epochs=1)

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from egocnn.study.cluster import HABITS, LOCAL, RETRIES, run_jobs
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import CrossValidation, cross_validate, read_record
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
+from egocnn.study.cluster import HABITS, LOCAL, RETRIES, run_jobs
+from egocnn.study.crossval import CrossValidation, cross_validate, read_record
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.jobs import LONG, always_killed, broken, most, slow, without_library
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in

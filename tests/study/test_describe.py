@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
-from egocnn.study.describe import describe, looks, problems
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from egocnn.study.describe import describe, looks, problems
 from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, molecules, one_graph
 from tests.support.strategies import random_graphs

@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 
 from egocnn.data.arrays import Ints
-from lab.rivals.system import Rival
-from egocnn.errors import DataError, MissingExtraError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError, MissingExtraError
+from lab.rivals.system import Rival
 from tests.support.tiny import names_in
 
 LONG = 60.0

@@ -9,12 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from egocnn.data.arrays import Ints
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.nn import EgoCNN, PatchySan
 from egocnn.encode.encoder import Preparation
+from egocnn.nn import EgoCNN, PatchySan
+from egocnn.nn.batch import Batch
 
 Array = NDArray[np.float64]
 

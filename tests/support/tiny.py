@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.encode.batch import Prepared
+from egocnn.encode.encoder import Preparation
+from egocnn.model import Predictor
 from egocnn.nn import EgoCNN
 from egocnn.train.validation import training_parts
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
-from egocnn.data.read import read
 from tests.support.strategies import random_trees
 
 ALCOHOLS = "compounds:alcohols:sizes=3-10,per_size=4"

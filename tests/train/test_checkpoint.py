@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import RunError
+from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.loop import History, Progress, fit
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, parts, same, state
 

@@ -14,14 +14,13 @@ import pytest
 
 import egocnn
 from egocnn.config import ExplainConfig, Technique
-from egocnn.explain import fit_attention
-from egocnn.explain import explain
-from egocnn.errors import DataError
-from egocnn.files import to_json
 from egocnn.data.graphs import Graphs
-from egocnn.show.predictions import Prediction, write_csv
-from egocnn.model import Predictor
 from egocnn.encode.encoder import Preparation
+from egocnn.errors import DataError
+from egocnn.explain import explain, fit_attention
+from egocnn.files import to_json
+from egocnn.model import Predictor
+from egocnn.show.predictions import Prediction, write_csv
 from egocnn.train.run import scores_of, train_run
 from tests.support.commands import SHORT, Run, check_refused, runner
 from tests.support.tiny import MODEL, TRAIN, names_in

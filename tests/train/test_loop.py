@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from egocnn.train import loop as training
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, Readout, TrainConfig
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.model import Predictor
 from egocnn.encode.encoder import Preparation
+from egocnn.errors import DataError
+from egocnn.model import Predictor
+from egocnn.nn.batch import Batch
+from egocnn.train import loop as training
 from egocnn.train.loop import History, Progress, Scores, choose_device, evaluate, fit, loss_of, portions, rate
+from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same, state

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig
-from egocnn.errors import DataError, RunError
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
+from egocnn.errors import DataError, RunError
 from egocnn.model import Predictor
+from egocnn.nn.batch import Batch
+from egocnn.train.recipe import learn
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens
 

@@ -16,10 +16,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import RunError
-from egocnn.train.recipe import learn
-from egocnn.model import Predictor
 from egocnn.encode.encoder import Preparation
+from egocnn.errors import RunError
+from egocnn.model import Predictor
+from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
 from tests.support.sealing import change, change_arrays, without_checksums, write_config
 from tests.support.tiny import MODEL, TRAIN, alcohols

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from egocnn.train import run as runs
 from egocnn.cli import _parser, main
 from egocnn.config import TrainConfig
 from egocnn.errors import DivergedError, RunError
 from egocnn.model import Predictor
-from egocnn.train.run import train_run
+from egocnn.train import run as runs
 from egocnn.train.loop import History
+from egocnn.train.run import train_run
 from tests.support.tiny import ALCOHOLS, FLAGS, MODEL, TRAIN, alcohols, names_in
 
 COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
@@ -152,7 +152,8 @@ def test_ctrl_c_says_where_the_new_model_is_and_that_the_old_one_is_as_it_was(
 ) -> None:
     fit = runs.train_run
     monkeypatch.setattr(
-        "egocnn.train.torchrun.train_run", lambda *a, **k: fit(*a, **{**k, "report": stop_after(1, KeyboardInterrupt())})
+        "egocnn.train.torchrun.train_run",
+        lambda *a, **k: fit(*a, **{**k, "report": stop_after(1, KeyboardInterrupt())}),
     )
     assert main(["train", ALCOHOLS, *FLAGS, "--quiet", "-o", str(run), "--overwrite", "--seed", "1"]) == 130
     wanted = f"egocnn: stopped; the best model so far is in {run.with_name('.run.new')}, and {run} is as it was, "

@@ -12,8 +12,8 @@ import pytest
 
 from egocnn.cli import main
 from egocnn.config import TrainConfig
-from egocnn.train.progress import summary, time_left, training_report
 from egocnn.train.loop import Epoch, History
+from egocnn.train.progress import summary, time_left, training_report
 from tests.support.tiny import ALCOHOLS, FLAGS
 
 TRAINING = ["train", ALCOHOLS, *FLAGS]

@@ -9,17 +9,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egocnn.nn.batch import Batch
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import calibrate, is_best_stacked, learn
-from egocnn.train.validation import check_targets, training_parts, with_own_labels
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
 from egocnn.data.schema import PARTS
+from egocnn.encode.encoder import Preparation
+from egocnn.errors import ConfigError, DataError
+from egocnn.model import Predictor
+from egocnn.nn.batch import Batch
 from egocnn.train.engines.recorded.stack import Stack
 from egocnn.train.loop import History, loss_of
+from egocnn.train.recipe import calibrate, is_best_stacked, learn
+from egocnn.train.validation import check_targets, training_parts, with_own_labels
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from egocnn.train import run as runs
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.model import Predictor
-from egocnn.train.run import fingerprint, train_run, with_test_part
 from egocnn.data.schema import PARTS
+from egocnn.errors import ConfigError, DataError, RunError
+from egocnn.model import Predictor
+from egocnn.train import run as runs
 from egocnn.train.loop import History
+from egocnn.train.recipe import learn
+from egocnn.train.run import fingerprint, train_run, with_test_part
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, with_opposite_classes
 

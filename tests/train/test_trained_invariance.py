@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig, ReadConfig, Readout, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.model import Predictor
 from egocnn.data.read import read
+from egocnn.model import Predictor
 from egocnn.study.invariance import assert_relabelling_invariant, relabel
+from egocnn.train.recipe import learn
 from tests.support.strategies import random_connected
 
 TRAIN = TrainConfig(epochs=4, learning_rate=5e-3)

@@ -33,8 +33,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def bench(options: argparse.Namespace) -> None:
-    from lab.bench import BENCHMARKS, bench, default_file, markdown
-    from lab.bench import chart
+    from lab.bench import BENCHMARKS, bench, chart, default_file, markdown
 
     if options.list or options.name is None:
         for name, benchmark in BENCHMARKS.items():

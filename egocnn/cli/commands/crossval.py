@@ -110,8 +110,7 @@ def _add_run_options(parser: Parser) -> None:
 
 
 def crossval(options: argparse.Namespace) -> None:
-    from egocnn.study.crossval import cross_validate, sentence
-    from egocnn.study.crossval import compare
+    from egocnn.study.crossval import compare, cross_validate, sentence
     from egocnn.train.progress import counting_report
 
     if options.out is not None:

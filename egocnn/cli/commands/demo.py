@@ -31,10 +31,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    from egocnn.show.report.folder import write_explanations
-    from egocnn.show.predictions import predictions, write_csv
-    from egocnn.model import Predictor
     from egocnn.data.read import read
+    from egocnn.model import Predictor
+    from egocnn.show.predictions import predictions, write_csv
+    from egocnn.show.report.folder import write_explanations
 
     graphs = read(SOURCE)
     held_out = graphs.select("test")

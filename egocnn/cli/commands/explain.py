@@ -15,11 +15,11 @@ from egocnn.cli.output import print_json, print_remark
 from egocnn.config import ExplainConfig
 
 if TYPE_CHECKING:
-    from egocnn.explain import AttentionHead
     from egocnn.data.graphs import Graphs
+    from egocnn.explain import AttentionHead
+    from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Predictor
     from egocnn.show.report import Summary
-    from egocnn.explain.structure import CriticalStructure
 
 
 def add_arguments(parser: Parser) -> None:
@@ -35,8 +35,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def explain(options: argparse.Namespace) -> None:
-    from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.model import Predictor
+    from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.show.streaming import ON_PAGE, first_noted
 
     check_folder(options.out)
@@ -66,8 +66,8 @@ def find_structures(
     fidelity: bool = True,
 ) -> Iterator[CriticalStructure]:
     """Structures in the order of the graphs, ``count`` of them at most."""
-    from egocnn.train.progress import counting_report
     from egocnn.show.streaming import explain_portions
+    from egocnn.train.progress import counting_report
 
     config = from_options(options, ExplainConfig)
     attention = _attention(options, predictor, portions, run_folder) if config.technique == "paper" else None

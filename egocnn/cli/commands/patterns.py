@@ -30,9 +30,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def patterns(options: argparse.Namespace) -> None:
-    from egocnn.show.report.folder import check_folder
-    from egocnn.explain.patterns import find_patterns, write_patterns
+    from egocnn.explain.patterns import find_patterns
     from egocnn.model import Predictor
+    from egocnn.show.patterns.page import write_patterns
+    from egocnn.show.report.folder import check_folder
 
     check_folder(options.out)
     predictor = Predictor.load(options.run_folder)

@@ -29,8 +29,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def scale_free(options: argparse.Namespace) -> None:
-    from egocnn.train.progress import counting_report
     from egocnn.data.scalefree import Counts, assess, check_plot, draw_degrees, lines
+    from egocnn.train.progress import counting_report
 
     if options.out is not None:
         check_file(options.out, options.data)

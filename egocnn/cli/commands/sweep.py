@@ -95,9 +95,9 @@ def sweep(options: argparse.Namespace) -> None:
         raise ConfigError("--stack trains the folds of a setting as one model in one process; leave --jobs out")
 
     from egocnn.study.crossval import choose_protocol
-    from egocnn.train.progress import counting_report
     from egocnn.study.sweep.kept import check_folder
     from egocnn.study.sweep.run import How, sweep
+    from egocnn.train.progress import counting_report
 
     check_folder(options.out)
     protocol = choose_protocol(

@@ -54,10 +54,10 @@ def train(options: argparse.Namespace) -> None:
 
 def train_and_print(options: argparse.Namespace, graphs: Graphs | Stored, source: str, folder: Path) -> None:
     """Train, write the run folder and print the scores; ``source``: where the graphs come from"""
+    from egocnn.show.streaming import how_read
     from egocnn.train.engines.distributed.world import World
     from egocnn.train.progress import tensorboard_report, training_report
     from egocnn.train.run_folder import growing_place
-    from egocnn.show.streaming import how_read
     from egocnn.train.torchrun import train_by_rank
 
     config = from_options(options, TrainConfig)

@@ -6,8 +6,8 @@ import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.generated.trees import Tree, build_tree, centres, subtree_texts, walk
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 
 
 def mirror(graph: Graph) -> Ints:

@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import MissingExtraError
 from egocnn.data.scalefree.fit import EXPONENTS, PowerLaw
+from egocnn.errors import MissingExtraError
 
 
 def second_opinion(degrees: Ints, law: PowerLaw) -> dict[str, Any]:

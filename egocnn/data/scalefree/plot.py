@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats
+from egocnn.data.scalefree.fit import Counts, PowerLaw
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import replacing
-from egocnn.data.scalefree.fit import Counts, PowerLaw
 
 NODES, BINNED, LAW, GREY = "#8cc2bd", "#0b6e69", "#d08a4f", "#777777"
 SIZE = (5.6, 4.2)

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Protocol, Self
 
-from egocnn.errors import DataError
 from egocnn.data.sources.text import one_line, short
+from egocnn.errors import DataError
 
 CHUNK = 1 << 20
 MOST_BYTES = 64 << 30

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Floats, Ints, pointers
-from egocnn.errors import DataError, DuplicateEdgeError
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.columns import encode_labels
 from egocnn.data.sources.text import is_sound, one_line, short
+from egocnn.errors import DataError, DuplicateEdgeError
 
 MOST_NODES = 10_000_000
 """A few bytes can claim any number of nodes; this many in one graph are believed."""

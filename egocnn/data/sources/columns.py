@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.data.arrays import Ints
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, MissingColumnError
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.data.schema import PARTS
 from egocnn.data.sources.targets import encode_targets, encode_values, sort_names
 from egocnn.data.sources.text import listed, short
-from egocnn.data.schema import PARTS
+from egocnn.errors import DataError, MissingColumnError
 
 TARGET_FIELDS = ("target", "label", "class", "y")
 NAME_FIELDS = ("name", "id")

@@ -19,13 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from egocnn.errors import DataError
-from egocnn.files import replacing, write_text
 from egocnn.data.sources.archive import Archive
 from egocnn.data.sources.numbers import whole_lines
 from egocnn.data.sources.published import PUBLISHED, similar_names
 from egocnn.data.sources.text import short
 from egocnn.data.sources.tu import TABLES
+from egocnn.errors import DataError
+from egocnn.files import replacing, write_text
 
 logger = logging.getLogger("egocnn")
 

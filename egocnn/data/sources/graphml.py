@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, MissingExtraError
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.networkx import ATTRIBUTE_FIELDS, collect
 from egocnn.data.sources.text import read_bytes, short
+from egocnn.errors import DataError, MissingExtraError
 
 GRAPH_SUFFIXES = (".graphml", ".gexf")
 READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)

@@ -35,14 +35,14 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.data.arrays import Ints
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
-from egocnn.files import replacing
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import MOST_NODES, GraphRecord, Rejects, assemble, take_apart
 from egocnn.data.sources.columns import graph_columns, graph_facts
 from egocnn.data.sources.text import read_text, short
+from egocnn.errors import DataError
+from egocnn.files import replacing
 
 NODE_KEYS = ("label", "attributes")
 STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, MissingExtraError
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphRecord, assemble, checked_numbers, take_apart
 from egocnn.data.sources.columns import graph_columns, graph_facts
 from egocnn.data.sources.text import short
+from egocnn.errors import DataError, MissingExtraError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Floats, Ints
-from egocnn.errors import DataError
 from egocnn.data.sources.text import short
+from egocnn.errors import DataError
 
 LONGEST_LINE = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Ints
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphRecord, assemble, checked_numbers
 from egocnn.data.sources.columns import NAME_FIELDS, graph_columns
 from egocnn.data.sources.text import short
+from egocnn.errors import DataError, MissingExtraError
 
 
 def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, MissingExtraError
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphRecord, Rejects, assemble
 from egocnn.data.sources.columns import choose_field, encode_groups, graph_columns
 from egocnn.data.sources.table import read_table
 from egocnn.data.sources.text import listed, short
+from egocnn.errors import DataError, MissingExtraError
 
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""

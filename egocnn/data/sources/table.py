@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from egocnn.errors import DataError
 from egocnn.data.sources.text import one_line, read_text, short
+from egocnn.errors import DataError
 
 TAB_SUFFIXES = (".tsv", ".tab")
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import LARGEST
 from egocnn.config import Task
-from egocnn.errors import DataError
+from egocnn.data.arrays import LARGEST
 from egocnn.data.sources.text import listed, short
+from egocnn.errors import DataError
 
 MOST_CLASSES = 20
 """More distinct whole numbers than this are taken for values to predict."""

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Floats, Ints, pointers
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
+from egocnn.data.arrays import Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.archive import Files, open_files, read_ahead
 from egocnn.data.sources.numbers import integer_blocks, read_integers, read_reals
 from egocnn.data.sources.text import short
+from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 logger = logging.getLogger("egocnn")
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
+from egocnn.errors import DataError
 
 PORTION_BYTES = 1 << 23
 """What the columns of a portion take, unless it is one larger graph; what is computed from them takes several times

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
 from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, NAME_LISTS, TEXT, Column, Manifest
 from egocnn.data.store.portions import PORTION_BYTES, cuts
+from egocnn.errors import DataError
 
 POINTER = 8
 """Bytes of a row of indptr, which is read along with every node."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphRecord, Rejects, assemble
 from egocnn.data.sources.columns import NAME_FIELDS, TARGET_FIELDS, choose_field, graph_columns
@@ -27,6 +26,7 @@ from egocnn.data.sources.targets import sort_names
 from egocnn.data.sources.text import is_sound, listed, one_line, short
 from egocnn.data.store.read import Store, is_store
 from egocnn.data.store.write import Facts
+from egocnn.errors import DataError
 
 AT_ONCE = 1 << 18
 """Nodes and edges of a portion, unless one graph has more: as Python objects they take hundreds of bytes each."""

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import GRAPH_COLUMNS, PARTS
 from egocnn.data.store.read import Store
+from egocnn.errors import DataError
 
 
 @dataclass(frozen=True, slots=True, eq=False)

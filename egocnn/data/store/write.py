@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.errors import DataError
-from egocnn.files import put_folder, told_of
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
+from egocnn.errors import DataError
+from egocnn.files import put_folder, told_of
 
 ROWS_AT_ONCE = 1 << 20
 

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.encode.on_device.arrays import order_by, pointers, ranges, repeat, row_portions
+from egocnn.errors import DataError
 
 NODE_COLUMNS = ("node_label", "node_attr")
 EDGE_COLUMNS = ("edge_label", "edge_weight")

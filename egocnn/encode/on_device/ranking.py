@@ -14,11 +14,11 @@ from torch import Tensor
 
 from egocnn.data.arrays import Ints
 from egocnn.encode.colours import COUNTED_ROUNDS, MOST_ROUNDS, Colours
-from egocnn.errors import ConfigError
 from egocnn.encode.on_device.arrays import ascending, from_words, order_by, padded_rows, pick, repeat, starts, to_words
 from egocnn.encode.on_device.colours import stable_colours, wl_rounds
 from egocnn.encode.on_device.graphs import ResidentGraphs
 from egocnn.encode.on_device.ties import settle
+from egocnn.errors import ConfigError
 
 if TYPE_CHECKING:
     from egocnn.encode.ranking import Ranking

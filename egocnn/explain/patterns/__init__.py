@@ -1,7 +1,6 @@
-"""Critical structures of a data set -> the patterns that recur in them, and a page about those."""
+"""Critical structures of a data set -> the patterns that recur in them."""
 
 from egocnn.explain.patterns.find import find_patterns
-from egocnn.show.patterns.page import write_patterns
 from egocnn.explain.patterns.record import Occurrence, Pattern
 
-__all__ = ["Occurrence", "Pattern", "find_patterns", "write_patterns"]
+__all__ = ["Occurrence", "Pattern", "find_patterns"]

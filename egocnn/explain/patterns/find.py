@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from egocnn.data.arrays import Bools
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
 from egocnn.explain.patterns.labelled import lies_in, plan
 from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, mine

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Ints
-from egocnn.data.molecules import name_atoms, to_molecule
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.data.molecules import name_atoms, to_molecule
+from egocnn.data.sources.smiles import atom_label, bond_label
+from egocnn.errors import DataError
 from egocnn.explain.patterns.labelled import Labelled
 from egocnn.explain.patterns.record import LOWERS, RAISES
-from egocnn.data.sources.smiles import atom_label, bond_label
 from egocnn.explain.structure import CriticalStructure
 
 

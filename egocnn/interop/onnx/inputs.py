@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from egocnn.nn.batch import Batch
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError
 from egocnn.model import Predictor
+from egocnn.nn.batch import Batch
 
 Kind = Literal["int64", "float32"]
 

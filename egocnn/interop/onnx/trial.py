@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Ints
-from egocnn.encode.degrees import PROFILE
 from egocnn.data.graphs import Graphs
+from egocnn.encode.degrees import PROFILE
 from egocnn.model import Predictor
 
 SIZES = (0, 1, 2, 5, 9, 14, 22)

@@ -18,10 +18,10 @@ import torch
 
 from egocnn import __version__
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
+from egocnn.files import replacing
 from egocnn.interop.onnx.inputs import inputs_for, inputs_of
 from egocnn.interop.onnx.plain import PlainNetwork
 from egocnn.interop.onnx.trial import trial_graphs
-from egocnn.files import replacing
 from egocnn.model import Predictor
 
 TOLERANCE = 1e-4

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from egocnn.data.arrays import Floats
 from egocnn.config import ExplainConfig, Technique
+from egocnn.data.arrays import Floats
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError, MissingExtraError
 from egocnn.explain import explain
 from egocnn.explain.attention import AttentionHead
-from egocnn.errors import ConfigError, MissingExtraError
-from egocnn.data.graphs import Graphs
 from egocnn.interop.pyg.module import EgoModule
 
 log = logging.getLogger(__name__)

@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from egocnn.nn.batch import Bags, Batch
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.nn import EgoCNN, Output
-from egocnn.nn.engines import Neighbours
-from egocnn.nn.readout import in_bins
-from egocnn.nn.embed import PatchShape
-from egocnn.model import Predictor
+from egocnn.errors import ConfigError
 from egocnn.interop.pyg.masks import EdgeMask, empty_layer, mask_in
 from egocnn.interop.pyg.tensors import to_data, to_graphs
+from egocnn.model import Predictor
+from egocnn.nn import EgoCNN, Output
+from egocnn.nn.batch import Bags, Batch
+from egocnn.nn.embed import PatchShape
+from egocnn.nn.engines import Neighbours
+from egocnn.nn.readout import in_bins
 
 
 def as_module(model: Any) -> EgoModule:

@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from egocnn.encode.degrees import PROFILE
-from egocnn.errors import DataError, MissingExtraError
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.model import Predictor
+from egocnn.encode.degrees import PROFILE
 from egocnn.encode.encoder import Preparation
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.model import Predictor
 
 
 def to_data(predictor: Predictor, graphs: Graphs | Graph) -> Any:

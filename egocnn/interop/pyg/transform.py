@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import ConfigError, MissingExtraError
 from egocnn.data.graphs import Graphs
-from egocnn.encode.ranking import Ranking, rank_neighbours
 from egocnn.data.sources.pyg import from_pyg
+from egocnn.encode.ranking import Ranking, rank_neighbours
+from egocnn.errors import ConfigError, MissingExtraError
 
 STRUCTURE = ("edge_index", "x", "node_label", "z", "edge_label", "edge_attr", "edge_weight", "num_nodes")
 """What the order of neighbours may depend on."""

@@ -39,4 +39,6 @@ class Rest:
             return self
         count = torch.bincount(self.owner, minlength=len(self.share)).to(presence.dtype)
         there = torch.zeros_like(count).index_add(0, self.owner, presence[self.source])
-        return replace(self, share=self.share * (count.clamp(min=1) / torch.where(there > 0, there, count.clamp(min=1))))
+        return replace(
+            self, share=self.share * (count.clamp(min=1) / torch.where(there > 0, there, count.clamp(min=1)))
+        )

@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from egocnn.data.arrays import Floats, Ints
+from egocnn.data.graphs import Graph
+from egocnn.errors import ConfigError
+from egocnn.files import replacing, write_text
 from egocnn.show.drawing.gexf import to_gexf
+from egocnn.show.drawing.layout import depiction, molecule_of, positions
 from egocnn.show.drawing.molecules import molecule_svg, write_molecule_png
 from egocnn.show.drawing.networks import draw_network
 from egocnn.show.drawing.picture import compose
 from egocnn.show.drawing.png import write_png
 from egocnn.show.drawing.scene import to_svg
-from egocnn.errors import ConfigError
-from egocnn.files import replacing, write_text
-from egocnn.data.graphs import Graph
-from egocnn.show.drawing.layout import depiction, molecule_of, positions
 
 __all__ = ["SUFFIXES", "draw"]
 

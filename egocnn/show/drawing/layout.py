@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Floats, Ints, build_adjacency, ranges, starts
-from egocnn.errors import EgoCNNError
 from egocnn.data.graphs import Graph
 from egocnn.data.sources.smiles import parse_smiles
+from egocnn.errors import EgoCNNError
 
 ASPECT = 4 / 3
 """Width to height of the picture that a layout is meant to fill."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from egocnn.data.arrays import Bools, Floats, Ints
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import ConfigError, DataError
 
 SMALLEST_SIDE = 40
 LARGEST_SIDE = 10_000

@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from egocnn.errors import MissingExtraError
 from egocnn.show.drawing.palette import WHITE
 from egocnn.show.drawing.scene import Discs, Lines, Scene
-from egocnn.errors import MissingExtraError
 
 DPI = 100
 

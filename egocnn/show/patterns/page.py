@@ -9,9 +9,9 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
+from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Pattern, chance, percent, times
 from egocnn.files import write_json, write_text
 from egocnn.show.patterns.pictures import draw_occurrence, draw_pattern
-from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Pattern, chance, percent, times
 
 EXAMPLES_SHOWN = 3
 COLUMNS = (

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.show.drawing import draw
-from egocnn.data.molecules import to_molecule
 from egocnn.data.graphs import Graph
-from egocnn.explain.patterns.record import Occurrence, Pattern
+from egocnn.data.molecules import to_molecule
 from egocnn.data.sources.smiles import atom_label, bond_label
+from egocnn.explain.patterns.record import Occurrence, Pattern
+from egocnn.show.drawing import draw
 
 Size = tuple[int, int]
 

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
+from egocnn.data.graphs import Graph
 from egocnn.data.molecules import ATOM, WORDS, name_atoms
 from egocnn.errors import DataError
-from egocnn.data.graphs import Graph
-from egocnn.show.report.summary import Summary, sentences
 from egocnn.explain.structure import CriticalStructure, Trace
+from egocnn.show.report.summary import Summary, sentences
 
 Positions: TypeAlias = Callable[[Graph], Floats]
 

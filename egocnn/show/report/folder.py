@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from egocnn.errors import DataError
+from egocnn.explain.structure import CriticalStructure, write_structures
 from egocnn.files import check_writable, is_left, replacing_in
 from egocnn.show.report import Summary, summarise, write_report
-from egocnn.explain.structure import CriticalStructure, write_structures
 
 MARK = "structures.jsonl"
 """A folder that holds it was written by us, and may be written again."""

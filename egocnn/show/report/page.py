@@ -10,10 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from egocnn.explain.structure import CriticalStructure
 from egocnn.files import finite_json, write_text
 from egocnn.show.report.encoding import Positions, encode
 from egocnn.show.report.summary import Summary
-from egocnn.explain.structure import CriticalStructure
 
 SCRIPTS = (
     "cytoscape.min.js",

@@ -22,7 +22,14 @@ from egocnn.show.report.page import SCRIPTS, policy
 from egocnn.show.serve.desk import Desk, Plain, Question
 from egocnn.show.serve.limits import Limits
 from egocnn.show.serve.model import Model
-from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_AT_ONCE, MOST_CHARACTERS, MOST_GRAPHS, MOST_NODES, ServeConfig
+from egocnn.show.serve.settings import (
+    FILE_SUFFIXES,
+    MOST_AT_ONCE,
+    MOST_CHARACTERS,
+    MOST_GRAPHS,
+    MOST_NODES,
+    ServeConfig,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from egocnn.data.arrays import Floats
-from egocnn.show.as_trained import read_as_trained
 from egocnn.config import ReadConfig
-from egocnn.explain import explain
-from egocnn.data.molecules import ATOM, WORDS
-from egocnn.errors import DataError, MissingExtraError
-from egocnn.show.report.folder import file_name
+from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.show.drawing.layout import positions
-from egocnn.model import Predictor
+from egocnn.data.molecules import ATOM, WORDS
 from egocnn.data.sources.smiles import from_smiles, parse_smiles
 from egocnn.data.sources.text import short
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.explain import explain
+from egocnn.explain.structure import CriticalStructure
+from egocnn.model import Predictor
+from egocnn.show.as_trained import read_as_trained
+from egocnn.show.drawing.layout import positions
 from egocnn.show.report import summarise
 from egocnn.show.report.encoding import encode
+from egocnn.show.report.folder import file_name
 from egocnn.show.report.page import page
 from egocnn.show.serve.desk import Deliver, Plain, Question
 from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_GRAPHS, MOST_NODES
-from egocnn.explain.structure import CriticalStructure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from egocnn.study.crossval.record import CrossValidation
 from egocnn.errors import DataError
+from egocnn.study.crossval.record import CrossValidation
 from egocnn.study.statistics import PairedTest, corrected_t_test
 
 

@@ -14,19 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.nn.batch import Batchable
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.store import Stored
+from egocnn.errors import DivergedError
+from egocnn.model import Predictor
+from egocnn.nn.batch import Batchable
 from egocnn.study.crossval.folds import Task
 from egocnn.study.crossval.machine import peak_megabytes
 from egocnn.study.crossval.protocol import Combine
 from egocnn.study.crossval.record import Fold, Run, make_fold
-from egocnn.errors import DivergedError
-from egocnn.data.graphs import Graphs
-from egocnn.train.recipe_stored import fit_stored, shelve
-from egocnn.model import Predictor
 from egocnn.train.engines.recorded.learn import prepare_replicas, train_replicas, untrained
-from egocnn.data.store import Stored
 from egocnn.train.loop import Data, History, choose_device, fit, predict
+from egocnn.train.recipe_stored import fit_stored, shelve
 
 Say = Callable[[str], None]
 Count = Callable[[int], None]

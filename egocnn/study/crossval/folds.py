@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from egocnn.data.arrays import Ints
 from egocnn.config import TrainConfig
-from egocnn.study.crossval.protocol import Protocol
-from egocnn.errors import DataError
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.data.split import split_in_two
+from egocnn.errors import DataError
+from egocnn.study.crossval.protocol import Protocol
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.study.crossval.record import CrossValidation, Fold, read_plain, read_record
-from egocnn.errors import RunError
-from egocnn.files import write_json
 from egocnn.data.graphs import ARRAYS, TEXTS, Graphs
 from egocnn.data.store import Stored
+from egocnn.errors import RunError
+from egocnn.files import write_json
+from egocnn.study.crossval.record import CrossValidation, Fold, read_plain, read_record
 
 NAMES = frozenset({"fingerprint", "stated", "seconds", "folds"})
 ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_inputs": False}

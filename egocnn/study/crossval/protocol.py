@@ -21,8 +21,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.schema import PARTS
+from egocnn.errors import ConfigError, DataError
 
 ProtocolName = Literal["plain", "paper", "fair"]
 Combine = Literal["best", "average"]

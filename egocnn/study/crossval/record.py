@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.study.crossval.folds import Task
 from egocnn.errors import RunError
+from egocnn.study.crossval.folds import Task
 
 Timing = tuple[float, float, float]
 """seconds of preparing, training and testing"""

@@ -15,8 +15,11 @@ from typing import Any
 
 import torch
 
-from egocnn.study.cluster import LOCAL, run_jobs
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.store import Stored
+from egocnn.errors import ConfigError
+from egocnn.study.cluster import LOCAL, run_jobs
 from egocnn.study.crossval.ego import Count, Say, ego_fold, stacked_folds
 from egocnn.study.crossval.folds import Task, digest_of_folds, make_tasks
 from egocnn.study.crossval.kept import Kept, fingerprint, state
@@ -24,12 +27,9 @@ from egocnn.study.crossval.machine import library_versions, name_machine, one_th
 from egocnn.study.crossval.protocol import Combine, Protocol
 from egocnn.study.crossval.record import CrossValidation, Fold
 from egocnn.study.crossval.systems import EGO_CNN, SystemFactory, system_fold
-from egocnn.errors import ConfigError
-from egocnn.data.graphs import Graphs
-from egocnn.train.validation import check_targets
 from egocnn.study.statistics import summarise
-from egocnn.data.store import Stored
 from egocnn.train.loop import choose_device
+from egocnn.train.validation import check_targets
 
 
 def cross_validate(

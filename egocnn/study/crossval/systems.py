@@ -9,13 +9,13 @@ from typing import Protocol, Self
 import numpy as np
 import torch
 
-from egocnn.data.arrays import Ints
 from egocnn.config import TrainConfig
+from egocnn.data.arrays import Ints
+from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
 from egocnn.study.crossval.folds import Task
 from egocnn.study.crossval.machine import peak_megabytes
 from egocnn.study.crossval.record import Fold, Run, make_fold
-from egocnn.errors import DataError
-from egocnn.data.graphs import Graphs
 from egocnn.train.loop import choose_device
 
 EGO_CNN = "ego-cnn"

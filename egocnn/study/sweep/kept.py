@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from egocnn.config import TrainConfig
-from egocnn.study.crossval.record import read_plain
 from egocnn.errors import RunError
 from egocnn.files import write_json
+from egocnn.study.crossval.record import read_plain
 from egocnn.study.sweep.record import Scored
 from egocnn.study.sweep.space import Setting
 

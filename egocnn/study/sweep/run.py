@@ -14,8 +14,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from egocnn.study.cluster import LOCAL, connected, run_jobs
 from egocnn.config import TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.split import split_in_two
+from egocnn.data.store import Stored
+from egocnn.errors import ConfigError, DivergedError, RunError
+from egocnn.files import write_json, write_text
+from egocnn.study.cluster import LOCAL, connected, run_jobs
 from egocnn.study.crossval import Protocol, cross_validate, read_record
 from egocnn.study.crossval.ego import ego_fold, stacked_folds
 from egocnn.study.crossval.folds import Task, derived, digest_of_folds, make_tasks
@@ -24,16 +29,11 @@ from egocnn.study.crossval.machine import library_versions, name_machine, one_th
 from egocnn.study.crossval.protocol import Combine
 from egocnn.study.crossval.record import Fold
 from egocnn.study.crossval.run import without_parts
-from egocnn.errors import ConfigError, DivergedError, RunError
-from egocnn.files import write_json, write_text
-from egocnn.data.graphs import Graphs
-from egocnn.train.validation import check_targets
-from egocnn.data.split import split_in_two
-from egocnn.data.store import Stored
 from egocnn.study.sweep.kept import CHOSEN, Kept, decisive
 from egocnn.study.sweep.record import Scored, Sweep, ranked
 from egocnn.study.sweep.space import Axis, Setting, changed, flags
 from egocnn.train.loop import choose_device
+from egocnn.train.validation import check_targets
 
 INNER = 2**20
 """Any number that no restart has: the inner parts follow from other seeds than the trainings."""

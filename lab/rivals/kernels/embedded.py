@@ -22,9 +22,9 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.preprocessing import normalize
 
 from egocnn.data.arrays import Floats, Ints
-from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
-from egocnn.errors import DataError, MissingExtraError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError, MissingExtraError
+from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 
 ROUNDS = (1, 2, 3, 4)
 """of words that are counted, to choose from; embeddings are learned for all of them at once"""

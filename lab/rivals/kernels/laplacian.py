@@ -22,9 +22,9 @@ import numpy as np
 from scipy.sparse import csr_matrix, identity
 
 from egocnn.data.arrays import Floats, Ints, equal_rows, pointers
-from lab.rivals.kernels.words import labelled
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
+from lab.rivals.kernels.words import labelled
 
 LEVELS = (1, 2, 3)
 SMOOTHING = (0.01, 0.1, 1.0)

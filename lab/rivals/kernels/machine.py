@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.svm import SVC
 
 from egocnn.data.arrays import Floats, Ints
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
 from egocnn.train.validation import check_targets
 
 PENALTIES = tuple(10.0**power for power in range(-3, 4))

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from egocnn.data.arrays import Ints
-from egocnn.encode.colours import Colours, initial_colours, wl_rounds
 from egocnn.data.graphs import Graphs
+from egocnn.encode.colours import Colours, initial_colours, wl_rounds
 
 
 def labelled(graphs: Graphs) -> Graphs:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from egocnn.data.arrays import Ints, Words, bits, mix, sum_rows
-from egocnn.encode.colours import MOST_ROUNDS, initial_colours, stable_colours
-from egocnn.errors import MissingExtraError
 from egocnn.data.graphs import Graphs
+from egocnn.encode.colours import MOST_ROUNDS, initial_colours, stable_colours
 from egocnn.encode.ranking import Order
+from egocnn.errors import MissingExtraError
 
 
 def canonical_order(graphs: Graphs) -> Order:

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from egocnn.errors import DataError
 from lab.rivals.gine import Inputs
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, Norm, dense_head, pyg
-from egocnn.errors import DataError
 
 COPIES = 8
 """Matrices as large as the adjacency matrices of a batch that one step holds at a time, gradients included."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
 from egocnn.train.validation import with_own_labels
 
 MOST_DEGREE = 100

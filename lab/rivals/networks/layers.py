@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lab.rivals.gine import Inputs
 from egocnn.errors import MissingExtraError
+from lab.rivals.gine import Inputs
 
 
 class Network(nn.Module):

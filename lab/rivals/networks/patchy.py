@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from egocnn.data.arrays import Floats, Ints, pointers, ranges
+from egocnn.data.graphs import Graphs
+from egocnn.encode.patches import Patches, find_patches
+from egocnn.encode.ranking import Ranking
+from egocnn.nn.embed import PatchShape
 from lab.rivals.networks.canonical import canonical_order
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, Norm, dense_head
-from egocnn.data.graphs import Graphs
-from egocnn.encode.patches import Patches, find_patches
-from egocnn.nn.embed import PatchShape
-from egocnn.encode.ranking import Ranking
 
 FIELD = 10
 """Nodes of a receptive field."""

@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from egocnn.data.arrays import Ints
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError, DataError
+from egocnn.train.loop import choose_device
+from egocnn.train.validation import check_targets
 from lab.rivals.gine import make_inputs, seeded
 from lab.rivals.networks.encoding import Encoding, Shape
 from lab.rivals.networks.layers import Network
-from egocnn.errors import ConfigError, DataError
-from egocnn.data.graphs import Graphs
-from egocnn.train.validation import check_targets
-from egocnn.train.loop import choose_device
 
 STEEPEST = 1.0
 """Gradients longer than this are shortened to it."""

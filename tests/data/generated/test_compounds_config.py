@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from egocnn.data.generated import CompoundsConfig, generate, read_compounds
 from egocnn.config import field_help
+from egocnn.data.generated import CompoundsConfig, generate, read_compounds
 from egocnn.errors import ConfigError, DataError
 
 

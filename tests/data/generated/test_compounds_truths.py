@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from egocnn.data.generated import CompoundsConfig, generate, mirror, read_compounds
 from egocnn.data.generated.trees import build_tree, canonical_text
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph, Graphs
+from egocnn.errors import DataError
 from tests.data.generated.molecules import atoms, canonical, configs, incident, neighbours, size_of, truth, without
 
 # ── critical structures ──────────────────────────────────────────────────────────────────────────────

@@ -11,15 +11,14 @@ from scipy.special import zeta
 from scipy.stats import binomtest
 
 from egocnn.data.arrays import Ints
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.scalefree import Counts, PowerLaw, assess, draw_degrees, fit_power_law, goodness, lines
-from egocnn.data.scalefree import judge
+from egocnn.data.scalefree import Counts, PowerLaw, assess, draw_degrees, fit_power_law, goodness, judge, lines
 from egocnn.data.scalefree.bootstrap import TABLE, draw, draw_tail
 from egocnn.data.scalefree.library import second_opinion
 from egocnn.data.scalefree.plot import binned
 from egocnn.data.scalefree.rivals import compare, exponential, log_normal
+from egocnn.errors import DataError
 from tests.support.samples import one_graph
 
 

@@ -15,21 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from egocnn.data.arrays import Floats
 from egocnn.cli.options import Parser, add_options, from_options, spell_out
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import ConfigError
+from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.nn import EgoCNN, EgoConv
-from egocnn.nn.embed import PatchShape
-from egocnn.model import Predictor
-from egocnn.train.run import train_run
 from egocnn.data.scalefree import decide_tie
 from egocnn.data.schema import PARTS
+from egocnn.errors import ConfigError
+from egocnn.model import Predictor
+from egocnn.nn import EgoCNN, EgoConv
+from egocnn.nn.embed import PatchShape
 from egocnn.train.engines.recorded.learn import prepare_replicas, train_replicas
-from tests.support.commands import Run, check_refused, runner
+from egocnn.train.recipe import learn
+from egocnn.train.run import train_run
 from tests.data.scalefree.test_scalefree import grown, thrown
+from tests.support.commands import Run, check_refused, runner
 from tests.support.tiny import ALCOHOLS, FLAGS, MODEL, TRAIN, alcohols
 
 AUTO = replace(MODEL, tie="auto")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from egocnn.errors import DataError
 from egocnn.data.sources.builder import GraphRecord, Rejects, assemble, take_apart
+from egocnn.errors import DataError
 
 
 def pair(place: str = "graph 0", **columns: Any) -> GraphRecord:

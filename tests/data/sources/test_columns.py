@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.sources.columns import choose_field, encode_groups, encode_labels, encode_parts, graph_columns
+from egocnn.errors import DataError
 
 
 def test_the_field_that_is_asked_for_must_exist_and_the_others_are_listed() -> None:

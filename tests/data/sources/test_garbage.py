@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.read import read
+from egocnn.errors import DataError
 
 FUZZ = settings(deadline=None, max_examples=120)
 

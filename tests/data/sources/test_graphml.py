@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.sources.graphml import read_graph_file, read_graph_files
+from egocnn.errors import DataError
 
 nx = pytest.importorskip("networkx")
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
+from egocnn.data.read import read
 from egocnn.data.sources import archive
 from egocnn.data.sources.jsonlines import UNMENTIONED_NODES
 from egocnn.data.sources.text import listed, one_line, short
-from egocnn.data.read import read
 from egocnn.data.store.sources import stream_source
+from egocnn.errors import DataError
 
 SECONDS = 4.0
 """Far more than any of these takes, and far less than they took while the time grew with the square of the length."""

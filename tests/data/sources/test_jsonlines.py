@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.jsonlines import read_jsonlines, write_jsonlines
+from egocnn.errors import DataError
 
 
 def read(folder: Path, *lines: Any, config: ReadConfig | None = None) -> Graphs:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from egocnn.errors import MissingExtraError
 from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
 from egocnn.data.sources.networkx import to_networkx
 from egocnn.data.sources.pyg import to_pyg
-from egocnn.data.read import read
+from egocnn.errors import MissingExtraError
 
 PAIR = Graphs.from_edges(node_counts=[2], edges=np.array([[0, 1]]))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.sources.networkx import from_networkx, to_networkx
+from egocnn.errors import DataError
 
 nx = pytest.importorskip("networkx")
 

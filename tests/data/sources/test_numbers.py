@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.sources.numbers import (
     LONGEST_LINE,
     REAL,
@@ -23,6 +22,7 @@ from egocnn.data.sources.numbers import (
     read_reals,
     whole_lines,
 )
+from egocnn.errors import DataError
 
 FIELDS = st.one_of(
     st.integers(-(10**4), 10**8).map(str),

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.sources.pyg import from_pyg, to_pyg
+from egocnn.errors import DataError
 
 
 def triangle(**columns: Any) -> SimpleNamespace:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.sources.smiles import atom_label, bond_label, from_smiles, parse_smiles, read_smiles_table
+from egocnn.errors import DataError
 
 rdkit = pytest.importorskip("rdkit")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.sources.table import read_table
+from egocnn.errors import DataError
 
 
 def write(folder: Path, data: bytes | str, name: str = "m.csv") -> Path:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.sources.targets import encode_targets, encode_values
+from egocnn.errors import DataError
 
 
 def test_words_are_classes_in_alphabetical_order() -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.sources import archive
 from egocnn.data.sources.tu import read_tu
+from egocnn.errors import DataError
 from tests.data.sources.tu_sets import AUTO, TINY, refusal, write_set
 
 HUGE = 10**12

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.tu import read_tu
+from egocnn.errors import DataError
 
 AUTO = ReadConfig()
 

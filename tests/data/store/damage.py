@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from egocnn.files import digest_of_plain
 from egocnn.data.store.manifest import NAME
+from egocnn.files import digest_of_plain
 
 Change = Callable[[dict[str, Any]], None]
 

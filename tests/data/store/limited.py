@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from egocnn.train import recipe_stored as learning_stored
 from egocnn.cli import main
 from egocnn.data.store import read
+from egocnn.train import recipe_stored as learning_stored
 
 
 def mapped() -> int:

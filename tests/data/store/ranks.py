@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from egocnn.train import recipe_stored as learning_stored
+from egocnn.cli import main
 from egocnn.data.arrays import Ints
 from egocnn.encode.batch import Prepared
-from egocnn.cli import main
-from egocnn.train.engines.distributed.world import World
 from egocnn.encode.cache import Shelf
+from egocnn.train import recipe_stored as learning_stored
+from egocnn.train.engines.distributed.world import World
 
 
 def run(notes: Path, words: list[str]) -> int:

@@ -10,11 +10,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from lab.measure.large_store import make, predict, prepare, train
-from egocnn.show.predictions import predictions
-from egocnn.model import Predictor
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from egocnn.model import Predictor
+from egocnn.show.predictions import predictions
+from lab.measure.large_store import make, predict, prepare, train
 from tests.support.commands import rows
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, choose_portions, cut, is_store, write_store
+from egocnn.errors import DataError
 from tests.support.samples import assert_equal, molecules, one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, names_in, oxygens

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.show.predictions import predictions
-from egocnn.model import Predictor
 from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
 from egocnn.explain.structure import read_structures
+from egocnn.model import Predictor
+from egocnn.show.predictions import predictions
+from egocnn.train.recipe import learn
+from tests.data.store.damage import flip
 from tests.support.commands import SHORT, check_refused, rows, runner
 from tests.support.samples import assert_equal
-from tests.data.store.damage import flip
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, MODEL, TRAIN, alcohols, names_in
 
@@ -182,9 +182,7 @@ def test_a_prepare_killed_at_any_moment_leaves_the_old_store_or_the_new_one(tmp_
     moments, met = random.Random(0), set()
     # what a process does after its imports, again and again, until it is killed somewhere in there
     words = ["prepare", str(source), "-o", str(store), "--overwrite", "--quiet"]
-    script = (
-        f"import egocnn.show.streaming; from egocnn.cli import main\nwhile True: print('again', flush=True); main({words!r})"
-    )
+    script = f"import egocnn.show.streaming; from egocnn.cli import main\nwhile True: print('again', flush=True); main({words!r})"
     for number in range(6):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

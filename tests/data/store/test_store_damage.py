@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
 from egocnn.data.store.manifest import CHUNK, NAME, Manifest
+from egocnn.errors import DataError
+from tests.data.store.damage import Change, flip, rewrite
 from tests.support.commands import check_refused, runner
 from tests.support.samples import molecules, one_graph
-from tests.data.store.damage import Change, flip, rewrite
 
 
 @pytest.fixture(scope="module")

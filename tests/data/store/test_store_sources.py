@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.jsonlines import write_jsonlines
 from egocnn.data.read import read
+from egocnn.data.sources.jsonlines import write_jsonlines
 from egocnn.data.store import stream_source
+from egocnn.errors import DataError
 from egocnn.show.streaming import prepare
 from tests.support.samples import assert_equal, molecules
 from tests.support.strategies import random_graphs

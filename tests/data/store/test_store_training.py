@@ -16,18 +16,18 @@ import pytest
 from safetensors.torch import load_file
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import Protocol, cross_validate
-from egocnn.study.crossval.protocol import Combine, Split
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.train.run import train_run
 from egocnn.data.store import Store, Stored, write_store
+from egocnn.errors import ConfigError, DataError
+from egocnn.study.crossval import Protocol, cross_validate
+from egocnn.study.crossval.protocol import Combine, Split
 from egocnn.study.sweep.run import sweep
 from egocnn.study.sweep.space import draw_settings, parse_axis
 from egocnn.train.loop import History
-from tests.support.commands import SHORT, check_refused, rows, runner
+from egocnn.train.run import train_run
 from tests.data.store.test_store_commands import wide
+from tests.support.commands import SHORT, check_refused, rows, runner
 from tests.support.strategies import random_connected, random_trees
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, same, write_table
 

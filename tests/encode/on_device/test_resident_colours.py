@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from egocnn.encode import colours
 from egocnn.data.graphs import Graphs
+from egocnn.encode import colours
 from egocnn.encode.on_device import ResidentGraphs, stable_colours, wl_rounds
 from egocnn.encode.on_device.arrays import to_words
 from egocnn.encode.on_device.colours import initial_colours

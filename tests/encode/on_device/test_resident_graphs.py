@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
 from egocnn.encode.on_device import ResidentGraphs
 from egocnn.encode.on_device.graphs import EDGE_COLUMNS, NODE_COLUMNS
+from egocnn.errors import DataError
 from tests.encode.on_device.devices import set_portions
 from tests.support.samples import molecules, one_graph
 from tests.support.strategies import random_graphs

@@ -13,10 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import egocnn
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graphs
-from egocnn.encode.ranking import Ranking
 from egocnn.encode.on_device import ResidentGraphs, order_nodes, rank_neighbours
+from egocnn.encode.ranking import Ranking
+from egocnn.errors import ConfigError, DataError
 from tests.encode.on_device.devices import DEVICES, set_portions
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs, random_trees

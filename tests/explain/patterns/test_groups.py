@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from egocnn.data.molecules import atom_names, name_atoms, to_molecule
 from egocnn.data.graphs import Graph
+from egocnn.data.molecules import atom_names, name_atoms, to_molecule
 from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
 from egocnn.explain.patterns.groups import GROUPS, PLAIN, RINGS, name_atoms_of
 from egocnn.explain.patterns.labelled import Labelled

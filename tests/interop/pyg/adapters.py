@@ -13,9 +13,9 @@ from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.model import Predictor
 from egocnn.interop.pyg import EgoModule, as_module
+from egocnn.model import Predictor
+from egocnn.train.recipe import learn
 from tests.support import tiny
 from tests.support.networks import build
 

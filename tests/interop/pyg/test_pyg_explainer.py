@@ -13,10 +13,9 @@ from torch_geometric import explain as pyg
 from torch_geometric.explain import metric
 
 from egocnn.config import ExplainConfig
-from egocnn.explain import explain
 from egocnn.errors import ConfigError
+from egocnn.explain import explain
 from egocnn.interop.pyg import EgoExplainer, as_module
-from tests.support import tiny
 from tests.interop.pyg.adapters import (
     CLASSES,
     VALUES,
@@ -30,6 +29,7 @@ from tests.interop.pyg.adapters import (
     trained,
     unseen_sizes,
 )
+from tests.support import tiny
 
 # ── our explainer among theirs ────────────────────────────────────────────────────────────────────────
 

@@ -15,12 +15,11 @@ from torch_geometric import explain as pyg
 from torch_geometric.explain.algorithm.utils import set_masks
 
 from egocnn.config import ModelConfig
-from egocnn.explain import explain
-from egocnn.encode.degrees import describe_by_degree
 from egocnn.data.graphs import Graphs
+from egocnn.encode.degrees import describe_by_degree
+from egocnn.explain import explain
 from egocnn.interop.pyg import EgoExplainer, as_module
 from egocnn.interop.pyg.masks import EdgeMask
-from tests.support import tiny
 from tests.interop.pyg.adapters import (
     alcohol,
     close,
@@ -33,6 +32,7 @@ from tests.interop.pyg.adapters import (
     trained,
     unseen_sizes,
 )
+from tests.support import tiny
 from tests.support.strategies import random_connected, random_graphs, random_trees
 
 CONFIGS = [

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from egocnn.errors import ConfigError, DataError, MissingExtraError
-from egocnn.nn import EgoCNN
 from egocnn.interop.pyg import as_module
+from egocnn.nn import EgoCNN
 from tests.interop.pyg.adapters import (
     alcohol,
     module,
@@ -48,8 +48,7 @@ def test_only_fitted_models_become_modules() -> None:
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from egocnn.interop.pyg import explainer
-    from egocnn.interop.pyg import masks
+    from egocnn.interop.pyg import explainer, masks
 
     for made in (explainer.explainer_class, masks._layer_class):
         made.cache_clear()

@@ -11,11 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
-from egocnn.nn import EgoConv
-from egocnn.encode.ranking import Ranking, rank_neighbours
 from egocnn.data.sources.pyg import from_pyg, to_pyg
+from egocnn.encode.ranking import Ranking, rank_neighbours
+from egocnn.errors import ConfigError
+from egocnn.nn import EgoConv
 from tests.support.strategies import random_connected, random_graphs, random_trees
 
 with warnings.catch_warnings():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from egocnn.errors import ConfigError
 from lab.bench import BENCHMARKS, default_file
 from lab.bench.run import bench
-from egocnn.errors import ConfigError
 from tests.lab.bench.samples import record
 from tests.support.commands import Run, check_refused, runner
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from egocnn.errors import DataError
 from lab.bench.chart import chart, draw_chart
 from lab.bench.document import EMPTY, fill_document, markdown, read_records
 from lab.bench.growth import GrowthSizes, Point
 from lab.bench.growth import run as grow
-from egocnn.errors import DataError
 from tests.lab.bench.samples import HURRY, record
 
 PAGE = """# Title

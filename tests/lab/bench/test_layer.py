@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from egocnn.nn.engines import ego_conv_reference
 from lab.bench import layer
 from lab.bench.ceilings import CeilingSizes, Precision
 from lab.bench.layer import LayerSizes, Passes, Problem, ours, peer_layer, reference
 from lab.bench.peers import GAT, GIN, GIN_TWO, PNA, Peer
 from lab.bench.problems import Density
-from egocnn.nn.engines import ego_conv_reference
 from tests.lab.bench.samples import HURRY
 
 CEILINGS = CeilingSizes(copied_bytes=1 << 16, square=64, tall=(256, 64, 16))

@@ -9,14 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from lab.bench import crossval
-from lab.bench import explain
-from lab.bench import step
+from egocnn.config import TrainConfig
+from lab.bench import crossval, explain, step
 from lab.bench.crossval import CrossvalSizes
 from lab.bench.explain import ExplainSizes
 from lab.bench.peers import GAT, GIN, Peer
 from lab.bench.step import Material, StepSizes, collating, peer_inputs, training_steps
-from egocnn.config import TrainConfig
 from tests.lab.bench.samples import HURRY
 from tests.support.tiny import ALCOHOLS, MODEL, alcohols
 

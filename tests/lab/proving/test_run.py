@@ -12,10 +12,7 @@ import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
-from lab.proving import TASKS, prove
-from lab.proving import measure
-from lab.proving import run
-from lab.proving import table
+from lab.proving import TASKS, measure, prove, run, table
 from lab.proving.tasks import Problem
 from lab.truths import Truth
 from tests.support.tiny import SIZES, alcohols

@@ -12,9 +12,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it uses what torch has deprecated, already when it is imported
     pytest.importorskip("torch_geometric.explain", reason="torch-geometric is not installed")
 
-from lab.rivals import FittedGINE, GINEConfig, fit
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from lab.rivals import FittedGINE, GINEConfig, fit
 
 CONFIG = GINEConfig(width=16, hidden=16)
 

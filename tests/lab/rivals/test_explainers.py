@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
 from lab.rivals import (
     Explained,
     FittedGINE,
@@ -21,8 +23,6 @@ from lab.rivals import (
     pg_explainer,
 )
 from lab.rivals.gine import run
-from egocnn.errors import DataError
-from egocnn.data.graphs import Graphs
 from lab.truths import Truth, edges_from_nodes, score_structures
 from tests.lab.rivals.peer import CONFIG, alcohols, positives, trained
 from tests.support.samples import molecules

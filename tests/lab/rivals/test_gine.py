@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from egocnn.config import TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError, DataError, MissingExtraError
+from egocnn.train.validation import training_parts
 from lab.rivals import GINE, GINEConfig, fit
 from lab.rivals.gine import make_inputs, portions, run, seeded
-from egocnn.config import TrainConfig
-from egocnn.errors import ConfigError, DataError, MissingExtraError
-from egocnn.data.graphs import Graphs
-from egocnn.train.validation import training_parts
 from tests.lab.rivals.peer import CONFIG, alcohols, trained
 from tests.support.samples import molecules, one_graph
 from tests.support.tiny import oxygens

@@ -13,6 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from egocnn.data.arrays import Floats
+from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.read import read
+from egocnn.errors import DataError
 from lab.rivals.kernels import KERNELS, WL, KernelMachine
 from lab.rivals.kernels.embedded import EmbeddedKernel, adjacent_words, texts_of_graphs
 from lab.rivals.kernels.laplacian import LaplacianKernel
@@ -20,9 +23,6 @@ from lab.rivals.kernels.machine import Kernel, check_memory
 from lab.rivals.kernels.subtree import SubtreeKernel
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 from lab.rivals.system import Rival
-from egocnn.errors import DataError
-from egocnn.data.graphs import Graph, Graphs
-from egocnn.data.read import read
 from tests.lab.rivals.shapes import rings_with_tails
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs, random_trees

@@ -8,6 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError, MissingExtraError
 from lab.rivals.kernels.embedded import (
     EmbeddedKernel,
     WordCounts,
@@ -16,8 +18,6 @@ from lab.rivals.kernels.embedded import (
     texts_of_graphs,
 )
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
-from egocnn.errors import DataError, MissingExtraError
-from egocnn.data.graphs import Graphs
 from tests.lab.rivals.shapes import rings_with_tails
 from tests.support.samples import one_graph
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.arrays import Floats, Ints
-from lab.rivals.kernels.laplacian import LaplacianKernel, Scale, Spread, overlap, project
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
+from lab.rivals.kernels.laplacian import LaplacianKernel, Scale, Spread, overlap, project
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 

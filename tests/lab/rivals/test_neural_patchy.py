@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 pytest.importorskip("igraph", reason="igraph is not installed")
 
 from egocnn.data.arrays import Ints
+from egocnn.data.graphs import Graphs
+from egocnn.errors import MissingExtraError
 from lab.rivals.networks.canonical import canonical_nodes, canonical_order
 from lab.rivals.networks.encoding import Encoding, Shape
 from lab.rivals.networks.patchy import FIELD, Fields, PatchySan, PatchySanConvolutions, patch_shape, read_fields
-from egocnn.errors import MissingExtraError
-from egocnn.data.graphs import Graphs
 from tests.support.samples import cycle, molecules, one_graph
 
 CPU = torch.device("cpu")

@@ -16,6 +16,8 @@ with warnings.catch_warnings():
     pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
 pytest.importorskip("igraph", reason="igraph is not installed")
 
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError, DataError, MissingExtraError
 from lab.rivals.gine import Inputs, make_inputs
 from lab.rivals.networks import RIVALS, Design, NetworkSystem, Settings
 from lab.rivals.networks.convolutions import Diffusion
@@ -25,8 +27,6 @@ from lab.rivals.networks.layers import Network
 from lab.rivals.networks.recurrent import ColumnNetwork, MessagePassing
 from lab.rivals.networks.rivals import DCNN, DIFFPOOL, GIN, MPNN, SPATIAL_GCN, STRUCTURE2VEC
 from lab.rivals.system import Rival
-from egocnn.errors import ConfigError, DataError, MissingExtraError
-from egocnn.data.graphs import Graphs
 from tests.support.samples import molecules, one_graph
 from tests.support.tiny import oxygens
 

@@ -18,8 +18,8 @@ with warnings.catch_warnings():
 pytest.importorskip("igraph", reason="igraph is not installed")
 pytest.importorskip("gensim", reason="gensim is not installed")
 
-from lab.rivals.networks.encoding import Shape
 from egocnn.errors import ConfigError, DataError
+from lab.rivals.networks.encoding import Shape
 from lab.tables.claims import CLAIMS
 from lab.tables.growth import Sizes, Work
 from lab.tables.growth_table import markdown, write_growth

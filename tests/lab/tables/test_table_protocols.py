@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import Protocol, cross_validate, read_record
 from egocnn.errors import DataError
-from lab.tables import published
-from lab.tables import run
+from egocnn.study.crossval import Protocol, cross_validate, read_record
+from lab.tables import published, run
 from lab.tables.limit import TooLongError, time_limit
 from lab.tables.run import LARGE, LARGEST, WITHOUT_SPLITS, How, _protocol, write_table
 from lab.tables.scores import OURS, OURS_TIED, TABLES, TOGETHER, Contestant, ScoreTable

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from lab.rivals.names import find_rival
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
-from lab.tables import published
-from lab.tables import run
+from lab.rivals.names import find_rival
+from lab.tables import published, run
 from lab.tables.run import How, write_table
 from lab.tables.scores import TABLES, Contestant, ScoreTable
 from lab.tables.words import markdown

@@ -15,12 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lab.measure.engine_agreement import TOLERANCE, Case, build, compare
 from egocnn.nn.engines.gpu import fused as engine
-from egocnn.nn.engines.gpu import launches
-from egocnn.nn.engines.gpu import tiles
+from egocnn.nn.engines.gpu import launches, tiles
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Rows, Tiles, Transposed, windows_of
+from lab.measure.engine_agreement import TOLERANCE, Case, build, compare
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton runs on Linux only")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from egocnn.cli import main
-from egocnn.errors import DataError
 from egocnn.data.store import Store
+from egocnn.errors import DataError
 from tests.project.faults.processes import SHORT, commands, contents, egocnn, mounted, obeying_permissions
 from tests.support.tiny import ALCOHOLS, SMILES_TABLE
 

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from egocnn.cli import main
-from egocnn.explain import fit_attention, load_attention, save_attention
-from egocnn.errors import DataError, RunError
-from egocnn.model import MODEL, Predictor
 from egocnn.data.store import Store
-from tests.support.commands import check_refused, runner
+from egocnn.errors import DataError, RunError
+from egocnn.explain import fit_attention, load_attention, save_attention
+from egocnn.model import MODEL, Predictor
 from tests.project.faults.processes import SHORT
+from tests.support.commands import check_refused, runner
 from tests.support.samples import assert_equal
 from tests.support.sealing import reseal, without_checksums
 from tests.support.tiny import ALCOHOLS, alcohols

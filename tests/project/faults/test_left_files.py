@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from egocnn.errors import DataError
-from egocnn.show.report.folder import check_folder
 from egocnn.files import check_writable, replacing, replacing_in, write_text
+from egocnn.show.report.folder import check_folder
 from tests.support.tiny import names_in
 
 KILLED = """

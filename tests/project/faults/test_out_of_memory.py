@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from egocnn.config import ExplainConfig, ModelConfig, TrainConfig
-from egocnn.explain import explain
 from egocnn.data.graphs import Graphs
-from egocnn.train.memory import Lesson, add_gradients, attempt, by_halves, is_out_of_memory, warn
-from egocnn.train.recipe import learn
+from egocnn.explain import explain
 from egocnn.train.engines.recorded.alone import fit_alone
 from egocnn.train.engines.recorded.learn import prepare_replicas, train_replicas
 from egocnn.train.loop import History, fit, loss_of, weight_of
+from egocnn.train.memory import Lesson, add_gradients, attempt, by_halves, is_out_of_memory, warn
+from egocnn.train.recipe import learn
 from tests.project.faults.memory import Memory
-from tests.train.recorded.stacks import Replica, cast, replicas
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts
+from tests.train.recorded.stacks import Replica, cast, replicas
 
 DRY = ModelConfig(**SIZES, dropout=0.0)
 """without dropout, which in parts drops other activations"""

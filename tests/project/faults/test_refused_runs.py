@@ -10,8 +10,8 @@ import pytest
 
 from egocnn.errors import RunError
 from egocnn.model import Predictor
-from tests.support.sealing import reseal
 from tests.show.serve.models import classifier
+from tests.support.sealing import reseal
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from egocnn.show.drawing import draw
-from egocnn.show.drawing.palette import AGAINST, FOR, channels
 from egocnn.show.drawing.layout import positions
+from egocnn.show.drawing.palette import AGAINST, FOR, channels
 from tests.support.samples import one_graph
 
 GRAPH = one_graph(3, [(0, 1), (1, 2)], node_label=["a", "b", "c"], edge_weight=[2.0, 0.5])[0]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.arrays import Floats
 from egocnn.config import ReadConfig
+from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.show.drawing.layout import MOST_FOR_STRESS, molecule_of, positions
-from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.read import read
+from egocnn.data.sources.smiles import from_smiles
+from egocnn.show.drawing.layout import MOST_FOR_STRESS, molecule_of, positions
 from tests.support.samples import cycle, one_graph
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"

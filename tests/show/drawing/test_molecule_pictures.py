@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from egocnn.data.graphs import Graph
+from egocnn.data.read import read
+from egocnn.data.sources.smiles import from_smiles
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.molecules import CONTOUR
 from egocnn.show.drawing.palette import AGAINST, FOR, INK, WHITE, channels, mix
-from egocnn.data.graphs import Graph
-from egocnn.data.sources.smiles import from_smiles
-from egocnn.data.read import read
 
 SVG = "{http://www.w3.org/2000/svg}"
 STRONGEST = 0.75

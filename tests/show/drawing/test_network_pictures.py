@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from egocnn.data.graphs import Graph
+from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.palette import AGAINST, FOR, INK
-from egocnn.errors import ConfigError, DataError, MissingExtraError
-from egocnn.data.graphs import Graph
 from tests.support.samples import cycle, one_graph
 
 SVG = "{http://www.w3.org/2000/svg}"

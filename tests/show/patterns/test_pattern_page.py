@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from egocnn.explain.patterns import Pattern, find_patterns, write_patterns
+from egocnn.explain.patterns import Pattern, find_patterns
+from egocnn.show.patterns.page import write_patterns
 from tests.explain.patterns.structures import molecules
 
 pytest.importorskip("rdkit")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from egocnn.show.report import summarise, write_report
 from egocnn.explain.structure import CriticalStructure
+from egocnn.show.report import summarise, write_report
 from tests.show.report.made_up import on_a_circle
 
 

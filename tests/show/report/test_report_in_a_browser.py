@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from egocnn.data.sources.smiles import from_smiles
-from egocnn.show.report import summarise, write_report
 from egocnn.explain.structure import CriticalStructure, Fidelity
+from egocnn.show.report import summarise, write_report
 from tests.show.report.made_up import DRUGS, drugs, on_a_circle, structure, structures
 from tests.support.samples import cycle, one_graph
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from egocnn.errors import DataError
 from egocnn.data.graphs import Graph
+from egocnn.errors import DataError
 from egocnn.show.report import summarise, write_report
 from egocnn.show.report.encoding import encode, packed, packed_integers
 from egocnn.show.report.page import SCRIPTS, embedded, page

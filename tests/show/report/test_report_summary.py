@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from egocnn.data.graphs import Graph
-from egocnn.show.report.summary import sentences, share, summarise
 from egocnn.explain.structure import CriticalStructure, Fidelity
+from egocnn.show.report.summary import sentences, share, summarise
 from tests.show.report.made_up import structure
 from tests.support.samples import one_graph
 

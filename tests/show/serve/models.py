@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from egocnn.data.graphs import Graphs
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
 from egocnn.data.sources.smiles import from_smiles
+from egocnn.encode.encoder import Preparation
+from egocnn.model import Predictor
 from egocnn.show.serve.app import build
 from egocnn.show.serve.model import Model
 from egocnn.show.serve.settings import ServeConfig

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from egocnn.explain import explain
 from egocnn.data.sources.smiles import from_smiles
+from egocnn.explain import explain
 from egocnn.show.serve.records import Answers
 from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS
 from tests.show.serve.models import MOLECULES, classifier, client, of_networks, of_three_classes, regressor

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from lab.measure import serve_load
-from egocnn.errors import DataError
 from egocnn.data.sources.smiles import parse_smiles
+from egocnn.errors import DataError
 from egocnn.show.serve.server import reserve
 from egocnn.show.serve.settings import ServeConfig
-from tests.support.commands import check_refused, runner
+from lab.measure import serve_load
 from tests.show.serve.models import classifier
+from tests.support.commands import check_refused, runner
 
 
 @pytest.fixture(scope="module")

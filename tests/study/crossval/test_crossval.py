@@ -13,18 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import CrossValidation, Protocol, cross_validate
-from egocnn.study.crossval import ego
-from egocnn.study.crossval.folds import Task, fold_numbers, make_tasks
-from egocnn.errors import ConfigError, DataError
 from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
-from egocnn.encode.encoder import Preparation
-from egocnn.train.run import test_scores as scores_of
 from egocnn.data.schema import PARTS
+from egocnn.encode.batch import Prepared
+from egocnn.encode.encoder import Preparation
+from egocnn.errors import ConfigError, DataError
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego
+from egocnn.study.crossval.folds import Task, fold_numbers, make_tasks
 from egocnn.train.engines.recorded.learn import Replica
+from egocnn.train.recipe import learn
+from egocnn.train.run import test_scores as scores_of
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens

@@ -12,17 +12,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from lab.rivals.names import find_rival
-from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, read_record
-from egocnn.study.crossval import ego
+from egocnn.data.graphs import Graphs
+from egocnn.encode.batch import Prepared
+from egocnn.errors import ConfigError, DataError, RunError
+from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego, read_record
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.study.crossval.record import Run
-from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.data.graphs import Graphs
-from egocnn.train.recipe import learn
 from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
+from egocnn.train.recipe import learn
+from lab.rivals.names import find_rival
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens

@@ -13,21 +13,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from egocnn.data.arrays import Ints
-from lab.rivals.names import find_rival, rivals
-from lab.rivals.system import Rival, System
-from egocnn.encode.batch import Prepared
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, read_record
-from egocnn.study.crossval import compare
-from egocnn.study.crossval import ego
+from egocnn.data.arrays import Ints
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.encode.batch import Prepared
+from egocnn.errors import ConfigError, DataError
+from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego, read_record
 from egocnn.study.crossval.folds import Task, make_tasks
 from egocnn.study.crossval.protocol import published_splits, read_splits
 from egocnn.study.crossval.systems import system_fold
-from egocnn.errors import ConfigError, DataError
-from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
 from egocnn.train.engines.recorded.learn import Replica
+from lab.rivals.names import find_rival, rivals
+from lab.rivals.system import Rival, System
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens

@@ -15,12 +15,12 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from egocnn.data.arrays import Ints
-from lab.rivals.system import Rival
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.study.crossval import CrossValidation, cross_validate, read_record
-from egocnn.errors import RunError
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.errors import RunError
+from egocnn.study.crossval import CrossValidation, cross_validate, read_record
+from lab.rivals.system import Rival
 from tests.support.commands import check_refused, runner
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError, RunError
 from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.study.crossval.protocol import Split
-from egocnn.errors import ConfigError, RunError
-from egocnn.data.graphs import Graphs
 from egocnn.study.sweep.kept import PAIRS
 from egocnn.study.sweep.record import Scored, Sweep, ranked
 from egocnn.study.sweep.run import How, inner_tasks, sweep

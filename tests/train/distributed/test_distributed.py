@@ -31,7 +31,11 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Ranks:
     folder = tmp_path_factory.mktemp("ranks")
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     done = subprocess.run(
-        [*launch, "-m", "tests.support.two_ranks", str(folder)], capture_output=True, text=True, timeout=120, check=False
+        [*launch, "-m", "tests.support.two_ranks", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     names = [folder / f"rank{rank}" for rank in (0, 1)]

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from egocnn.cli import main
-from egocnn.train.engines.distributed.world import LOST
 from egocnn.model import Predictor
+from egocnn.train.engines.distributed.world import LOST
 from tests.support.tiny import ALCOHOLS, FLAGS, alcohols, names_in
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")

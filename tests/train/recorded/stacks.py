@@ -9,9 +9,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from egocnn.encode.batch import Prepared
 from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
+from egocnn.encode.batch import Prepared
 from egocnn.nn import EgoCNN
 from egocnn.train.engines.recorded.data import Parts
 from egocnn.train.engines.recorded.fit import fit_stacked

@@ -10,12 +10,12 @@ import torch
 from joblib import Parallel
 from torch import Tensor
 
-from egocnn.encode.batch import Prepared, RestSteps
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.errors import ConfigError
 from egocnn.study.crossval import Protocol
 from egocnn.study.crossval.folds import make_tasks
-from egocnn.errors import ConfigError
-from egocnn.data.graphs import Graphs
 from egocnn.train.engines.recorded import learn
 from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
 from tests.support.tiny import SIZES, alcohols, same, state

@@ -14,15 +14,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from egocnn.train.checkpoint import Checkpoint
 from egocnn.config import Device, ModelConfig, TrainConfig
+from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.recorded import alone
 from egocnn.train.engines.recorded.alone import fit_alone
 from egocnn.train.engines.recorded.stack import Stack
 from egocnn.train.loop import History, Progress, Report, evaluate, fit
-from tests.train.recorded.stacks import assert_close, assert_same_course, replicas
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, alcohols, oxygens, parts, same, state
+from tests.train.recorded.stacks import assert_close, assert_same_course, replicas
 
 CONFIG = TrainConfig(epochs=6, patience=6, learning_rate=1e-2, batch_size=7, device="cpu")
 DEVICES: list[Any] = [

@@ -11,16 +11,16 @@ import pytest
 import torch
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN
+from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded import fit as fitting
 from egocnn.train.engines.recorded.fit import fit_stacked
-from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.loop import History, predict
-from tests.train.recorded.stacks import alone, assert_close, assert_same_course, replicas, stacked
 from tests.support.strategies import random_trees
 from tests.support.tiny import SIZES, alcohols, oxygens
+from tests.train.recorded.stacks import alone, assert_close, assert_same_course, replicas, stacked
 
 TRAIN = TrainConfig(epochs=4, learning_rate=1e-2, batch_size=7)
 CPU = torch.device("cpu")

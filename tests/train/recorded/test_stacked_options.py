@@ -15,25 +15,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.encode.batch import Prepared, RestSteps
 from egocnn.config import ModelConfig, Readout, Rest, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.nn import EgoCNN
+from egocnn.encode.batch import Prepared, RestSteps
 from egocnn.encode.encoder import Preparation
-from egocnn.nn.stacked.beyond import Pairs, StackedRest
-from egocnn.train.engines.recorded.batch import Room, build
+from egocnn.nn import EgoCNN
 from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.train.engines.recorded.data import Sizes, join
+from egocnn.nn.stacked.beyond import Pairs, StackedRest, gather_rest
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.nn.stacked.norm import Mode
 from egocnn.nn.stacked.rows import Learning
+from egocnn.train.engines.recorded.batch import Room, build
+from egocnn.train.engines.recorded.data import Sizes, join
 from egocnn.train.engines.recorded.order import Order, portions
-from egocnn.nn.stacked.beyond import gather_rest
 from egocnn.train.loop import fit
 from tests.support.networks import doubled, randomise
-from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
 from tests.support.strategies import random_graphs
 from tests.support.tiny import TRAIN, alcohols
+from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"k": 2, "slots": 3, "width": 6, "hidden": 5, "depth": 2, "sort_nodes": 4, "dropout": 0.0}

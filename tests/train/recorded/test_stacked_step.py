@@ -14,14 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.nn.engines import ego_conv_reference
+from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.batch import Room
 from egocnn.train.engines.recorded.data import join
-from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.optimise import StackedAdamW
 from egocnn.train.engines.recorded.order import Order, Turns, portions
 from egocnn.train.engines.recorded.step import EvaluationStep, TrainingStep
-from tests.train.recorded.stacks import replicas
 from tests.support.tiny import SIZES, oxygens
+from tests.train.recorded.stacks import replicas
 
 CONFIG = TrainConfig(epochs=2, learning_rate=1e-2, batch_size=8)
 

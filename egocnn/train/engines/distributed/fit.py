@@ -17,12 +17,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from egocnn.nn.batch import Batchable
-from egocnn.train.checkpoint import pack, unpack
 from egocnn.config import TrainConfig
+from egocnn.nn.batch import Batchable
+from egocnn.nn.model import EgoCNN
+from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
 from egocnn.train.engines.distributed.world import Group, World, current, meeting_place
-from egocnn.nn.model import EgoCNN
 from egocnn.train.loop import (
     History,
     Keep,

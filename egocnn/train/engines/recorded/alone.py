@@ -12,12 +12,12 @@ from functools import partial
 
 import numpy as np
 
-from egocnn.encode.batch import Prepared
 from egocnn.config import TrainConfig
-from egocnn.train.memory import attempt, warn
+from egocnn.encode.batch import Prepared
 from egocnn.nn.model import EgoCNN
 from egocnn.train.engines.recorded.stack import Stack, free_recorded_memory
 from egocnn.train.loop import Epoch, History, Keep, Progress, Report, RunEpoch, batch_by_batch, fit
+from egocnn.train.memory import attempt, warn
 
 
 def fit_alone(

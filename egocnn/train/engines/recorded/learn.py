@@ -9,17 +9,17 @@ import torch
 from joblib import Parallel, cpu_count, delayed
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.errors import ConfigError
 from egocnn.data.graphs import Graphs
-from egocnn.train.memory import attempt, warn
-from egocnn.nn.model import EgoCNN
-from egocnn.train.validation import training_parts, with_own_labels
-from egocnn.model import Predictor
-from egocnn.encode.encoder import Preparation
 from egocnn.data.scalefree import decide_tie
+from egocnn.encode.encoder import Preparation
+from egocnn.errors import ConfigError
+from egocnn.model import Predictor
+from egocnn.nn.model import EgoCNN
 from egocnn.train.engines.recorded.data import Parts
 from egocnn.train.engines.recorded.fit import StackedReport, fit_stacked
 from egocnn.train.loop import History, choose_device, fit
+from egocnn.train.memory import attempt, warn
+from egocnn.train.validation import training_parts, with_own_labels
 
 OCCUPIED = 0.7
 """Share of a GPU's free memory that replicas may fill."""

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Bools, Ints
 from egocnn.config import TrainConfig
+from egocnn.data.arrays import Bools, Ints
 from egocnn.train.engines.recorded.batch import Room
 from egocnn.train.engines.recorded.data import Sizes
 from egocnn.train.loop import epoch_seed, rate

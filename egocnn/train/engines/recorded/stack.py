@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from egocnn.data.arrays import Bools
 from egocnn.config import TrainConfig
+from egocnn.data.arrays import Bools
 from egocnn.nn.model import EgoCNN
-from egocnn.train.engines.recorded.data import Parts, join
 from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.train.engines.recorded.data import Parts, join
 from egocnn.train.engines.recorded.optimise import StackedAdamW
 from egocnn.train.engines.recorded.order import Order, Turns, portions
 from egocnn.train.engines.recorded.step import EvaluationStep, Recorded, TrainingStep

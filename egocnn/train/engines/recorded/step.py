@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from egocnn.data.arrays import Ints
 from egocnn.config import TrainConfig
-from egocnn.train.engines.recorded.batch import Room, build
-from egocnn.train.engines.recorded.data import StackedData
-from egocnn.train.engines.recorded.losses import Tally, judge
+from egocnn.data.arrays import Ints
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.nn.stacked.norm import Mode
 from egocnn.nn.stacked.rows import Learning
+from egocnn.train.engines.recorded.batch import Room, build
+from egocnn.train.engines.recorded.data import StackedData
+from egocnn.train.engines.recorded.losses import Tally, judge
 from egocnn.train.engines.recorded.optimise import StackedAdamW
 from egocnn.train.engines.recorded.order import Turns
 
