@@ -23,7 +23,7 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.encode.patches import find_patches
 from egocnn.files import write_text
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn import EgoConv
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import ego_conv
@@ -43,15 +43,15 @@ STEPS = ("after layer 3", "after layer 2", "after layer 1", "at the embedding", 
 class Subject:
     """One molecule with what the trained model makes of it."""
 
-    predictor: Predictor
+    predictor: Model
     graphs: Graphs
     """a collection of this one"""
     neighbours: Ints
 
     @staticmethod
-    def of(predictor: Predictor, graphs: Graphs, name: str) -> Subject:
+    def of(predictor: Model, graphs: Graphs, name: str) -> Subject:
         one = graphs[[graphs.names.index(name)]]
-        return Subject(predictor, one, predictor.preparation.ranking.neighbours(one, max(predictor.config.layer_k)))
+        return Subject(predictor, one, predictor.encoder.ranking.neighbours(one, max(predictor.config.layer_k)))
 
     @property
     def graph(self) -> Graph:
@@ -71,7 +71,7 @@ class Subject:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="the run folder that the demo wrote")
-    predictor = Predictor.load(parser.parse_args().run)
+    predictor = Model.load(parser.parse_args().run)
     graphs = egocnn.read("compounds:alcohols")
     small = Subject.of(predictor, graphs, SMALL)
     PICTURES.mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ def way(subject: Subject) -> str:
     """The way of the data, with the shapes that this molecule has on it."""
     predictor = subject.predictor
     network = predictor.network.eval()
-    batch = predictor.prepare(subject.graphs).batch(torch.arange(1))
+    batch = predictor.encode(subject.graphs).batch(torch.arange(1))
     with torch.no_grad():
         reached = [network.embed(batch)]
         for conv in network.convs:

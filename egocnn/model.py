@@ -26,16 +26,16 @@ from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import one_line, short
 from egocnn.data.store.portions import cut
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.blocks import HUGE, batch_in_blocks
 from egocnn.encode.degrees import NAMES, PROFILE
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.nn.model import EgoCNN, Output
 from egocnn.train.loop import choose_device, predict
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever an older egocnn could no longer read the folder."""
 
 MODEL = "model.safetensors"
@@ -55,11 +55,11 @@ UNREADABLE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Predictor:
+class Model:
     """A network with everything that must go before and after it."""
 
     config: ModelConfig
-    preparation: Preparation
+    encoder: Encoder
     network: EgoCNN
     temperature: float = 1.0
     """What logits are divided by: fitted on the validation part, so that probabilities match frequencies"""
@@ -69,25 +69,25 @@ class Predictor:
     @property
     def class_names(self) -> tuple[str, ...]:
         """Empty where the model predicts a value."""
-        return self.preparation.class_names
+        return self.encoder.class_names
 
     @staticmethod
     def build(
-        config: ModelConfig, preparation: Preparation, *, embed: nn.Module | None = None, embed_width: int | None = None
-    ) -> Predictor:
+        config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
+    ) -> Model:
         """An untrained network that fits the prepared graphs; the caller seeds torch, and ``embed`` is copied."""
         network = EgoCNN(
             config,
-            shape=preparation.shape(config),
-            attributes=len(preparation.attr_mean),
-            outputs=len(preparation.class_names) or 1,
+            shape=encoder.shape(config),
+            attributes=len(encoder.attr_mean),
+            outputs=len(encoder.class_names) or 1,
             embed=copy.deepcopy(embed),
             embed_width=embed_width,
         )
-        return Predictor(config=config, preparation=preparation, network=network)
+        return Model(config=config, encoder=encoder, network=network)
 
-    def prepare(self, graphs: Graphs) -> Prepared:
-        return self.preparation.apply(graphs, self.config)
+    def encode(self, graphs: Graphs) -> EncodedGraphs:
+        return self.encoder.apply(graphs, self.config)
 
     def outputs(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
         """(G, C) logits, or (G, 1) standardised values"""
@@ -97,7 +97,7 @@ class Predictor:
         is_huge = np.full(len(graphs), not network.custom_embedding) & (graphs.node_counts >= HUGE)
         usual = graphs if not is_huge.any() else graphs[~is_huge]
         if len(usual):
-            found[~is_huge] = predict(network, self.prepare(usual).to(place)).float().cpu().numpy()
+            found[~is_huge] = predict(network, self.encode(usual).to(place)).float().cpu().numpy()
         for g in np.flatnonzero(is_huge).tolist():
             found[g] = self.outputs_in_blocks(cut(graphs, g, g + 1), place)
         check_finite(found, graphs.names)
@@ -106,7 +106,7 @@ class Predictor:
     @torch.no_grad()
     def outputs_in_blocks(self, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
         """(1, C) of a graph too large for a batch"""
-        output: Output = self.network.eval()(batch_in_blocks(self.preparation, self.config, graph, device))
+        output: Output = self.network.eval()(batch_in_blocks(self.encoder, self.config, graph, device))
         return output.output.float().cpu().numpy()
 
     def probabilities(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
@@ -121,14 +121,14 @@ class Predictor:
         if self.class_names:
             raise DataError("this model predicts a class, not a value")
         outputs = torch.from_numpy(self.outputs(graphs, device=device)[:, 0]).double()
-        return self.preparation.to_value(outputs).numpy()
+        return self.encoder.to_value(outputs).numpy()
 
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 
     def save(self, folder: str | Path) -> None:
         folder = Path(folder)
         arrays = {f"network.{name}": value.cpu().numpy() for name, value in self.network.state_dict().items()}
-        arrays |= {f"preparation.{name}": value for name, value in self.preparation.arrays().items()}
+        arrays |= {f"encoder.{name}": value for name, value in self.encoder.arrays().items()}
         with replacing(folder / "config.json") as config, replacing(folder / MODEL) as model:
             save_file({name: np.array(value, order="C") for name, value in arrays.items()}, model)
             # all but the renaming comes first: it is hardly possible to be killed after one and before the other
@@ -138,14 +138,14 @@ class Predictor:
         return {
             "format": FORMAT,
             "model": asdict(self.config),
-            "preparation": self.preparation.texts(),
+            "encoder": self.encoder.texts(),
             "temperature": self.temperature,
             "custom_embedding": self.network.custom_embedding,
             **self.about,
         }
 
     @staticmethod
-    def load(folder: str | Path, *, embed: nn.Module | None = None, embed_width: int | None = None) -> Predictor:
+    def load(folder: str | Path, *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:
         """Read a run folder; a model with an embedding module of the user's own needs that module again."""
         folder = Path(folder)
         plain = read_config(folder)
@@ -193,7 +193,9 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise RunError(f"{folder}/config.json: {error}") from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
-        raise RunError(f"{folder}/config.json: format {short(found)}; this egocnn reads format {FORMAT}")
+        raise RunError(
+            f"{folder}/config.json: format {short(found)}; this egocnn reads format {FORMAT}: train it again"
+        )
     if DIGESTS in plain and not _is_sealed(plain):
         raise RunError(f"{folder}/config.json: damaged, its checksum differs")
     return plain
@@ -225,18 +227,18 @@ def _restore(
     *,
     embed: nn.Module | None,
     embed_width: int | None,
-) -> Predictor:
+) -> Model:
     _check_numbers(plain, arrays)
-    preparation = Preparation.restore(_under(arrays, "preparation."), plain["preparation"])
+    encoder = Encoder.restore(_under(arrays, "encoder."), plain["encoder"])
     config = model_config(plain["model"])
-    _check_preparation(preparation, config)
+    _check_preparation(encoder, config)
     state = {name: torch.from_numpy(value) for name, value in _under(arrays, "network.").items()}
     with torch.device("meta"):  # shapes without numbers: a width that the weights do not have must cost no memory
-        planned = Predictor.build(config, preparation, embed=embed, embed_width=embed_width)
+        planned = Model.build(config, encoder, embed=embed, embed_width=embed_width)
     for name, value in planned.network.state_dict().items():
         if value.ndim and state[name].shape != value.shape:
             raise RunError(f"{name} has shape {tuple(state[name].shape)}, the settings ask for {tuple(value.shape)}")
-    predictor = Predictor.build(config, preparation, embed=embed, embed_width=embed_width)
+    predictor = Model.build(config, encoder, embed=embed, embed_width=embed_width)
     predictor.network.load_state_dict(state)
     predictor.network.eval()
     return replace(predictor, temperature=float(plain["temperature"]), about=_about(plain))
@@ -244,7 +246,7 @@ def _restore(
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse numbers that no training writes, before anything is computed from them."""
-    texts = plain["preparation"]
+    texts = plain["encoder"]
     numbers = {"temperature": plain["temperature"], **{name: texts[name] for name in ("target_mean", "target_scale")}}
     for name, number in numbers.items():
         least = -math.inf if name == "target_mean" else 0
@@ -259,17 +261,17 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     TrainConfig(**plain.get("train", {}))
 
 
-def _check_preparation(preparation: Preparation, config: ModelConfig) -> None:
-    for names in (preparation.node_label_names, preparation.edge_label_names, preparation.class_names):
+def _check_preparation(encoder: Encoder, config: ModelConfig) -> None:
+    for names in (encoder.node_label_names, encoder.edge_label_names, encoder.class_names):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             raise RunError("the names of labels and classes must be lists of texts")
-    if not isinstance(preparation.by_degree, bool):
-        raise RunError(f"by_degree must be true or false, got {preparation.by_degree!r}")
-    if preparation.by_degree and len(preparation.attr_mean) < PROFILE:
+    if not isinstance(encoder.by_degree, bool):
+        raise RunError(f"by_degree must be true or false, got {encoder.by_degree!r}")
+    if encoder.by_degree and len(encoder.attr_mean) < PROFILE:
         raise RunError("nodes are described by degrees, and there are no scales of what these say")
-    if preparation.by_degree and not NAMES.issuperset(preparation.node_label_names):
+    if encoder.by_degree and not NAMES.issuperset(encoder.node_label_names):
         raise RunError("its labels are other classes of degrees than this version of egocnn has: train it again")
-    mean, scale, ranking = preparation.attr_mean, preparation.attr_scale, preparation.ranking
+    mean, scale, ranking = encoder.attr_mean, encoder.attr_scale, encoder.ranking
     pairs = [(mean, scale), *zip(ranking.colours, ranking.counts, strict=True)]
     if any(one.ndim != 1 or one.shape != other.shape for one, other in pairs) or not (scale > 0).all():
         raise RunError("the scales of attributes or the counts of colours do not fit together")
@@ -288,5 +290,5 @@ def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray
 
 
 def _about(plain: Mapping[str, Any]) -> dict[str, Any]:
-    own = ("format", "model", "preparation", "temperature", "custom_embedding", DIGESTS)
+    own = ("format", "model", "encoder", "temperature", "custom_embedding", DIGESTS)
     return {name: value for name, value in plain.items() if name not in own}

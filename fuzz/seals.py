@@ -14,7 +14,7 @@ from safetensors.torch import load, save_file
 from egocnn import model as predictors
 from egocnn.data.store.manifest import CHUNK, NAME
 from egocnn.files import digest_of_plain
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train import checkpoint as checkpoints
 from egocnn.train.checkpoint import Checkpoint
 
@@ -69,5 +69,5 @@ def checkpoint(folder: Path, fingerprint: str) -> Checkpoint:
     return Checkpoint(folder / "checkpoint.safetensors", fingerprint)
 
 
-def load_run(folder: Path) -> Predictor:
-    return Predictor.load(folder)
+def load_run(folder: Path) -> Model:
+    return Model.load(folder)

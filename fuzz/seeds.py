@@ -13,9 +13,9 @@ import torch
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.store import write_store
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.files import write_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.loop import History, Progress
 from fuzz import parts
@@ -117,11 +117,11 @@ MODELS = (
 
 
 @cache
-def predictor(which: int) -> Predictor:
+def predictor(which: int) -> Model:
     config = MODELS[which]
     known = graphs() if which == 0 else graphs().replace(target=np.array([0.5, 2.0]), class_names=())
     torch.manual_seed(0)
-    built = Predictor.build(config, Preparation.fit(known, config))
+    built = Model.build(config, Encoder.fit(known, config))
     built.network.eval()
     return built
 
@@ -129,7 +129,7 @@ def predictor(which: int) -> Predictor:
 def progress(which: int) -> Progress:
     """As at the start of a training."""
     torch.manual_seed(0)
-    built = Predictor.build(MODELS[which], predictor(which).preparation)
+    built = Model.build(MODELS[which], predictor(which).encoder)
     optimizer = torch.optim.AdamW(built.network.parameters())
     best = {name: value.clone() for name, value in built.network.state_dict().items()}
     return Progress(built.network, optimizer, best, History())

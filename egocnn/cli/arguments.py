@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from egocnn.cli.options import EVERYDAY, Parser, add_options
-from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
-from egocnn.presets import PRESET_NAMES
+from egocnn.config import PRESET_NAMES, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 DATA_HELP = (
     "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, a STORE, "

@@ -13,10 +13,10 @@ from egocnn.errors import DataError
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
     from egocnn.data.store import Stored
-    from egocnn.model import Predictor
+    from egocnn.model import Model
 
 
-def reading_settings(options: argparse.Namespace, predictor: Predictor | None = None) -> tuple[dict[str, Any], str]:
+def reading_settings(options: argparse.Namespace, predictor: Model | None = None) -> tuple[dict[str, Any], str]:
     """The settings for reading DATA that are not the usual ones, and the part of its split to use ('' for all)."""
     column, part = split_and_part(options)
     settings = {**vars(options), "split": column}
@@ -31,7 +31,7 @@ def split_and_part(options: argparse.Namespace) -> tuple[str | None, str]:
     return column or None, part
 
 
-def read_graphs(options: argparse.Namespace, predictor: Predictor | None = None) -> Graphs:
+def read_graphs(options: argparse.Namespace, predictor: Model | None = None) -> Graphs:
     """The graphs of DATA, or the part of them that the options name."""
     from egocnn.data.read import read
     from egocnn.show.as_trained import read_as_trained
@@ -58,7 +58,7 @@ def read_or_open_graphs(options: argparse.Namespace) -> Graphs | Stored:
     return for_training(options.data, settings, part, options.limit) or read_graphs(options)
 
 
-def read_portions(options: argparse.Namespace, predictor: Predictor | None = None) -> tuple[Iterable[Graphs], int]:
+def read_portions(options: argparse.Namespace, predictor: Model | None = None) -> tuple[Iterable[Graphs], int]:
     """The graphs of DATA, those of a store in portions that are read one after the other; and how many at most"""
     from egocnn.data.store import choose_portions
     from egocnn.show.streaming import open_store

@@ -23,9 +23,8 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from egocnn.cli.options import from_options
-from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import ConfigError
-from egocnn.presets import PRESETS
 
 FILE = "settings.toml"
 """What the settings are called in a run folder."""

@@ -35,7 +35,7 @@ class RestSteps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prepared:
+class EncodedGraphs:
     """A whole collection as flat tensors; :meth:`batch` cuts graphs out of it."""
 
     node_ptr: Tensor
@@ -62,9 +62,9 @@ class Prepared:
         tensors += [] if self.rest is None else [self.rest.ptr, self.rest.steps, self.rest.share]
         return sum(t.numel() * t.element_size() for t in tensors) / 1e6
 
-    def to(self, device: torch.device) -> Prepared:
+    def to(self, device: torch.device) -> EncodedGraphs:
         moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._parts().items()}
-        return Prepared(**moved)
+        return EncodedGraphs(**moved)
 
     def _parts(self) -> dict[str, Tensor | RestSteps | None]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

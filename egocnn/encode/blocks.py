@@ -21,7 +21,7 @@ from egocnn.config import ModelConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.beyond import find_beyond
-from egocnn.encode.encoder import Preparation, edge_weights
+from egocnn.encode.encoder import Encoder, edge_weights
 from egocnn.encode.patches import NODES_AT_ONCE, patch_portions
 from egocnn.encode.ranking import Order
 from egocnn.nn.batch import Bags, Batch
@@ -36,13 +36,13 @@ HUGE = 1_000_000
 """Nodes from which on a graph is taken in blocks."""
 
 
-def batch_in_blocks(preparation: Preparation, config: ModelConfig, graphs: Graphs, device: torch.device) -> Batch:
+def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, device: torch.device) -> Batch:
     """A collection of one graph, ranked and standardised by what was fitted on the training graphs"""
-    graphs = preparation.renamed(graphs)
-    order = preparation.ranking.order(graphs)
+    graphs = encoder.renamed(graphs)
+    order = encoder.ranking.order(graphs)
     reach = max(config.layer_k)
-    table = preparation.ranking.neighbours(graphs, max(reach, config.slots - 1), max_hops=config.max_hops, order=order)
-    source = _Source(preparation, config, graphs, table, device)
+    table = encoder.ranking.neighbours(graphs, max(reach, config.slots - 1), max_hops=config.max_hops, order=order)
+    source = _Source(encoder, config, graphs, table, device)
     near = np.ascontiguousarray(table[:, :reach])
     nothing = torch.zeros(0, dtype=torch.int64, device=device)
     whole = slice(0, graphs.n_nodes)
@@ -67,7 +67,7 @@ def batch_in_blocks(preparation: Preparation, config: ModelConfig, graphs: Graph
 class _Source:
     """Where blocks of the input come from."""
 
-    preparation: Preparation
+    encoder: Encoder
     config: ModelConfig
     graphs: Graphs
     table: Ints
@@ -82,7 +82,7 @@ class _Source:
         attr = self.graphs.node_attr
         count = nodes.stop - nodes.start if isinstance(nodes, slice) else len(nodes)
         here = np.zeros((count, 0), np.float32) if attr is None else attr[nodes]
-        return self.preparation.standardised(replace(self.graphs, node_attr=here))
+        return self.encoder.standardised(replace(self.graphs, node_attr=here))
 
     def label(self, nodes: slice | Ints) -> Tensor:
         """(n)"""

@@ -1,7 +1,7 @@
-"""Prepared graphs <-> records of a file, one per graph: written portion by portion, and read back in any choice.
+"""Encoded graphs <-> records of a file, one per graph: written portion by portion, and read back in any choice.
 
-A record holds all that :class:`~egocnn.encode.batch.Prepared` has of its graph, end to end, so a batch costs one read per
-graph wherever they lie. Files are read by position and not mapped: address space is spent on a batch, not on the
+A record holds all that :class:`~egocnn.encode.batch.EncodedGraphs` has of its graph, end to end, so a batch costs one
+read per graph wherever they lie. Files are read by position and not mapped: address space is spent on a batch, not on the
 collection, and a file that is cut off is an error and not the end of the process.
 
 Alone, a process writes a file without a name, which is gone when it ends, however it ends. Several processes of one
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from egocnn.data.arrays import Ints, pointers
-from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
 
@@ -87,7 +87,7 @@ class Shelf:
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────
 
-    def fill(self, portions: Iterator[Prepared]) -> None:
+    def fill(self, portions: Iterator[EncodedGraphs]) -> None:
         """Write the graphs of the stretch, in order."""
         first, last = self.stretch
         try:
@@ -110,7 +110,7 @@ class Shelf:
             raise OSError(error.errno, f"prepared graphs cannot be kept: {error.strerror}", str(self._folder)) from None
         assert place == last, "the stretch must be filled"
 
-    def _write(self, file: IO[bytes], prepared: Prepared) -> Ints:
+    def _write(self, file: IO[bytes], prepared: EncodedGraphs) -> Ints:
         """The bytes that each record takes"""
         found = _taken_apart(prepared)
         columns = [column for column, _ in found]
@@ -162,14 +162,14 @@ class Shelf:
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
 
-    def read(self, graphs: Ints) -> Prepared:
+    def read(self, graphs: Ints) -> EncodedGraphs:
         """These graphs, in this order, as a collection of their own in memory."""
         try:
             return self._read(graphs)
         except MemoryError:  # as torch says it: whoever can do with fewer graphs at a time listens for that
             raise RuntimeError(f"out of memory: {len(graphs)} prepared graphs") from None
 
-    def _read(self, graphs: Ints) -> Prepared:
+    def _read(self, graphs: Ints) -> EncodedGraphs:
         records = [self._record(int(graph)) for graph in graphs]
         counts = self._counts[graphs]
         pieces: dict[str, list[NDArray[Any]]] = {column.name: [] for column in self._columns}
@@ -240,7 +240,7 @@ TOTALS = {"bag_counts": "bag", "rest_counts": "rest"}
 """Columns whose sum says how many rows columns of another unit have; they come first."""
 
 
-def _taken_apart(prepared: Prepared) -> list[tuple[Column, NDArray[Any]]]:
+def _taken_apart(prepared: EncodedGraphs) -> list[tuple[Column, NDArray[Any]]]:
     rest = prepared.rest
     found: Sequence[tuple[str, str, Tensor | None]] = (
         ("bag_counts", "node", prepared.bag_ptr.diff()),
@@ -259,19 +259,19 @@ def _taken_apart(prepared: Prepared) -> list[tuple[Column, NDArray[Any]]]:
     return [(Column(name, unit, values.dtype, values.shape[1:]), values) for name, unit, values in arrays]
 
 
-def _ends(prepared: Prepared) -> dict[str, Ints]:
+def _ends(prepared: EncodedGraphs) -> dict[str, Ints]:
     """Of each unit: where every graph starts, and the end"""
     nodes = prepared.node_ptr
     ends = {"node": nodes.numpy(), "bag": prepared.bag_ptr[nodes].numpy()}
     return ends if prepared.rest is None else {**ends, "rest": prepared.rest.ptr[nodes].numpy()}
 
 
-def _put_together(counts: Ints, columns: dict[str, Tensor]) -> Prepared:
+def _put_together(counts: Ints, columns: dict[str, Tensor]) -> EncodedGraphs:
     def pointer(name: str) -> Tensor:
         return torch.nn.functional.pad(columns[name].cumsum(0), (1, 0))
 
     has_rest = "rest_counts" in columns
-    return Prepared(
+    return EncodedGraphs(
         node_ptr=torch.from_numpy(pointers(counts)),
         steps=columns["steps"],
         rest=RestSteps(pointer("rest_counts"), columns["rest_steps"], columns["rest_share"]) if has_rest else None,

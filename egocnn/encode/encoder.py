@@ -19,7 +19,7 @@ from egocnn.config import ModelConfig
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.edges import EdgeTable
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.encode.beyond import find_rest
 from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.patches import NODES_AT_ONCE, find_patches
@@ -32,7 +32,7 @@ FAR = "too far from those that were trained on to be computed with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Preparation:
+class Encoder:
     """Names, colour counts and scales of the training graphs: saved with the model, applied to every graph."""
 
     ranking: Ranking
@@ -48,16 +48,16 @@ class Preparation:
     target_scale: float
 
     @staticmethod
-    def fit(graphs: Graphs, config: ModelConfig) -> Preparation:
+    def fit(graphs: Graphs, config: ModelConfig) -> Encoder:
         check_nodes(len(graphs), graphs.n_nodes)
         by_degree = config.degrees and graphs.node_label is None
         graphs = describe_by_degree(graphs) if by_degree else graphs
-        return Preparation.fit_portions([graphs], config, target=graphs.target, by_degree=by_degree)
+        return Encoder.fit_portions([graphs], config, target=graphs.target, by_degree=by_degree)
 
     @staticmethod
     def fit_portions(
         portions: Iterable[Graphs], config: ModelConfig, *, target: NDArray[Any] | None, by_degree: bool
-    ) -> Preparation:
+    ) -> Encoder:
         """The same from portions, one or more, that count labels by the same names; ``target``: of all graphs.
 
         ``by_degree``: their nodes have been described by degrees
@@ -73,7 +73,7 @@ class Preparation:
         known = np.zeros(1)
         if target is not None and not graphs.is_classification:
             known = target[np.isfinite(target)]
-        return Preparation(
+        return Encoder(
             ranking=colours.ranking(),
             by_degree=by_degree,
             node_label_names=graphs.node_label_names,
@@ -90,7 +90,7 @@ class Preparation:
             slots=config.slots, node_labels=len(self.node_label_names), edge_labels=len(self.edge_label_names)
         )
 
-    def apply(self, graphs: Graphs, config: ModelConfig) -> Prepared:
+    def apply(self, graphs: Graphs, config: ModelConfig) -> EncodedGraphs:
         """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
         graphs = self.renamed(graphs)
         order = self.ranking.order(graphs)
@@ -101,7 +101,7 @@ class Preparation:
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
         one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
         adjacency = None if one_hop else torch.from_numpy(edge_weights(graphs, table))
-        return Prepared(
+        return EncodedGraphs(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
             rest=None if config.rest == "none" else _rest(graphs, table[:, : max(config.layer_k)], config),
             steps=torch.from_numpy(_to_steps(table)),
@@ -178,12 +178,12 @@ class Preparation:
         return {name: getattr(self, name) for name in names}
 
     @staticmethod
-    def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Preparation:
+    def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Encoder:
         prefix = "ranking."
         ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
         plain: dict[str, Any] = {"by_degree": False}  # as in models that were saved before there was a choice
         plain |= {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
-        return Preparation(
+        return Encoder(
             ranking=Ranking.from_state(ranking),
             attr_mean=arrays["attr_mean"],
             attr_scale=arrays["attr_scale"],

@@ -22,7 +22,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.explain.layers import run_layers
 from egocnn.files import digest_of_file, replacing
-from egocnn.model import MODEL, Predictor
+from egocnn.model import MODEL, Model
 from egocnn.nn.batch import Batch
 from egocnn.train.checkpoint import check_seal, sealed
 from egocnn.train.loop import choose_device, loss_of, portions
@@ -61,7 +61,7 @@ class _Example:
 
 
 def fit_attention(
-    predictor: Predictor,
+    predictor: Model,
     graphs: Graphs,
     *,
     epochs: int = 60,
@@ -89,9 +89,9 @@ def fit_attention(
 
 
 @torch.no_grad()
-def _examples(predictor: Predictor, graphs: Graphs, place: torch.device) -> Sequence[_Example]:
+def _examples(predictor: Model, graphs: Graphs, place: torch.device) -> Sequence[_Example]:
     """The deepest embeddings, worked out once: the ego layers do not change."""
-    data, network = predictor.prepare(graphs).to(place), predictor.network.to(place).eval()
+    data, network = predictor.encode(graphs).to(place), predictor.network.to(place).eval()
     examples = []
     for chosen in portions(data):
         for some in torch.split(chosen, GRAPHS_AT_ONCE):
@@ -115,7 +115,7 @@ def save_attention(head: AttentionHead, folder: Path) -> None:
         save_file(sealed(tensors), temporary)
 
 
-def load_attention(folder: Path, predictor: Predictor) -> AttentionHead | None:
+def load_attention(folder: Path, predictor: Model) -> AttentionHead | None:
     """The attention layer saved in a run folder; None where there is none, or that of a model which is no more."""
     if not (folder / FILE).exists():
         return None

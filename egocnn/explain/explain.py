@@ -24,7 +24,7 @@ from egocnn.explain.select import select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.explain.sums import EdgeNumbers
 from egocnn.explain.techniques import BACKWARD, Question
-from egocnn.model import Predictor, check_finite
+from egocnn.model import Model, check_finite
 from egocnn.train.loop import choose_device, portions
 from egocnn.train.memory import by_halves
 
@@ -33,7 +33,7 @@ NEAR = 0.1
 
 
 def explain(
-    predictor: Predictor,
+    predictor: Model,
     graphs: Graphs,
     config: ExplainConfig | None = None,
     *,
@@ -75,7 +75,7 @@ class _Importance:
 
 
 def _importances(
-    predictor: Predictor,
+    predictor: Model,
     graphs: Graphs,
     asked: Ints | None,
     config: ExplainConfig,
@@ -85,8 +85,8 @@ def _importances(
     """Portion by portion: numbers of the graphs, outputs (B, C), importances."""
     if len(graphs) == 0:
         return
-    place, known = choose_device(device), predictor.preparation
-    data, network = predictor.prepare(graphs).to(place), predictor.network.to(place).eval()
+    place, known = choose_device(device), predictor.encoder
+    data, network = predictor.encode(graphs).to(place), predictor.network.to(place).eval()
     attention = None if attention is None else attention.to(place)
 
     @torch.no_grad()
@@ -168,7 +168,7 @@ def _mean_in_groups(values: Floats, group: Ints) -> Floats:
     return mean
 
 
-def _class_numbers(predictor: Predictor, n_graphs: int, classes: str | Sequence[str] | None) -> Ints | None:
+def _class_numbers(predictor: Model, n_graphs: int, classes: str | Sequence[str] | None) -> Ints | None:
     names = predictor.class_names
     if classes is None:
         return None if names else np.zeros(n_graphs, np.int64)
@@ -187,7 +187,7 @@ def _class_numbers(predictor: Predictor, n_graphs: int, classes: str | Sequence[
 class _Model:
     """What the model says of these graphs, whole and cut."""
 
-    predictor: Predictor
+    predictor: Model
     graphs: Graphs
     outputs: Floats
     """(B, C)"""
@@ -200,7 +200,7 @@ class _Model:
         if self.predictor.class_names:
             logits = torch.from_numpy(outputs) / self.predictor.temperature
             return torch.softmax(logits, dim=1).numpy()
-        return self.predictor.preparation.to_value(torch.from_numpy(outputs)).numpy()
+        return self.predictor.encoder.to_value(torch.from_numpy(outputs)).numpy()
 
     def keeps(self, numbers: Ints, chosen: Bools) -> Bools:
         """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""

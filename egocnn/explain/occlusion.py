@@ -15,13 +15,13 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import without_each_edge, without_each_node
 from egocnn.explain.evidence import margins
-from egocnn.model import Predictor
+from egocnn.model import Model
 
 NODES_AT_ONCE = 1 << 17
 """Nodes of the cut copies held in memory together."""
 
 
-def occlude(predictor: Predictor, graphs: Graphs, classes: Ints, *, device: str) -> tuple[Floats, Floats]:
+def occlude(predictor: Model, graphs: Graphs, classes: Ints, *, device: str) -> tuple[Floats, Floats]:
     """Importances of nodes (N) and edges (E) for one class of every graph (G)"""
     whole = _margins(predictor, graphs, classes, device)
     edges = graphs.edges
@@ -47,7 +47,7 @@ def _portions(graphs: Graphs, owner: Ints) -> list[Ints]:
     return [part for part in np.split(np.arange(len(owner)), cuts) if len(part)]
 
 
-def _margins(predictor: Predictor, graphs: Graphs, classes: Ints, device: str) -> Floats:
+def _margins(predictor: Model, graphs: Graphs, classes: Ints, device: str) -> Floats:
     outputs = torch.from_numpy(predictor.outputs(graphs, device=device)).double()
     found: Floats = margins(outputs, torch.from_numpy(classes)).numpy()
     return found

@@ -30,7 +30,7 @@ from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json, write_text
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.loop import History
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
@@ -40,7 +40,7 @@ from egocnn.train.run import history_csv, measure, test_scores, versions
 class _EgoCNN(BaseEstimator):
     """What classifier and regressor share: settings, fitting, saving."""
 
-    predictor_: Predictor
+    model_: Model
     history_: History
     attention_: AttentionHead
 
@@ -177,14 +177,14 @@ class _EgoCNN(BaseEstimator):
                 report=report,
             )
         about = {**predictor.about, "train": asdict(train), "versions": versions()}
-        self.predictor_ = replace(predictor, about=about)
+        self.model_ = replace(predictor, about=about)
         return self
 
     @property
-    def _fitted(self) -> Predictor:
-        if not hasattr(self, "predictor_"):
+    def _fitted(self) -> Model:
+        if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; call fit first")
-        return self.predictor_
+        return self.model_
 
     def explain(
         self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
@@ -263,7 +263,7 @@ class _EgoCNN(BaseEstimator):
             RunError: the folder is incomplete or damaged.
             DataError: the folder holds a model of the other kind.
         """
-        predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
+        predictor = Model.load(folder, embed=embed, embed_width=embed_width)
         trained = {name: value for name, value in predictor.about.get("train", {}).items() if name != "device"}
         model = cls(**asdict(predictor.config), **trained, embed=embed, embed_width=embed_width)
         model._adopt(predictor, folder)
@@ -272,9 +272,9 @@ class _EgoCNN(BaseEstimator):
             model.attention_ = attention
         return model
 
-    def _adopt(self, predictor: Predictor, folder: str | Path) -> None:  # noqa: ARG002  what refuses a model names it
+    def _adopt(self, predictor: Model, folder: str | Path) -> None:  # noqa: ARG002  what refuses a model names it
         """Take a trained model for one's own."""
-        self.predictor_ = predictor
+        self.model_ = predictor
 
 
 class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
@@ -326,7 +326,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
             self.classes_ = np.array(graphs.class_names)
         self._learn(graphs)
         # names are texts; what y was, numbers say, is kept for load
-        self.predictor_ = replace(self.predictor_, about={**self.predictor_.about, "classes": self.classes_.tolist()})
+        self.model_ = replace(self.model_, about={**self.model_.about, "classes": self.classes_.tolist()})
         return self
 
     def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
@@ -377,7 +377,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         right = np.array(ours)[self.predict_proba(graphs[known]).argmax(axis=1)] == truth
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
 
-    def _adopt(self, predictor: Predictor, folder: str | Path) -> None:
+    def _adopt(self, predictor: Model, folder: str | Path) -> None:
         if not predictor.class_names:
             raise DataError(f"{folder}: this model predicts a value; load it as EgoCNNRegressor, or with egocnn.load")
         super()._adopt(predictor, folder)
@@ -454,7 +454,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
             return self.score(graphs, graphs.target, sample_weight)
         return test_scores(self._fitted, graphs, device=self.get_params()["device"])["r2"]
 
-    def _adopt(self, predictor: Predictor, folder: str | Path) -> None:
+    def _adopt(self, predictor: Model, folder: str | Path) -> None:
         if predictor.class_names:
             raise DataError(f"{folder}: this model predicts a class; load it as EgoCNNClassifier, or with egocnn.load")
         super()._adopt(predictor, folder)
@@ -482,7 +482,7 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
         >>> egocnn.load("runs/alcohols").predict(graphs).shape
         (10,)
     """
-    predictor = Predictor.load(folder, embed=embed, embed_width=embed_width)
+    predictor = Model.load(folder, embed=embed, embed_width=embed_width)
     kind = EgoCNNClassifier if predictor.class_names else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
 

@@ -1,7 +1,7 @@
 """What the network reads: B graphs with N nodes as tensors, and what each layer makes of them.
 
 Every layout of a batch answers the same few questions (``patches``, ``ranked``, ``rest``, ``nodes``, ``graphs``,
-``pool``, ``first_ranked``, ``inputs_of``), so that the network is written once. Here rows are packed, graph after graph.
+``pool``, ``first_ranked``, ``inputs_of``), so that the network is written once. Here rows are packed, graph by graph.
 :mod:`egocnn.nn.stacked` pads those of R networks, :mod:`egocnn.encode.blocks` takes one huge graph in blocks, and
 :mod:`egocnn.interop.onnx` keeps to operations that every runtime has.
 """
@@ -60,7 +60,7 @@ class Places:
 
 
 def find_places(rows: Tensor, owner: Tensor, neighbours: Tensor, shape: PatchShape) -> Places:
-    """Rows of the table (S), the nodes they were read around (S), ranked neighbours (N, P - 1 or more) -> what they mean"""
+    """Rows of the table (S), read around the owners (S), and ranked neighbours (N, P - 1 or more) -> what they mean"""
     rows = rows.long()
     nodes = torch.cat([torch.arange(len(neighbours), device=rows.device)[:, None], neighbours.long()], dim=1)
     first, second = (torch.from_numpy(slot).to(rows.device) for slot in shape.pairs)
@@ -139,7 +139,7 @@ class Batch:
         return values
 
     def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:
-        """What Patchy-San's filters find around every node: table (rows, D), attributes (P, A, D), bias (D) -> (N, D)"""
+        """What Patchy-San's filters find around each node: table (rows, D), attributes (P, A, D), bias (D) -> (N, D)"""
         weight = self.bags.weight
         if self.presence is not None:
             there = self.places(shape).presence(self.presence)

@@ -51,10 +51,10 @@ class EgoCNN(nn.Module):
         >>> import egocnn
         >>> from egocnn.config import ModelConfig
         >>> from egocnn.nn import EgoCNN
-        >>> from egocnn.encode.encoder import Preparation
+        >>> from egocnn.encode.encoder import Encoder
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> config = ModelConfig(width=8, depth=2)
-        >>> fitted = Preparation.fit(graphs, config)
+        >>> fitted = Encoder.fit(graphs, config)
         >>> network = EgoCNN(config, shape=fitted.shape(config), attributes=0, outputs=2)
         >>> batch = fitted.apply(graphs, config).batch(torch.arange(4))  # the first four graphs
         >>> network(batch).output.shape

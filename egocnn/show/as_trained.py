@@ -8,10 +8,10 @@ from typing import Any
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.errors import MissingColumnError
-from egocnn.model import Predictor
+from egocnn.model import Model
 
 
-def read_as_trained(source: str | Path, predictor: Predictor, **said: Any) -> Graphs:
+def read_as_trained(source: str | Path, predictor: Model, **said: Any) -> Graphs:
     """A model's own way of reading holds for what the user does not say."""
     trained = predictor.about.get("read", {})
     usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}

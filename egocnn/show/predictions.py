@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from egocnn.files import replacing
-from egocnn.model import Predictor
+from egocnn.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,18 @@ class Prediction:
     """what the data says, if it says"""
 
 
-def predictions(predictor: Predictor, graphs: Graphs, *, device: str = "auto") -> Iterator[Prediction]:
+def predictions(predictor: Model, graphs: Graphs, *, device: str = "auto") -> Iterator[Prediction]:
     """Predictions in the order of the graphs."""
     yield from as_records(predictor, graphs, say(predictor, graphs, device=device))
 
 
-def say(predictor: Predictor, graphs: Graphs, *, device: str = "auto") -> NDArray[Any]:
+def say(predictor: Model, graphs: Graphs, *, device: str = "auto") -> NDArray[Any]:
     """(G, C) probabilities of a classifier, or (G) values"""
     ask = predictor.probabilities if predictor.class_names else predictor.values
     return ask(graphs, device=device)
 
 
-def as_records(predictor: Predictor, graphs: Graphs, said: NDArray[Any]) -> Iterator[Prediction]:
+def as_records(predictor: Model, graphs: Graphs, said: NDArray[Any]) -> Iterator[Prediction]:
     truths = [graphs.target_of(g) for g in range(len(graphs))]
     for name, one, truth in zip(graphs.names, said, truths, strict=True):
         if predictor.class_names:

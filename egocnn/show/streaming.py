@@ -21,7 +21,7 @@ from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
-    from egocnn.model import Predictor
+    from egocnn.model import Model
     from egocnn.show.predictions import Prediction
 
 ON_PAGE = 1000
@@ -104,9 +104,7 @@ def _source(data: str, config: ReadConfig, part: str, limit: int | None) -> Sour
     return source or Source(choose_portions([read(data, config)], part, limit))
 
 
-def predict_to_csv(
-    predictor: Predictor, portions: Iterable[Graphs], path: Path, *, device: str = "auto"
-) -> dict[str, Any]:
+def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, device: str = "auto") -> dict[str, Any]:
     """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known.
 
     Of every graph its prediction is kept for the scores, and nothing else.
@@ -139,7 +137,7 @@ def predict_to_csv(
 
 
 def explain_portions(
-    predictor: Predictor,
+    predictor: Model,
     portions: Iterable[Graphs],
     config: ExplainConfig,
     report: Callable[[int], None] | None = None,

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import Judgement, decide_tie
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DivergedError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.stacked.network import check as check_stackable
@@ -37,7 +37,7 @@ def learn(
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
     ready: Callable[[], None] | None = None,
-) -> tuple[Predictor, History]:
+) -> tuple[Model, History]:
     """Train on ``graphs``; their own validation part chooses the best epoch, else a part split off by the seed.
 
     Graphs that the data marks as its test part are never looked at. ``stack``: train as a stack of one, in steps that a
@@ -50,11 +50,11 @@ def learn(
     fitted, chosen_by = training_parts(graphs, train)
     fitted = with_own_labels(fitted)
     model, judgement = decide_tie(model, fitted)
-    preparation = Preparation.fit(fitted, model)
+    encoder = Encoder.fit(fitted, model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(train.seed)
-        predictor = Predictor.build(model, preparation, embed=embed, embed_width=embed_width)
-    prepared, validation = predictor.prepare(fitted), predictor.prepare(chosen_by)
+        predictor = Model.build(model, encoder, embed=embed, embed_width=embed_width)
+    prepared, validation = predictor.encode(fitted), predictor.encode(chosen_by)
     is_one_of_several = current() is not None
     if stack and is_one_of_several:
         raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
@@ -76,12 +76,12 @@ def learn(
 
 
 def with_conclusion(
-    predictor: Predictor,
+    predictor: Model,
     history: History,
     validation: Batchable,
     judgement: Judgement | None,
     device: torch.device,
-) -> Predictor:
+) -> Model:
     """What is left to do after a training: refuse one that came to nothing, calibrate, note why layers are tied."""
     if history.best is None and history.interrupted:
         raise KeyboardInterrupt

@@ -23,9 +23,9 @@ from egocnn.data.schema import PARTS
 from egocnn.data.store import Stored
 from egocnn.encode.cache import Seat, Shelved, shelf
 from egocnn.encode.degrees import describe_by_degree
-from egocnn.encode.encoder import Preparation, check_nodes
+from egocnn.encode.encoder import Encoder, check_nodes
 from egocnn.encode.survey import Survey
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.fit import fit_together
 from egocnn.train.engines.distributed.world import World, current
@@ -46,17 +46,17 @@ def learn_stored(
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
     ready: Callable[[], None] | None = None,
-) -> tuple[Predictor, History, torch.Tensor | None]:
+) -> tuple[Model, History, torch.Tensor | None]:
     """Also the outputs (T, C) for the graphs of the test part, where there are any and this process writes the run.
 
     ``folder``: where prepared graphs are kept meanwhile; ``ready`` is called before anything is written there.
     """
     device = choose_device(train.device)
     parts = part_numbers(stored.outline, train)
-    model, judgement, preparation = fit_stored(stored.choose(parts[0]), model)
+    model, judgement, encoder = fit_stored(stored.choose(parts[0]), model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(train.seed)
-        predictor = Predictor.build(model, preparation)
+        predictor = Model.build(model, encoder)
     if ready is not None:
         ready()
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,11 +80,11 @@ def learn_stored(
 
 
 @contextmanager
-def shelve(stored: Stored, predictor: Predictor, folder: Path) -> Iterator[Callable[[Ints], Shelved]]:
+def shelve(stored: Stored, predictor: Model, folder: Path) -> Iterator[Callable[[Ints], Shelved]]:
     """All graphs prepared and put on a shelf; what is given takes some of them, by number, from there."""
-    target = predictor.preparation.targets(stored.outline)
+    target = predictor.encoder.targets(stored.outline)
     with shelf(stored.node_counts, folder, _seat()) as records:
-        records.fill(predictor.prepare(graphs) for graphs in stored.portions(*records.stretch))
+        records.fill(predictor.encode(graphs) for graphs in stored.portions(*records.stretch))
 
         def shelved(numbers: Ints) -> Shelved:
             own = None if target is None else target[torch.from_numpy(numbers)]
@@ -93,7 +93,7 @@ def shelve(stored: Stored, predictor: Predictor, folder: Path) -> Iterator[Calla
         yield shelved
 
 
-def fit_stored(fitted: Stored, model: ModelConfig) -> tuple[ModelConfig, Judgement | None, Preparation]:
+def fit_stored(fitted: Stored, model: ModelConfig) -> tuple[ModelConfig, Judgement | None, Encoder]:
     """What is decided and fitted by the training graphs, bit for bit as from memory."""
     survey = Survey.of(fitted.portions())
     check_nodes(len(fitted), survey.nodes)
@@ -107,7 +107,7 @@ def fit_stored(fitted: Stored, model: ModelConfig) -> tuple[ModelConfig, Judgeme
             yield described.with_names(nodes=node_names, edges=edge_names)
 
     target = fitted.outline.target
-    return model, judgement, Preparation.fit_portions(portions(), model, target=target, by_degree=by_degree)
+    return model, judgement, Encoder.fit_portions(portions(), model, target=target, by_degree=by_degree)
 
 
 def _judge(survey: Survey, graphs: int) -> Judgement:

@@ -27,7 +27,7 @@ from egocnn.data.split import split_in_two
 from egocnn.data.store import Stored
 from egocnn.errors import DivergedError, RunError
 from egocnn.files import write_json, write_text, write_toml
-from egocnn.model import MODEL, Predictor, check_finite, check_model, read_config
+from egocnn.model import MODEL, Model, check_finite, check_model, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.loop import Epoch, History, Report
 from egocnn.train.recipe import learn
@@ -67,8 +67,8 @@ def train_run(
 
     ``metrics.json`` is written last: a folder that has it is complete. Graphs that stay in their store train to the
     same bits as those in memory, in memory that does not grow with the store. With ``overwrite`` the run grows beside
-    the folder (:func:`egocnn.train.run_folder.growing_place`), goes on from what an earlier attempt at the same run left
-    there, and takes the place of what is in the folder once it is complete. ``log`` writes to a folder of the run.
+    the folder (:func:`egocnn.train.run_folder.growing_place`), goes on from what an earlier attempt at the same run
+    left there, and takes the place of what is in the folder once it is complete. ``log`` writes to a folder of the run.
 
     ``settings``: what ``settings.toml`` is to say, in the form that ``egocnn train --config`` reads; by default the
     settings of network and training.
@@ -193,13 +193,13 @@ def with_test_part(graphs: Graphs, share: float, seed: int) -> Graphs:
     return graphs.replace(part=part)
 
 
-def measure(predictor: Predictor, graphs: Graphs, history: History, *, device: str) -> dict[str, Any]:
+def measure(predictor: Model, graphs: Graphs, history: History, *, device: str) -> dict[str, Any]:
     """Scores of the best epoch on validation and test part, and the facts that go with them."""
     assert graphs.part is not None or history.best is not None
     return {**_facts(predictor, history, len(graphs)), **_test_part(predictor, graphs, device=device)}
 
 
-def _facts(predictor: Predictor, history: History, graphs: int) -> dict[str, Any]:
+def _facts(predictor: Model, history: History, graphs: int) -> dict[str, Any]:
     score = "accuracy" if predictor.class_names else "r2"
     return {
         "task": "classification" if predictor.class_names else "regression",
@@ -214,14 +214,14 @@ def _facts(predictor: Predictor, history: History, graphs: int) -> dict[str, Any
     }
 
 
-def _test_part(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str, Any]:
+def _test_part(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, Any]:
     tested = graphs.select("test") if graphs.part is not None else graphs[:0]
     if len(tested) == 0:
         return {}
     return _named(len(tested), test_scores(predictor, tested, device=device))
 
 
-def _stored_scores(predictor: Predictor, graphs: Stored, outputs: Tensor) -> dict[str, Any]:
+def _stored_scores(predictor: Model, graphs: Stored, outputs: Tensor) -> dict[str, Any]:
     """What :func:`_test_part` gives, of graphs that have been through the network already."""
     tested = graphs.outline.select("test")
     assert tested.target is not None
@@ -231,7 +231,7 @@ def _stored_scores(predictor: Predictor, graphs: Stored, outputs: Tensor) -> dic
     if predictor.class_names:
         said = torch.softmax(outputs.double() / predictor.temperature, dim=1)
     else:
-        said = predictor.preparation.to_value(outputs[:, 0].double())
+        said = predictor.encoder.to_value(outputs[:, 0].double())
     return _named(len(tested), scores_of(said.numpy(), tested.target))
 
 
@@ -239,7 +239,7 @@ def _named(graphs: int, scores: Mapping[str, float]) -> dict[str, Any]:
     return {"test_graphs": graphs, **{f"test_{name}": value for name, value in scores.items()}}
 
 
-def test_scores(predictor: Predictor, graphs: Graphs, *, device: str) -> dict[str, float]:
+def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:
     """Accuracy and log loss of a classifier; R² and mean absolute error of a regressor; nothing without a truth.
 
     Graphs whose target is not known do not count; a class that the model was not trained on counts as missed.

@@ -16,9 +16,9 @@ import torch
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain
-from egocnn.model import Predictor
+from egocnn.model import Model
 from lab.bench.systems import OURS, Case, Setting, System, measure_systems
 from lab.bench.timing import Work
 from lab.rivals import fit, gnn_explainer
@@ -61,7 +61,7 @@ def _our_builder(pieces: Sequence[Graphs], setting: Setting) -> Callable[[], lis
     def build() -> list[Work]:
         config = ModelConfig()
         torch.manual_seed(setting.seed)
-        predictor = Predictor.build(config, Preparation.fit(pieces[0], config))
+        predictor = Model.build(config, Encoder.fit(pieces[0], config))
         device = setting.device.type
         return [partial(explain, predictor, piece, fidelity=False, device=device) for piece in pieces]
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
-from egocnn.encode.encoder import Preparation
-from egocnn.model import Predictor
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.encoder import Encoder
+from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.nn.engines import Neighbours
 from egocnn.train.engines.recorded.stack import Stack
@@ -72,7 +72,7 @@ class Material:
     """those of all batches, in order"""
     batch_size: int
     model: ModelConfig
-    predictor: Predictor
+    predictor: Model
     setting: Setting
 
     @staticmethod
@@ -81,7 +81,7 @@ class Material:
         wanted = min(len(graphs) // batch_size, sizes.batches) * batch_size
         chosen = graphs[np.random.default_rng(setting.seed).choice(len(graphs), wanted, replace=False)]
         torch.manual_seed(setting.seed)
-        predictor = Predictor.build(sizes.model, Preparation.fit(chosen, sizes.model))
+        predictor = Model.build(sizes.model, Encoder.fit(chosen, sizes.model))
         return Material(graphs=chosen, batch_size=batch_size, model=sizes.model, predictor=predictor, setting=setting)
 
     @property
@@ -95,10 +95,10 @@ class Material:
         target = torch.from_numpy(self.graphs.target.astype(np.int64)).to(self.setting.device)
         return list(torch.split(target, self.batch_size))
 
-    def ours(self) -> tuple[EgoCNN, Prepared, list[Tensor]]:
+    def ours(self) -> tuple[EgoCNN, EncodedGraphs, list[Tensor]]:
         """The network, the prepared graphs and the numbers of the graphs in every batch, all on the device."""
         device = self.setting.device
-        prepared = self.predictor.prepare(self.graphs).to(device)
+        prepared = self.predictor.encode(self.graphs).to(device)
         numbers = torch.split(torch.arange(len(self.graphs), device=device), self.batch_size)
         return self.predictor.network.to(device), prepared, list(numbers)
 

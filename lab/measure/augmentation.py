@@ -16,9 +16,9 @@ from torch import Tensor
 
 from egocnn.data.arrays import starts
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.colours import wl_rounds
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Order, Ranking
 from egocnn.train.engines.recorded.learn import Replica
 
@@ -44,21 +44,21 @@ class ShuffledRanking(Ranking):
 
 def with_copies(replica: Replica, learned: Graphs, copies: int) -> Replica:
     """The same replica, learning from so many shuffled copies of the graphs."""
-    known, model = replica.predictor.preparation, replica.predictor.config
+    known, model = replica.predictor.encoder, replica.predictor.config
     several = [_shuffled(known, seed).apply(learned, model) for seed in range(copies)]
     return replace(replica, parts=(joined(several), replica.parts[1]))
 
 
-def _shuffled(preparation: Preparation, seed: int) -> Preparation:
-    ranking = preparation.ranking
-    return replace(preparation, ranking=ShuffledRanking(ranking.colours, ranking.counts, seed))
+def _shuffled(encoder: Encoder, seed: int) -> Encoder:
+    ranking = encoder.ranking
+    return replace(encoder, ranking=ShuffledRanking(ranking.colours, ranking.counts, seed))
 
 
-def joined(several: Sequence[Prepared]) -> Prepared:
+def joined(several: Sequence[EncodedGraphs]) -> EncodedGraphs:
     """All collections as one; without neighbours beyond K."""
     assert all(each.rest is None for each in several)
     found: dict[str, Any] = {}
-    for field in fields(Prepared):
+    for field in fields(EncodedGraphs):
         tensors: list[Tensor] = [t for each in several if (t := getattr(each, field.name)) is not None]
         if field.name in ("node_ptr", "bag_ptr"):
             counts = torch.cat([t.diff() for t in tensors])
@@ -68,4 +68,4 @@ def joined(several: Sequence[Prepared]) -> Prepared:
             found[field.name] = torch.cat([t + int(b) for t, b in zip(tensors, before, strict=False)])
         else:
             found[field.name] = torch.cat(tensors) if tensors else None
-    return Prepared(**found)
+    return EncodedGraphs(**found)

@@ -36,10 +36,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straig
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.batch import Prepared
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.encoder import Encoder
 from egocnn.files import write_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.nn.batch import Batch
 from egocnn.nn.engines import Neighbours
@@ -95,11 +95,11 @@ def stepper(network: nn.Module, logits: Callable[[], Tensor], target: Tensor) ->
     return step
 
 
-def build(graphs: Graphs, size: Size, depth: int) -> tuple[EgoCNN, Prepared]:
+def build(graphs: Graphs, size: Size, depth: int) -> tuple[EgoCNN, EncodedGraphs]:
     config = ModelConfig(depth=depth, width=size.width, hidden=size.width, dropout=0.0)
-    preparation = Preparation.fit(graphs, config)
-    network = Predictor.build(config, preparation).network
-    return network.train(), preparation.apply(graphs, config)
+    encoder = Encoder.fit(graphs, config)
+    network = Model.build(config, encoder).network
+    return network.train(), encoder.apply(graphs, config)
 
 
 def works(graphs: Graphs, chosen: Tensor, size: Size) -> tuple[dict[str, Work], Batch]:

@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from egocnn.config import ModelConfig, Readout, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.batch import Prepared
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.encoder import Encoder
 from egocnn.files import write_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.train.loop import loss_of
 from egocnn.train.recipe import learn
@@ -42,11 +42,11 @@ def largest_difference(one: torch.Tensor, other: torch.Tensor) -> float:
 
 
 def compare(graphs: Graphs, config: ModelConfig) -> dict[str, float]:
-    preparation = Preparation.fit(graphs, config)
+    encoder = Encoder.fit(graphs, config)
     torch.manual_seed(0)
-    on_cpu = Predictor.build(config, preparation).network
+    on_cpu = Model.build(config, encoder).network
     on_gpu = copy.deepcopy(on_cpu).cuda()
-    prepared = preparation.apply(graphs, config)
+    prepared = encoder.apply(graphs, config)
     logits = [
         _run(network, data) for network, data in ((on_cpu, prepared), (on_gpu, prepared.to(torch.device("cuda"))))
     ]
@@ -58,7 +58,7 @@ def compare(graphs: Graphs, config: ModelConfig) -> dict[str, float]:
     return {"logits": largest_difference(*logits), "gradients": max(gradients)}
 
 
-def _run(network: EgoCNN, data: Prepared) -> torch.Tensor:
+def _run(network: EgoCNN, data: EncodedGraphs) -> torch.Tensor:
     """Logits in evaluation mode, with the gradients of the loss left in the parameters."""
     batch = data.batch(torch.arange(min(len(data), 64), device=data.node_ptr.device))
     assert batch.target is not None

@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straig
 
 from egocnn.config import ExplainConfig, ModelConfig, Technique
 from egocnn.data.read import read
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain, fit_attention
 from egocnn.files import write_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.run import machine, versions
 
 TOLERANCE = 1e-3
@@ -35,7 +35,7 @@ def measure(source: str, readout: Any) -> list[dict[str, Any]]:
     graphs = read(source)[:64]
     config = ModelConfig(readout=readout)
     torch.manual_seed(0)
-    predictor = Predictor.build(config, Preparation.fit(graphs, config))
+    predictor = Model.build(config, Encoder.fit(graphs, config))
     predictor.network.eval()
     attention = fit_attention(predictor, graphs, epochs=5, device="cpu")
     rows = []

@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straig
 
 from egocnn.config import ModelConfig
 from egocnn.data.read import read
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain
 from egocnn.files import write_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from lab.measure.machine import circumstances
 from lab.rivals import fit, gnn_explainer
 
@@ -51,7 +51,7 @@ def main() -> None:
     graphs = read("compounds:isomers")[:GRAPHS]
     few, config = graphs[:FEW], ModelConfig()
     torch.manual_seed(0)
-    predictor = Predictor.build(config, Preparation.fit(graphs, config))
+    predictor = Model.build(config, Encoder.fit(graphs, config))
     peer = fit(graphs, epochs=0)
     together = milliseconds(lambda: explain(predictor, graphs, fidelity=False, device="cpu"), GRAPHS, 5)
     singly = milliseconds(

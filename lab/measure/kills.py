@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from egocnn.data.store import Store
 from egocnn.explain.structure import read_structures
 from egocnn.files import write_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.study.crossval.record import CrossValidation, Fold
 from egocnn.train.checkpoint import check_seal
 from lab.measure.machine import circumstances
@@ -128,11 +128,11 @@ def check_run(out: Path) -> str:
         assert [row["epoch"] for row in epochs] == list(range(1, len(epochs) + 1))
         stage = f"{len(epochs)} epochs over"
     if (out / "config.json").exists():
-        Predictor.load(out)
+        Model.load(out)
         stage = "model written"
     if (out / "metrics.json").exists():
         assert json.loads((out / "metrics.json").read_text(encoding="utf-8"))["interrupted"] is False
-        Predictor.load(out)
+        Model.load(out)
         stage = COMPLETE
     return stage
 

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.files import write_json, write_text
 from lab.measure.machine import circumstances, peak_gigabytes
 
@@ -98,7 +98,7 @@ def measure(source: str, hops: int) -> Row:
     graphs = read(source)
     read_seconds = time.perf_counter() - started
     started, processor = time.perf_counter(), time.process_time()
-    prepared = Preparation.fit(graphs, config).apply(graphs, config)
+    prepared = Encoder.fit(graphs, config).apply(graphs, config)
     return {
         "nodes": graphs.n_nodes,
         "edges": graphs.n_edges,

@@ -124,7 +124,7 @@ def _logits(
     device = choose_device(train.device)
     every = [each for own in replicas for each in own]
     kept = _train_stacked(every, train) if device.type == "cuda" else _train_in_turn(every, train)
-    held = [own[0].predictor.prepare(graphs).to(device) for own, graphs in zip(replicas, tested, strict=True)]
+    held = [own[0].predictor.encode(graphs).to(device) for own, graphs in zip(replicas, tested, strict=True)]
     found: list[dict[str, Tensor]] = [{} for _ in replicas]
     for choice in CHOICES:
         kept[choice]()
@@ -203,7 +203,7 @@ def _command() -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+", help="data sets by name")
-    parser.add_argument("--variants", default="base", help="names in lab.measure/presets.py, with commas between")
+    parser.add_argument("--variants", default="base", help="names in lab/measure/presets.py, with commas between")
     parser.add_argument("--folds", type=int, default=10, help="use the first so many folds")
     parser.add_argument("--graphs", type=int, help="only so many, drawn at random, in folds of the paper's protocol")
     parser.add_argument("--restarts", type=int, default=3)

@@ -37,10 +37,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # straig
 
 from egocnn.config import ModelConfig
 from egocnn.data.sources.smiles import from_smiles, parse_smiles
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain
 from egocnn.files import write_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from lab.measure.machine import circumstances
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -87,10 +87,10 @@ def molecules(count: int = MOLECULES, atoms: int = ATOMS) -> list[str]:
     return list(found)
 
 
-def untrained(smiles: Sequence[str]) -> Predictor:
+def untrained(smiles: Sequence[str]) -> Model:
     graphs = from_smiles(smiles, ["N" if "N" in text else "no N" for text in smiles])
     torch.manual_seed(0)
-    return Predictor.build(ModelConfig(), Preparation.fit(graphs, ModelConfig()))
+    return Model.build(ModelConfig(), Encoder.fit(graphs, ModelConfig()))
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def load(address: str, process: int, bodies: Sequence[str], connections: int, se
     }
 
 
-def stages(predictor: Predictor, smiles: Sequence[str]) -> dict[str, float]:
+def stages(predictor: Model, smiles: Sequence[str]) -> dict[str, float]:
     """Milliseconds of one core for one molecule, batches of 8: the quickest of several rounds."""
     torch.set_num_threads(1)
     few = smiles[:TOGETHER]

@@ -15,7 +15,7 @@ from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import keep_nodes
 from egocnn.explain import explain, fit_attention
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.recipe import learn
 from egocnn.train.run import test_scores
 from lab.proving.tasks import Problem, Task
@@ -166,7 +166,7 @@ def _outcomes(
     )
 
 
-def _controls(task: Task, problem: Problem, predictor: Predictor) -> dict[str, Any]:
+def _controls(task: Task, problem: Problem, predictor: Model) -> dict[str, Any]:
     """What the scores are worth: chance, degree, the trivial rule, our technique on networks that learned nothing."""
     graphs, truths = problem.explained, problem.truths
     shown = list(graphs) if task.name == "isomers" else None
@@ -177,7 +177,7 @@ def _controls(task: Task, problem: Problem, predictor: Predictor) -> dict[str, A
     untrained = []
     for seed in range(UNTRAINED):
         torch.manual_seed(seed)
-        blank = Predictor.build(predictor.config, predictor.preparation)
+        blank = Model.build(predictor.config, predictor.encoder)
         untrained.append(score(explain(blank, graphs, classes=task.target, fidelity=False, device="cpu")))
     return {
         "random": (
@@ -199,7 +199,7 @@ def _leaves(graphs: Graphs) -> list[HasImportance]:
     ]
 
 
-def _speed(task: Task, problem: Problem, predictor: Predictor) -> float:
+def _speed(task: Task, problem: Problem, predictor: Model) -> float:
     """Milliseconds a graph for the graphs that GNNExplainer is timed on, each explained by itself, as it does them"""
     few = problem.explained[:SLOW]
     for _ in range(2):  # the first round pays for what torch sets up once

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from egocnn.config import TrainConfig
-from egocnn.presets import PRESETS
+from egocnn.config import PRESETS, TrainConfig
 
 PAPER_MODEL, PAPER_TRAIN = PRESETS["paper"].model, PRESETS["paper"].train
 OUR_MODEL, OUR_TRAIN = PRESETS["accurate"].model, PRESETS["accurate"].train

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import MissingExtraError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.loop import STEEPEST
 from lab.rivals.kernels.embedded import WIDTH, WINDOW, Sentences, adjacent_words, texts_of_graphs
 from lab.rivals.kernels.laplacian import LaplacianKernel
@@ -150,9 +150,9 @@ def field_size(hops: int) -> int:
 def _ego(problem: Problem) -> Work:
     config = ModelConfig(depth=problem.layers)
     graphs = problem.graphs()
-    predictor = Predictor.build(config, Preparation.fit(graphs, config))
+    predictor = Model.build(config, Encoder.fit(graphs, config))
     network = predictor.network.to(problem.device)
-    batch = predictor.prepare(graphs).to(problem.device).batch(torch.arange(len(graphs), device=problem.device))
+    batch = predictor.encode(graphs).to(problem.device).batch(torch.arange(len(graphs), device=problem.device))
     target = batch.target
     assert target is not None
     return training_step(network, lambda: F.cross_entropy(network(batch).output, target))

@@ -9,7 +9,7 @@ import pytest
 from egocnn.cli import main
 from egocnn.data.read import read
 from egocnn.explain.structure import read_structures
-from egocnn.model import Predictor
+from egocnn.model import Model
 from tests.support.commands import SHORT, Run, runner
 from tests.support.tiny import ALCOHOLS
 
@@ -41,7 +41,7 @@ def test_explain_writes_the_page_the_structures_and_the_figures(run: Run, traine
 def test_every_line_of_structures_keeps_its_promise_to_scripts(run: Run, trained: Path, tmp_path: Path) -> None:
     run("explain", trained, ALCOHOLS, "-o", tmp_path, "--limit", "4", "--figures", "0")
     graphs = read(ALCOHOLS)[:4]
-    probabilities = Predictor.load(trained).probabilities(graphs, device="cpu")
+    probabilities = Model.load(trained).probabilities(graphs, device="cpu")
     for number, line in enumerate((tmp_path / "structures.jsonl").read_text().splitlines()):
         plain, graph = json.loads(line), graphs[number]
         assert plain["true"] == graph.target

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from egocnn.cli.main import parse
 from egocnn.cli.options import from_options
-from egocnn.config import ModelConfig, TrainConfig
-from egocnn.presets import PRESET_NAMES, PRESETS, PresetName
+from egocnn.config import PRESET_NAMES, PRESETS, ModelConfig, PresetName, TrainConfig
 from lab.tables import presets as of_tables
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.tiny import ALCOHOLS

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from egocnn.cli.main import main, parse
 from egocnn.cli.options import from_options
 from egocnn.cli.settings import SECTIONS, Sections, read_settings, used_settings
-from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.files import to_toml, write_toml
-from egocnn.presets import PRESETS
 from tests.support.commands import SHORT, Run, check_refused, rows, runner
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, SMILES_TABLE, write_table
 

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.encoder import Encoder
 from egocnn.nn.batch import Batch
 from tests.support.strategies import random_graphs
 
 CONFIG = ModelConfig(k=3, slots=3)
 
 
-def prepare(graphs: Graphs, config: ModelConfig = CONFIG) -> Prepared:
-    return Preparation.fit(graphs, config).apply(graphs, config)
+def prepare(graphs: Graphs, config: ModelConfig = CONFIG) -> EncodedGraphs:
+    return Encoder.fit(graphs, config).apply(graphs, config)
 
 
 def bags_of(batch: Batch) -> list[list[tuple[int, float]]]:
@@ -36,9 +36,9 @@ def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(
 ) -> None:
     config = ModelConfig(k=3, slots=3, max_hops=max_hops)
     chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=6))
-    preparation = Preparation.fit(graphs, config)
-    batch = preparation.apply(graphs, config).batch(torch.tensor(chosen))
-    alone = preparation.apply(graphs[chosen], config).batch(torch.arange(len(chosen)))
+    encoder = Encoder.fit(graphs, config)
+    batch = encoder.apply(graphs, config).batch(torch.tensor(chosen))
+    alone = encoder.apply(graphs[chosen], config).batch(torch.arange(len(chosen)))
     assert len(batch) == len(chosen)
     for name in ("node_label", "attributes", "adjacency", "graph_of", "node_counts", "target"):
         torch.testing.assert_close(getattr(batch, name), getattr(alone, name), rtol=0, atol=0)
@@ -74,11 +74,11 @@ def test_a_prepared_collection_knows_its_size_and_moves_as_a_whole() -> None:
     graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.array([[0, 1]]), edge_weight=np.ones(1))
     prepared = prepare(graphs)
     assert len(prepared) == 2
-    tensors = [getattr(prepared, name) for name in Prepared.__dataclass_fields__]
+    tensors = [getattr(prepared, name) for name in EncodedGraphs.__dataclass_fields__]
     assert prepared.megabytes == sum(t.numel() * t.element_size() for t in tensors if t is not None) / 1e6
     moved = prepared.to(torch.device("meta"))
     assert all(
         value is None or value.device.type == "meta"
-        for value in (getattr(moved, name) for name in Prepared.__dataclass_fields__)
+        for value in (getattr(moved, name) for name in EncodedGraphs.__dataclass_fields__)
     )
     assert moved.target is None

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.beyond import find_rest
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import rank_neighbours
 from egocnn.nn.engines.beyond import Rest
 from tests.support.samples import one_graph
@@ -39,10 +39,10 @@ def pairs_of(rest: Rest) -> Pairs:
     return sorted(zip(rest.owner.tolist(), rest.source.tolist(), strict=True))
 
 
-def prepare(graphs: Graphs, **changes: Any) -> Prepared:
+def prepare(graphs: Graphs, **changes: Any) -> EncodedGraphs:
     usual: dict[str, Any] = {"k": 1, "slots": 2, "rest": "sum"}
     config = ModelConfig(**(usual | changes))
-    return Preparation.fit(graphs, config).apply(graphs, config)
+    return Encoder.fit(graphs, config).apply(graphs, config)
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────

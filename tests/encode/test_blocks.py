@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
-from egocnn.model import Predictor
+from egocnn.encode.encoder import Encoder
+from egocnn.model import Model
 from tests.support.strategies import random_connected
 from tests.support.tiny import MODEL
 
@@ -49,10 +49,10 @@ def some_graphs(*, attributes: bool = False, weights: bool = False) -> Graphs:
     return graphs
 
 
-def untrained(graphs: Graphs, config: ModelConfig) -> Predictor:
+def untrained(graphs: Graphs, config: ModelConfig) -> Model:
     """With norms whose statistics are not those of a fresh layer, as after a training."""
     torch.manual_seed(0)
-    predictor = Predictor.build(config, Preparation.fit(graphs, config))
+    predictor = Model.build(config, Encoder.fit(graphs, config))
     for module in predictor.network.modules():
         if isinstance(module, torch.nn.BatchNorm1d):
             assert module.running_mean is not None
@@ -96,13 +96,13 @@ def test_only_huge_graphs_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch) -
     expected = predictor.outputs(graphs, device="cpu")
     probabilities = predictor.probabilities(graphs, device="cpu")
     asked: list[int] = []
-    in_blocks = Predictor.outputs_in_blocks
+    in_blocks = Model.outputs_in_blocks
 
-    def noted(self: Predictor, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
+    def noted(self: Model, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
         asked.append(graph.n_nodes)
         return in_blocks(self, graph, device)
 
-    monkeypatch.setattr(Predictor, "outputs_in_blocks", noted)
+    monkeypatch.setattr(Model, "outputs_in_blocks", noted)
     for huge in (1, largest, largest + 1):
         asked.clear()
         monkeypatch.setattr("egocnn.model.HUGE", huge)

@@ -1,4 +1,4 @@
-"""Prepared graphs on disk: read back in any choice they are what they were in memory."""
+"""EncodedGraphs graphs on disk: read back in any choice they are what they were in memory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.cache import Seat, Shelf, Shelved, shelf
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
 from tests.support.strategies import random_graphs, random_trees
@@ -55,16 +55,14 @@ def assert_same(found: Batch, wanted: Batch) -> None:
         assert torch.equal(places[:, 0].argsort(), places[:, 1].argsort())  # in every graph the same order
 
 
-def portions(
-    graphs: Graphs, preparation: Preparation, config: ModelConfig, first: int, last: int
-) -> Iterator[Prepared]:
+def portions(graphs: Graphs, encoder: Encoder, config: ModelConfig, first: int, last: int) -> Iterator[EncodedGraphs]:
     """Two graphs at a time."""
     for start in range(first, last, 2):
-        yield preparation.apply(graphs[start : min(start + 2, last)], config)
+        yield encoder.apply(graphs[start : min(start + 2, last)], config)
 
 
-def shelved(records: Shelf, graphs: Graphs, preparation: Preparation, numbers: list[int]) -> Shelved:
-    target = preparation.targets(graphs)
+def shelved(records: Shelf, graphs: Graphs, encoder: Encoder, numbers: list[int]) -> Shelved:
+    target = encoder.targets(graphs)
     own = None if target is None else target[torch.tensor(numbers)]
     return Shelved.of(records, np.array(numbers), graphs.node_counts[numbers], own)
 
@@ -74,13 +72,13 @@ def shelved(records: Shelf, graphs: Graphs, preparation: Preparation, numbers: l
 def test_any_choice_of_graphs_makes_the_batch_that_it_makes_in_memory(
     graphs: Graphs, config: ModelConfig, data: st.DataObject
 ) -> None:
-    preparation = Preparation.fit(graphs, config)
-    whole = preparation.apply(graphs, config)
+    encoder = Encoder.fit(graphs, config)
+    whole = encoder.apply(graphs, config)
     numbers = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, unique=True).map(sorted))
     with TemporaryDirectory() as folder, shelf(graphs.node_counts, Path(folder)) as records:
-        records.fill(portions(graphs, preparation, config, 0, len(graphs)))
+        records.fill(portions(graphs, encoder, config, 0, len(graphs)))
         assert names_in(Path(folder)) == []  # a file without a name leaves nothing behind
-        found = shelved(records, graphs, preparation, numbers).to(CPU)
+        found = shelved(records, graphs, encoder, numbers).to(CPU)
         chosen = torch.tensor(data.draw(st.permutations(range(len(numbers)))))
         assert_same(found.batch(chosen), whole.batch(torch.tensor(numbers)[chosen]))
         assert torch.equal(found.node_ptr.diff(), torch.from_numpy(graphs.node_counts[numbers]))
@@ -89,8 +87,8 @@ def test_any_choice_of_graphs_makes_the_batch_that_it_makes_in_memory(
 
 def test_processes_that_share_a_machine_share_the_work_and_leave_no_files(tmp_path: Path) -> None:
     graphs, config = random_trees(23, nodes=9, seed=0), CONFIGS[1]
-    preparation = Preparation.fit(graphs, config)
-    whole = preparation.apply(graphs, config)
+    encoder = Encoder.fit(graphs, config)
+    whole = encoder.apply(graphs, config)
     size, there = 3, Barrier(3)
     written: list[int] = []
 
@@ -101,8 +99,8 @@ def test_processes_that_share_a_machine_share_the_work_and_leave_no_files(tmp_pa
         with shelf(graphs.node_counts, tmp_path, Seat(number, size, "0", meet)) as records:
             first, last = records.stretch
             written.append(last - first)
-            records.fill(portions(graphs, preparation, config, first, last))
-            found = shelved(records, graphs, preparation, list(range(number, 23))).to(CPU)
+            records.fill(portions(graphs, encoder, config, first, last))
+            found = shelved(records, graphs, encoder, list(range(number, 23))).to(CPU)
             assert_same(found.batch(torch.arange(len(found))), whole.batch(torch.arange(number, 23)))
 
     with ThreadPoolExecutor(size) as processes:
@@ -119,7 +117,7 @@ def test_what_killed_processes_left_is_removed_by_the_next_one(tmp_path: Path) -
     (tmp_path / ".prepared.0.1.npz").touch()
     (tmp_path / "other").touch()
     with shelf(graphs.node_counts, tmp_path) as records:
-        records.fill(portions(graphs, Preparation.fit(graphs, config), config, 0, 3))
+        records.fill(portions(graphs, Encoder.fit(graphs, config), config, 0, 3))
     assert names_in(tmp_path) == ["other"]
 
 
@@ -128,12 +126,12 @@ def test_graphs_without_nodes_are_records_too(tmp_path: Path) -> None:
     counts = np.array([0, trees.n_nodes, 0])
     pointer = np.concatenate([[0], np.cumsum(counts)])
     graphs = replace(trees, node_ptr=pointer, names=("a", "b", "c"))
-    preparation = Preparation.fit(graphs, config)
+    encoder = Encoder.fit(graphs, config)
     with shelf(graphs.node_counts, tmp_path) as records:
-        records.fill(portions(graphs, preparation, config, 0, 3))
-        found = shelved(records, graphs, preparation, [0, 1, 2]).to(CPU)
+        records.fill(portions(graphs, encoder, config, 0, 3))
+        found = shelved(records, graphs, encoder, [0, 1, 2]).to(CPU)
         for some in ([0], [0, 2], [2, 1]):
-            wanted = preparation.apply(graphs, config).batch(torch.tensor(some))
+            wanted = encoder.apply(graphs, config).batch(torch.tensor(some))
             assert_same(found.batch(torch.tensor(some)), wanted)
 
 
@@ -141,7 +139,7 @@ def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
     graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
     (tmp_path / ".prepared.0.0.tmp").symlink_to("/dev/full")
     with shelf(graphs.node_counts, tmp_path, Seat(0, 2, "0")) as records:
-        some = portions(graphs, Preparation.fit(graphs, config), config, *records.stretch)
+        some = portions(graphs, Encoder.fit(graphs, config), config, *records.stretch)
         with pytest.raises(OSError, match="prepared graphs cannot be kept: No space left on device"):
             records.fill(some)
 
@@ -154,10 +152,10 @@ def handles() -> list[Path]:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="a file without a name is found by /proc alone")
 def test_a_file_that_is_cut_off_is_told_in_one_line(tmp_path: Path) -> None:
     graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
-    preparation = Preparation.fit(graphs, config)
+    encoder = Encoder.fit(graphs, config)
     with shelf(graphs.node_counts, tmp_path) as records:
-        records.fill(portions(graphs, preparation, config, 0, 3))
+        records.fill(portions(graphs, encoder, config, 0, 3))
         (opened,) = (handle for handle in handles() if handle.resolve().is_relative_to(tmp_path))
         os.truncate(opened, 10)
         with pytest.raises(RunError, match="the file of prepared graphs has been cut off"):
-            shelved(records, graphs, preparation, [2]).to(CPU).batch(torch.tensor([0]))
+            shelved(records, graphs, encoder, [2]).to(CPU).batch(torch.tensor([0]))

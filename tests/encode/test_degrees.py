@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import EXACT, PROFILE, describe_by_degree, levels, name_of, profile
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
 from egocnn.study.invariance import relabel
 from tests.support.samples import one_graph
@@ -181,32 +181,32 @@ def test_a_node_is_described_alike_whatever_its_number(graphs: Graphs, seed: int
 
 
 def test_a_degree_never_seen_in_training_is_an_unseen_label() -> None:
-    preparation = Preparation.fit(star(3), CONFIG)
-    assert preparation.by_degree
-    assert preparation.node_label_names == ("degree 1", "degree 3")
-    assert preparation.apply(star(3), CONFIG).node_label.tolist() == [1, 0, 0, 0]
-    assert preparation.apply(star(2), CONFIG).node_label.tolist() == [-1, 0, 0]
-    assert preparation.apply(one_graph(1, []), CONFIG).node_label.tolist() == [-1]
+    encoder = Encoder.fit(star(3), CONFIG)
+    assert encoder.by_degree
+    assert encoder.node_label_names == ("degree 1", "degree 3")
+    assert encoder.apply(star(3), CONFIG).node_label.tolist() == [1, 0, 0, 0]
+    assert encoder.apply(star(2), CONFIG).node_label.tolist() == [-1, 0, 0]
+    assert encoder.apply(one_graph(1, []), CONFIG).node_label.tolist() == [-1]
 
 
 def test_degrees_of_one_range_are_one_label_to_the_model() -> None:
-    preparation = Preparation.fit(star(92), CONFIG)
-    assert preparation.apply(star(127), CONFIG).node_label.tolist()[0] == 1
-    assert preparation.apply(star(128), CONFIG).node_label.tolist()[0] == -1
+    encoder = Encoder.fit(star(92), CONFIG)
+    assert encoder.apply(star(127), CONFIG).node_label.tolist()[0] == 1
+    assert encoder.apply(star(128), CONFIG).node_label.tolist()[0] == -1
 
 
 def test_labels_of_the_graphs_own_come_before_degrees() -> None:
     labelled = one_graph(2, [(0, 1)], node_label=["C", "N"])
-    preparation = Preparation.fit(labelled, CONFIG)
-    assert not preparation.by_degree
-    assert preparation.node_label_names == ("C", "N")
+    encoder = Encoder.fit(labelled, CONFIG)
+    assert not encoder.by_degree
+    assert encoder.node_label_names == ("C", "N")
 
 
 def test_a_model_of_degrees_does_not_read_labels_that_come_later() -> None:
     bare = star(3)
     labelled = one_graph(4, [(0, 1), (0, 2), (0, 3)], node_label=[*"CNOS"])
-    preparation = Preparation.fit(bare, CONFIG)
-    one, other = (preparation.apply(graphs, CONFIG) for graphs in (bare, labelled))
+    encoder = Encoder.fit(bare, CONFIG)
+    one, other = (encoder.apply(graphs, CONFIG) for graphs in (bare, labelled))
     assert torch.equal(one.node_label, other.node_label)
     assert torch.equal(one.bag_rows, other.bag_rows)
     assert torch.equal(one.attributes, other.attributes)
@@ -214,29 +214,29 @@ def test_a_model_of_degrees_does_not_read_labels_that_come_later() -> None:
 
 def test_a_profile_is_standardised_by_the_training_graphs_and_read_as_attributes() -> None:
     known, unknown = star(3), star(9)
-    preparation = Preparation.fit(known, CONFIG)
+    encoder = Encoder.fit(known, CONFIG)
     found = attributes_of(describe_by_degree(known))
-    np.testing.assert_allclose(preparation.attr_mean, found.mean(axis=0), rtol=1e-6)
-    prepared = preparation.apply(unknown, CONFIG).attributes
-    wanted = (attributes_of(describe_by_degree(unknown)) - preparation.attr_mean) / preparation.attr_scale
+    np.testing.assert_allclose(encoder.attr_mean, found.mean(axis=0), rtol=1e-6)
+    prepared = encoder.apply(unknown, CONFIG).attributes
+    wanted = (attributes_of(describe_by_degree(unknown)) - encoder.attr_mean) / encoder.attr_scale
     np.testing.assert_allclose(prepared.numpy(), wanted, rtol=1e-5)
     with pytest.raises(DataError, match="the model reads 5 node attributes, these graphs have 6"):
-        preparation.apply(one_graph(2, [(0, 1)], node_attr=[[1.0], [2.0]]), CONFIG)
+        encoder.apply(one_graph(2, [(0, 1)], node_attr=[[1.0], [2.0]]), CONFIG)
 
 
 def test_without_the_setting_nodes_stay_without_labels() -> None:
     config = ModelConfig(k=3, slots=3)
-    preparation = Preparation.fit(star(3), config)
-    assert preparation.node_label_names == ()
-    prepared = preparation.apply(star(3), config)
+    encoder = Encoder.fit(star(3), config)
+    assert encoder.node_label_names == ()
+    prepared = encoder.apply(star(3), config)
     assert prepared.node_label.tolist() == [-1] * 4
     assert prepared.attributes.shape == (4, 0)
 
 
 @pytest.mark.parametrize("degrees", [True, False])
 def test_whether_labels_are_degrees_is_saved_with_the_model(degrees: bool) -> None:
-    preparation = Preparation.fit(star(3), ModelConfig(degrees=degrees))
-    again = Preparation.restore(preparation.arrays(), preparation.texts())
+    encoder = Encoder.fit(star(3), ModelConfig(degrees=degrees))
+    again = Encoder.restore(encoder.arrays(), encoder.texts())
     assert again.by_degree == degrees
-    older = {name: text for name, text in preparation.texts().items() if name != "by_degree"}
-    assert not Preparation.restore(preparation.arrays(), older).by_degree
+    older = {name: text for name, text in encoder.texts().items() if name != "by_degree"}
+    assert not Encoder.restore(encoder.arrays(), older).by_degree

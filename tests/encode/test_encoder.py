@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from egocnn.config import ModelConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Ranking
 from egocnn.errors import DataError
 from tests.support.samples import one_graph
@@ -22,7 +22,7 @@ from tests.support.strategies import random_graphs
 CONFIG = ModelConfig(k=3, slots=3)
 
 
-def table_of(prepared: Prepared) -> Ints:
+def table_of(prepared: EncodedGraphs) -> Ints:
     """(N, K) node ids, from the steps that are stored"""
     steps = prepared.steps.numpy()
     return np.where(steps == 0, -1, np.arange(len(steps))[:, None] + steps)
@@ -34,7 +34,7 @@ def test_neighbours_are_the_first_k_of_the_ranking_even_where_patches_read_more(
     graphs: Graphs, k: int, slots: int, max_hops: int
 ) -> None:
     config = ModelConfig(k=k, slots=slots, max_hops=max_hops)
-    prepared = Preparation.fit(graphs, config).apply(graphs, config)
+    prepared = Encoder.fit(graphs, config).apply(graphs, config)
     found = table_of(prepared)
     assert found.shape[1] == max(k, slots - 1)
     np.testing.assert_array_equal(found[:, :k], Ranking.fit(graphs).neighbours(graphs, k, max_hops=max_hops))
@@ -43,7 +43,7 @@ def test_neighbours_are_the_first_k_of_the_ranking_even_where_patches_read_more(
 def test_the_most_neighbours_that_a_layer_reads_are_kept() -> None:
     star = one_graph(6, [(0, leaf) for leaf in range(1, 6)])
     config = ModelConfig(depth=2, k=(2, 4), slots=2)
-    assert Preparation.fit(star, config).apply(star, config).steps.shape == (6, 4)
+    assert Encoder.fit(star, config).apply(star, config).steps.shape == (6, 4)
 
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────
@@ -52,10 +52,10 @@ def test_the_most_neighbours_that_a_layer_reads_are_kept() -> None:
 def test_labels_are_counted_by_the_names_of_the_training_graphs() -> None:
     train = one_graph(3, [(0, 1), (1, 2)], node_label=["C", "N", "O"], edge_label=["double", "single"])
     test = one_graph(3, [(0, 1), (1, 2)], node_label=["O", "S", "C"], edge_label=["single", "triple"])
-    preparation = Preparation.fit(train, CONFIG)
-    prepared = preparation.apply(test, CONFIG)
+    encoder = Encoder.fit(train, CONFIG)
+    prepared = encoder.apply(test, CONFIG)
     assert prepared.node_label.tolist() == [2, -1, 0]
-    shape = preparation.shape(CONFIG)
+    shape = encoder.shape(CONFIG)
     assert (shape.slots, shape.node_labels, shape.edge_labels) == (3, 3, 2)
     # of node 0's bag: its single bond (pair 0, 1), its own label O, and no label for the unseen S
     bag = prepared.bag_rows[: int(prepared.bag_ptr[1])].tolist()
@@ -65,17 +65,17 @@ def test_labels_are_counted_by_the_names_of_the_training_graphs() -> None:
 @pytest.mark.parametrize("kind", ["node", "edge"])
 def test_graphs_without_labels_that_the_model_reads_are_refused(kind: str) -> None:
     columns: dict[str, Any] = {f"{kind}_label": ["a", "b"] if kind == "node" else ["a"]}
-    preparation = Preparation.fit(one_graph(2, [(0, 1)], **columns), CONFIG)
+    encoder = Encoder.fit(one_graph(2, [(0, 1)], **columns), CONFIG)
     with pytest.raises(DataError, match=rf"the model reads {kind} labels \(a.*\), but these graphs have none"):
-        preparation.apply(one_graph(2, [(0, 1)]), CONFIG)
+        encoder.apply(one_graph(2, [(0, 1)]), CONFIG)
 
 
 @settings(max_examples=40)
 @given(random_graphs(node_labels=True, edge_labels=True))
 def test_labels_that_the_model_was_not_trained_with_change_nothing(graphs: Graphs) -> None:
     bare = graphs.replace(node_label=None, node_label_names=(), edge_label=None, edge_label_names=())
-    preparation = Preparation.fit(bare, CONFIG)
-    left, right = preparation.apply(graphs, CONFIG), preparation.apply(bare, CONFIG)
+    encoder = Encoder.fit(bare, CONFIG)
+    left, right = encoder.apply(graphs, CONFIG), encoder.apply(bare, CONFIG)
     for name in ("steps", "bag_ptr", "bag_rows", "node_label", "place"):
         torch.testing.assert_close(getattr(left, name), getattr(right, name), rtol=0, atol=0)
 
@@ -86,11 +86,11 @@ def test_labels_that_the_model_was_not_trained_with_change_nothing(graphs: Graph
 def test_attributes_are_standardised_by_the_training_graphs() -> None:
     train = one_graph(4, [(0, 1)], node_attr=[[1, 5], [3, 5], [5, 5], [7, 5]])
     test = one_graph(2, [(0, 1)], node_attr=[[4, 5], [4 + 5**0.5, 6]])
-    preparation = Preparation.fit(train, CONFIG)
-    fitted = preparation.apply(train, CONFIG).attributes.numpy()
+    encoder = Encoder.fit(train, CONFIG)
+    fitted = encoder.apply(train, CONFIG).attributes.numpy()
     np.testing.assert_allclose(fitted.mean(axis=0), [0, 0], atol=1e-6)
     np.testing.assert_allclose(fitted.std(axis=0), [1, 0], atol=1e-6)
-    np.testing.assert_allclose(preparation.apply(test, CONFIG).attributes, [[0, 0], [1, 1]], atol=1e-6)
+    np.testing.assert_allclose(encoder.apply(test, CONFIG).attributes, [[0, 0], [1, 1]], atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6 + 0.1, -1e12, 1e-20])
@@ -98,23 +98,23 @@ def test_a_column_that_never_varies_is_not_blown_up_by_rounding(value: float) ->
     many = Graphs.from_edges(
         node_counts=[5001], edges=np.zeros((0, 2), int), node_attr=np.full((5001, 1), value), target=np.array([value])
     )
-    preparation = Preparation.fit(many, CONFIG)
-    assert preparation.attr_scale.tolist() == [1.0]
-    assert preparation.target_scale == 1.0
+    encoder = Encoder.fit(many, CONFIG)
+    assert encoder.attr_scale.tolist() == [1.0]
+    assert encoder.target_scale == 1.0
 
 
 def test_a_column_of_small_numbers_is_standardised_as_any_other() -> None:
     train = one_graph(2, [(0, 1)], node_attr=[[1e-15], [3e-15]])
-    prepared = Preparation.fit(train, CONFIG).apply(train, CONFIG)
+    prepared = Encoder.fit(train, CONFIG).apply(train, CONFIG)
     np.testing.assert_allclose(prepared.attributes, [[-1], [1]], rtol=1e-5)
 
 
 def test_another_number_of_attributes_is_refused() -> None:
-    preparation = Preparation.fit(one_graph(2, [(0, 1)], node_attr=[[1, 2], [3, 4]]), CONFIG)
+    encoder = Encoder.fit(one_graph(2, [(0, 1)], node_attr=[[1, 2], [3, 4]]), CONFIG)
     with pytest.raises(DataError, match="the model reads 2 node attributes, these graphs have 1"):
-        preparation.apply(one_graph(2, [(0, 1)], node_attr=[[1], [2]]), CONFIG)
+        encoder.apply(one_graph(2, [(0, 1)], node_attr=[[1], [2]]), CONFIG)
     with pytest.raises(DataError, match="the model reads 2 node attributes, these graphs have 0"):
-        preparation.apply(one_graph(2, [(0, 1)]), CONFIG)
+        encoder.apply(one_graph(2, [(0, 1)]), CONFIG)
 
 
 # ── adjacency ─────────────────────────────────────────────────────────────────────────────────────
@@ -124,7 +124,7 @@ def test_another_number_of_attributes_is_refused() -> None:
 @given(random_graphs(), st.integers(1, 3))
 def test_adjacency_holds_the_weight_of_the_edge_to_each_neighbour_and_0_for_none(graphs: Graphs, hops: int) -> None:
     config = ModelConfig(k=4, slots=1, max_hops=hops)
-    prepared = Preparation.fit(graphs, config).apply(graphs, config)
+    prepared = Encoder.fit(graphs, config).apply(graphs, config)
     batch = prepared.batch(torch.arange(len(graphs)))
     weight = np.ones(graphs.n_entries) if graphs.edge_weight is None else graphs.edge_weight
     dense = np.zeros((graphs.n_nodes, graphs.n_nodes))
@@ -150,34 +150,34 @@ def with_classes(names: tuple[str, ...], *numbers: int) -> Graphs:
 
 
 def test_values_are_standardised_and_come_back_in_their_unit() -> None:
-    preparation = Preparation.fit(with_values(1, 3, float("nan"), 5), CONFIG)
-    prepared = preparation.apply(with_values(3, 7, float("nan")), CONFIG)
+    encoder = Encoder.fit(with_values(1, 3, float("nan"), 5), CONFIG)
+    prepared = encoder.apply(with_values(3, 7, float("nan")), CONFIG)
     assert prepared.target is not None
     np.testing.assert_allclose(prepared.target.numpy(), [0, 4 / float(np.std([1, 3, 5])), np.nan], rtol=1e-6)
-    np.testing.assert_allclose(preparation.to_value(prepared.target), [3, 7, np.nan], rtol=1e-6)
+    np.testing.assert_allclose(encoder.to_value(prepared.target), [3, 7, np.nan], rtol=1e-6)
 
 
 def test_classes_are_counted_by_the_names_of_the_training_graphs() -> None:
-    preparation = Preparation.fit(with_classes(("no", "yes"), 0, 1), CONFIG)
-    prepared = preparation.apply(with_classes(("yes", "maybe", "no"), 0, 1, 2, -1), CONFIG)
+    encoder = Encoder.fit(with_classes(("no", "yes"), 0, 1), CONFIG)
+    prepared = encoder.apply(with_classes(("yes", "maybe", "no"), 0, 1, 2, -1), CONFIG)
     assert prepared.target is not None
     assert prepared.target.tolist() == [1, -1, 0, -1]
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.5, 7.25), (float("nan"), float("nan"))])
 def test_a_classifier_passes_over_values(values: tuple[float, ...]) -> None:
-    preparation = Preparation.fit(with_classes(("no", "yes"), 0, 1), CONFIG)
-    assert preparation.apply(with_values(*values), CONFIG).target is None
+    encoder = Encoder.fit(with_classes(("no", "yes"), 0, 1), CONFIG)
+    assert encoder.apply(with_values(*values), CONFIG).target is None
 
 
 def test_a_regressor_passes_over_classes() -> None:
-    preparation = Preparation.fit(with_values(1, 2), CONFIG)
-    assert preparation.apply(with_classes(("no", "yes"), 0, 1), CONFIG).target is None
+    encoder = Encoder.fit(with_values(1, 2), CONFIG)
+    assert encoder.apply(with_classes(("no", "yes"), 0, 1), CONFIG).target is None
 
 
 def test_graphs_without_a_target_need_none() -> None:
     graphs = one_graph(2, [(0, 1)])
-    assert Preparation.fit(graphs, CONFIG).apply(graphs, CONFIG).target is None
+    assert Encoder.fit(graphs, CONFIG).apply(graphs, CONFIG).target is None
 
 
 # ── the rest ──────────────────────────────────────────────────────────────────────────────────────
@@ -185,7 +185,7 @@ def test_graphs_without_a_target_need_none() -> None:
 
 def test_nothing_can_be_fitted_on_graphs_without_nodes() -> None:
     with pytest.raises(DataError, match="no nodes at all"):
-        Preparation.fit(Graphs.from_edges(node_counts=[0, 0], edges=np.zeros((0, 2), int)), CONFIG)
+        Encoder.fit(Graphs.from_edges(node_counts=[0, 0], edges=np.zeros((0, 2), int)), CONFIG)
 
 
 @settings(max_examples=40)
@@ -193,17 +193,17 @@ def test_nothing_can_be_fitted_on_graphs_without_nodes() -> None:
 def test_the_order_of_neighbours_follows_the_training_graphs_alone(train: Graphs, test: Graphs) -> None:
     plain = {"node_label": None, "node_label_names": (), "edge_label": None, "edge_label_names": (), "node_attr": None}
     train, test = train.replace(**plain), test.replace(**plain)
-    prepared = Preparation.fit(train, CONFIG).apply(test, CONFIG)
+    prepared = Encoder.fit(train, CONFIG).apply(test, CONFIG)
     np.testing.assert_array_equal(table_of(prepared), Ranking.fit(train).neighbours(test, 3))
 
 
 @settings(max_examples=40)
 @given(random_graphs(classes=True))
 def test_a_preparation_survives_arrays_and_json(graphs: Graphs) -> None:
-    fitted = Preparation.fit(graphs, CONFIG)
-    restored = Preparation.restore(fitted.arrays(), json.loads(json.dumps(fitted.texts())))
+    fitted = Encoder.fit(graphs, CONFIG)
+    restored = Encoder.restore(fitted.arrays(), json.loads(json.dumps(fitted.texts())))
     left, right = fitted.apply(graphs, CONFIG), restored.apply(graphs, CONFIG)
-    for name in Prepared.__dataclass_fields__:
+    for name in EncodedGraphs.__dataclass_fields__:
         one, other = getattr(left, name), getattr(right, name)
         assert (one is None) == (other is None)
         if one is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig, ReadConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Ranking
 from egocnn.nn import EgoCNN
 from egocnn.study.invariance import assert_relabelling_invariant
@@ -26,17 +26,17 @@ SMALL: dict[str, Any] = {"slots": 6, "k": 5, "width": 12, "hidden": 12, "sort_no
 
 
 class Untrained:
-    """Random weights over a preparation fitted on the graphs themselves."""
+    """Random weights over a encoder fitted on the graphs themselves."""
 
     def __init__(self, graphs: Graphs, config: ModelConfig) -> None:
         self.config = config
         self.network: EgoCNN
-        self.preparation: Preparation
-        self.network, self.preparation = build(graphs, config)
+        self.encoder: Encoder
+        self.network, self.encoder = build(graphs, config)
 
     @torch.no_grad()
     def __call__(self, graphs: Graphs) -> NDArray[Any]:
-        logits: NDArray[Any] = self.network(whole_batch(graphs, self.preparation, self.config)).output.numpy()
+        logits: NDArray[Any] = self.network(whole_batch(graphs, self.encoder, self.config)).output.numpy()
         return logits
 
 

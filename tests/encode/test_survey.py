@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import describe_by_degree
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.survey import ColourCounts, Moments, Survey
 from egocnn.train.validation import with_own_labels
@@ -83,8 +83,8 @@ def test_a_preparation_fitted_on_portions_is_that_of_all_graphs() -> None:
     graphs = trees.replace(node_attr=numbers.normal(size=(trees.n_nodes, 3)), target=numbers.normal(size=30))
     config = ModelConfig()
     portions = [graphs[some] for some in (slice(0, 1), slice(1, 20), slice(20, 20), slice(20, 30))]
-    found = Preparation.fit_portions(portions, config, target=graphs.target, by_degree=False)
-    wanted = Preparation.fit(graphs, config)
+    found = Encoder.fit_portions(portions, config, target=graphs.target, by_degree=False)
+    wanted = Encoder.fit(graphs, config)
     assert found.texts() == wanted.texts()
     assert {name: values.tobytes() for name, values in found.arrays().items()} == {
         name: values.tobytes() for name, values in wanted.arrays().items()

@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from egocnn.data.graphs import Graphs
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn import AdjacencyVector, Attributes, PatchySan
 from tests.explain.questions import Array, array
 
@@ -54,15 +54,15 @@ class Found:
 class Naive:
     """The network in loops, and the way back."""
 
-    def __init__(self, predictor: Predictor, graphs: Graphs) -> None:
-        self.network, self.preparation, self.config = predictor.network, predictor.preparation, predictor.config
-        self.graphs = graphs = predictor.preparation.renamed(graphs)
+    def __init__(self, predictor: Model, graphs: Graphs) -> None:
+        self.network, self.encoder, self.config = predictor.network, predictor.encoder, predictor.config
+        self.graphs = graphs = predictor.encoder.renamed(graphs)
         widest = max(*self.config.layer_k, self.config.slots)
-        self.table = predictor.preparation.ranking.neighbours(graphs, widest, max_hops=self.config.max_hops)
+        self.table = predictor.encoder.ranking.neighbours(graphs, widest, max_hops=self.config.max_hops)
         self.weights = self._weights()
         self.attributes = np.zeros((graphs.n_nodes, 0))
         if graphs.node_attr is not None:
-            raw = (graphs.node_attr - predictor.preparation.attr_mean) / predictor.preparation.attr_scale
+            raw = (graphs.node_attr - predictor.encoder.attr_mean) / predictor.encoder.attr_scale
             self.attributes = raw.astype(np.float32).astype(np.float64)
         self.h = [self._embedded()]
         for number in range(self.config.depth):
@@ -112,7 +112,7 @@ class Naive:
 
     def patch(self, node: int) -> list[tuple[int, int, int, float]]:
         """Patchy-San's non-zero entries around a node: both ends (a label: its node twice), table row, value."""
-        shape, P = self.preparation.shape(self.config), self.config.slots
+        shape, P = self.encoder.shape(self.config), self.config.slots
         slots = [node, *(int(m) for m in self.table[node, : P - 1])]
         found, pair = [], 0
         for i in range(P):
@@ -236,7 +236,7 @@ class Naive:
         return None
 
     def _to_patch(self, found: Found, u: int, v: int, row: int, amount: float) -> None:
-        if row < self.preparation.shape(self.config).edge_rows:
+        if row < self.encoder.shape(self.config).edge_rows:
             found.join(u, v, amount)
         else:
             found.own[u] += amount

@@ -16,7 +16,7 @@ from egocnn.explain.attention import AttentionHead
 from egocnn.explain.layers import run_layers
 from egocnn.explain.sums import EdgeNumbers
 from egocnn.explain.techniques import Question
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.support.networks import build, doubled, whole_batch
 
@@ -40,16 +40,16 @@ def small(**changes: Any) -> ModelConfig:
     return ModelConfig(**(SMALL | changes))
 
 
-def predictor_for(graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool = False, **changes: Any) -> Predictor:
+def predictor_for(graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool = False, **changes: Any) -> Model:
     """A network with random weights that fits the graphs; with ``own``, one over the user's own embedding."""
     config = small(**changes)
     embed: dict[str, Any] = {"embed": OwnVectors(), "embed_width": 4} if own else {}
-    network, preparation = build(graphs, config, outputs=outputs or len(graphs.class_names) or 1, seed=seed, **embed)
-    return Predictor(config=config, preparation=preparation, network=network)
+    network, encoder = build(graphs, config, outputs=outputs or len(graphs.class_names) or 1, seed=seed, **embed)
+    return Model(config=config, encoder=encoder, network=network)
 
 
 def ask(
-    predictor: Predictor,
+    predictor: Model,
     graphs: Graphs,
     classes: Sequence[int] | None = None,
     *,
@@ -57,12 +57,12 @@ def ask(
     **settings: Any,
 ) -> Question:
     """In double precision; class 0 unless others are given. The network itself is changed to double."""
-    config, preparation = predictor.config, predictor.preparation
-    batch = doubled(whole_batch(graphs, preparation, config))
+    config, encoder = predictor.config, predictor.encoder
+    batch = doubled(whole_batch(graphs, encoder, config))
     return Question(
         layers=run_layers(predictor.network.double().eval(), batch),
         classes=torch.tensor([0] * len(graphs) if classes is None else list(classes)),
-        places=batch.places(preparation.shape(config)),
+        places=batch.places(encoder.shape(config)),
         edges=EdgeNumbers.of(graphs, torch.device("cpu")),
         attention=attention,
         settings=ExplainConfig(**settings),

@@ -18,7 +18,7 @@ from egocnn.data.subgraphs import keep_nodes
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
 from egocnn.explain.layers import run_layers
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.checkpoint import sealed
 from egocnn.train.loop import loss_of
 from egocnn.train.recipe import learn
@@ -29,12 +29,12 @@ from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens, same, 
 
 
 @pytest.fixture(scope="module")
-def trained() -> Predictor:
+def trained() -> Model:
     return learn(alcohols(), MODEL, replace(TRAIN, epochs=15))[0]
 
 
 @pytest.fixture
-def folder(trained: Predictor, tmp_path: Path) -> Path:
+def folder(trained: Model, tmp_path: Path) -> Path:
     trained.save(tmp_path / "run")
     save_attention(fit_attention(trained, alcohols(), epochs=2), tmp_path / "run")
     return tmp_path / "run"
@@ -44,8 +44,8 @@ def weights(head: AttentionHead) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in head.state_dict().items()}
 
 
-def loss(predictor: Predictor, head: AttentionHead, graphs: Graphs) -> float:
-    batch = predictor.prepare(graphs).batch(torch.arange(len(graphs)))
+def loss(predictor: Model, head: AttentionHead, graphs: Graphs) -> float:
+    batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
     h = run_layers(predictor.network.eval(), batch).h[-1]
     assert batch.target is not None
     return float(loss_of(head(h, batch), batch.target).detach())
@@ -81,7 +81,7 @@ def test_large_scores_do_not_overflow() -> None:
 # ── training ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_training_the_attention_takes_seconds_learns_and_leaves_the_model_as_it_was(trained: Predictor) -> None:
+def test_training_the_attention_takes_seconds_learns_and_leaves_the_model_as_it_was(trained: Model) -> None:
     before = state(trained.network)
     began = time.perf_counter()
     head = fit_attention(trained, alcohols())
@@ -92,7 +92,7 @@ def test_training_the_attention_takes_seconds_learns_and_leaves_the_model_as_it_
 
 
 def test_the_same_seed_trains_the_same_attention_and_random_numbers_elsewhere_are_left_alone(
-    trained: Predictor,
+    trained: Model,
 ) -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -104,7 +104,7 @@ def test_the_same_seed_trains_the_same_attention_and_random_numbers_elsewhere_ar
     assert not torch.equal(one.out.weight, other.out.weight)
 
 
-def test_graphs_of_unknown_class_are_learned_as_the_model_sees_them(trained: Predictor) -> None:
+def test_graphs_of_unknown_class_are_learned_as_the_model_sees_them(trained: Model) -> None:
     graphs = alcohols()
     said = trained.probabilities(graphs).argmax(axis=1)
     told = graphs.replace(target=np.array([graphs.class_names.index(trained.class_names[c]) for c in said]))
@@ -124,7 +124,7 @@ def test_a_regressors_attention_learns_its_values() -> None:
     assert loss(predictor, head, oxygens()) < 0.7 * loss(predictor, AttentionHead(8, 1), oxygens())
 
 
-def test_graphs_without_nodes_among_others_do_no_harm(trained: Predictor) -> None:
+def test_graphs_without_nodes_among_others_do_no_harm(trained: Model) -> None:
     graphs = alcohols()[:3]
     nodes = np.ones(graphs.n_nodes, bool)
     nodes[: graphs.node_counts[0]] = False
@@ -132,7 +132,7 @@ def test_graphs_without_nodes_among_others_do_no_harm(trained: Predictor) -> Non
     assert all(bool(torch.isfinite(value).all()) for value in weights(head).values())
 
 
-def test_what_cannot_be_trained_is_refused(trained: Predictor) -> None:
+def test_what_cannot_be_trained_is_refused(trained: Model) -> None:
     with pytest.raises(DataError, match="have no nodes"):
         fit_attention(trained, alcohols()[:0])
     wrong: dict[str, Any]
@@ -144,13 +144,13 @@ def test_what_cannot_be_trained_is_refused(trained: Predictor) -> None:
 # ── beside the model ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_attention_is_saved_beside_the_model_and_loaded_back(trained: Predictor, tmp_path: Path) -> None:
+def test_the_attention_is_saved_beside_the_model_and_loaded_back(trained: Model, tmp_path: Path) -> None:
     trained.save(tmp_path)
     assert load_attention(tmp_path, trained) is None
     head = fit_attention(trained, alcohols(), epochs=3)
     save_attention(head, tmp_path)
     assert names_in(tmp_path) == sorted([FILE, "config.json", "model.safetensors"])
-    loaded = load_attention(tmp_path, Predictor.load(tmp_path))
+    loaded = load_attention(tmp_path, Model.load(tmp_path))
     assert loaded is not None
     assert all(torch.equal(value, weights(head)[name]) for name, value in weights(loaded).items())
     assert not any(parameter.requires_grad for parameter in loaded.parameters())
@@ -174,7 +174,7 @@ def add(arrays: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("edit", [drop, widen, poison, add])
 def test_an_attention_that_does_not_fit_is_refused_in_one_line(
-    edit: Callable[[dict[str, Any]], None], folder: Path, trained: Predictor
+    edit: Callable[[dict[str, Any]], None], folder: Path, trained: Model
 ) -> None:
     arrays = load_file(folder / FILE)
     del arrays["digest"]
@@ -186,7 +186,7 @@ def test_an_attention_that_does_not_fit_is_refused_in_one_line(
     assert "\n" not in str(refusal.value)
 
 
-def test_what_is_not_a_file_of_weights_is_refused(folder: Path, trained: Predictor) -> None:
+def test_what_is_not_a_file_of_weights_is_refused(folder: Path, trained: Model) -> None:
     (folder / FILE).write_bytes(b"")
     with pytest.raises(RunError):
         load_attention(folder, trained)
@@ -199,7 +199,7 @@ def test_what_is_not_a_file_of_weights_is_refused(folder: Path, trained: Predict
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1, exclude_max=True), insert=st.binary(max_size=4), remove=st.integers(0, 4))
 def test_any_bytes_anywhere_in_the_file_are_read_or_refused(
-    place: float, insert: bytes, remove: int, folder: Path, trained: Predictor
+    place: float, insert: bytes, remove: int, folder: Path, trained: Model
 ) -> None:
     content = (folder / FILE).read_bytes()
     at = int(place * len(content))

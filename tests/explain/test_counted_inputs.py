@@ -12,7 +12,7 @@ import torch
 from egocnn.data.graphs import Graphs
 from egocnn.explain.evidence import evidence_of_inputs, margins
 from egocnn.explain.techniques import by_gradient, by_integrated_gradients, by_relevance
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.readout import counted
 from tests.explain.questions import ask, assert_close, predictor_for
 from tests.support.samples import one_graph
@@ -24,7 +24,7 @@ def chain() -> Graphs:
     return one_graph(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)], node_label=[*"CNCOCN"])
 
 
-def of_inputs_alone(graphs: Graphs, **changes: Any) -> Predictor:
+def of_inputs_alone(graphs: Graphs, **changes: Any) -> Model:
     """A network whose head is deaf to its layers."""
     predictor = predictor_for(graphs, outputs=2, count_inputs=True, **changes)
     hidden = predictor.network.hidden

@@ -13,7 +13,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.explain import explain, fit_attention
 from egocnn.explain.structure import CriticalStructure
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.study.invariance import relabel
 from egocnn.train import loop as training
 from egocnn.train.recipe import learn
@@ -27,7 +27,7 @@ TECHNIQUES = pytest.mark.parametrize("technique", get_args(Technique))
 CLASSES = ("a", "b", "c")
 
 
-def ask(predictor: Predictor, graphs: Graphs, technique: Technique, **settings: Any) -> list[CriticalStructure]:
+def ask(predictor: Model, graphs: Graphs, technique: Technique, **settings: Any) -> list[CriticalStructure]:
     """With an attention layer where the technique needs one."""
     wanted = {name: settings.pop(name) for name in ("classes", "fidelity", "report") if name in settings}
     attention = fit_attention(predictor, graphs, epochs=1) if technique == "paper" and graphs.n_nodes else None
@@ -152,16 +152,16 @@ def test_graphs_without_nodes_alone_are_explained_by_nothing(technique: Techniqu
 
 
 @pytest.fixture(scope="module")
-def trained() -> Predictor:
+def trained() -> Model:
     return replace(learn(alcohols(), MODEL, replace(TRAIN, epochs=15))[0], temperature=1.7)
 
 
 @pytest.fixture(scope="module")
-def regressor() -> Predictor:
+def regressor() -> Model:
     return learn(oxygens(), MODEL, replace(TRAIN, epochs=10))[0]
 
 
-def test_predictions_in_a_record_are_the_models_own(trained: Predictor, regressor: Predictor) -> None:
+def test_predictions_in_a_record_are_the_models_own(trained: Model, regressor: Model) -> None:
     probability = trained.probabilities(alcohols())
     for row, structure in zip(probability, ask(trained, alcohols(), "relevance"), strict=True):
         assert structure.predicted == trained.class_names[row.argmax()] == structure.explained
@@ -191,7 +191,7 @@ def test_any_class_is_explained_by_its_name(technique: Technique) -> None:
     assert [s.explained for s in by_default] == [s.predicted for s in by_default]
 
 
-def test_classes_that_the_model_does_not_know_are_refused(trained: Predictor, regressor: Predictor) -> None:
+def test_classes_that_the_model_does_not_know_are_refused(trained: Model, regressor: Model) -> None:
     with pytest.raises(ConfigError, match=r"^the model knows no class 'ether'; it knows \w+, \w+$"):
         explain(trained, alcohols(), classes="ether")
     with pytest.raises(ConfigError, match="2 classes for 3 graphs"):
@@ -202,7 +202,7 @@ def test_classes_that_the_model_does_not_know_are_refused(trained: Predictor, re
         explain(trained, alcohols(), ExplainConfig(technique="paper"))
 
 
-def test_fidelity_is_what_the_model_says_of_graphs_cut_by_hand(trained: Predictor, regressor: Predictor) -> None:
+def test_fidelity_is_what_the_model_says_of_graphs_cut_by_hand(trained: Model, regressor: Model) -> None:
     for predictor, graphs in ((trained, alcohols()[:12]), (regressor, oxygens()[:12])):
         found = ask(predictor, graphs, "relevance", threshold=0.5)
         assert any(0 < len(structure.critical_nodes) < structure.graph.n_nodes for structure in found)
@@ -221,11 +221,11 @@ def test_fidelity_is_what_the_model_says_of_graphs_cut_by_hand(trained: Predicto
             assert [structure.fidelity.removed, structure.fidelity.kept] == pytest.approx(said, rel=1e-4, abs=1e-5)
 
 
-def test_fidelity_can_be_left_out(trained: Predictor) -> None:
+def test_fidelity_can_be_left_out(trained: Model) -> None:
     assert all(structure.fidelity is None for structure in ask(trained, alcohols(), "relevance", fidelity=False))
 
 
-def test_the_smallest_set_alone_is_predicted_as_the_whole_graph_is(trained: Predictor, regressor: Predictor) -> None:
+def test_the_smallest_set_alone_is_predicted_as_the_whole_graph_is(trained: Model, regressor: Model) -> None:
     for predictor, graphs in ((trained, alcohols()), (regressor, oxygens()[:15])):
         for number, structure in enumerate(ask(predictor, graphs, "relevance", select="smallest")):
             if len(structure.critical_nodes) == structure.graph.n_nodes:
@@ -243,7 +243,7 @@ def test_the_smallest_set_alone_is_predicted_as_the_whole_graph_is(trained: Pred
 
 
 def test_progress_is_heard_portion_by_portion_and_portions_change_nothing(
-    trained: Predictor, monkeypatch: pytest.MonkeyPatch
+    trained: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[int] = []
     at_once = ask(trained, alcohols(), "relevance")
@@ -260,7 +260,7 @@ def test_progress_is_heard_portion_by_portion_and_portions_change_nothing(
 # ── what must not matter ──────────────────────────────────────────────────────────────────────────
 
 
-def assert_permuted(graphs: Graphs, predictor: Predictor, technique: Technique, seed: int, tolerance: float) -> None:
+def assert_permuted(graphs: Graphs, predictor: Model, technique: Technique, seed: int, tolerance: float) -> None:
     """Importances, relative to the graph's largest, move along with the nodes and edges; nothing else changes."""
     relabelled, new = relabel(graphs, seed)
     one, other = (ask(predictor, some, technique, attention_threshold=0.0) for some in (graphs, relabelled))
@@ -362,6 +362,6 @@ def test_two_runs_give_the_very_same_answer(technique: Technique) -> None:
         assert one.to_plain(trace=True) == other.to_plain(trace=True)
 
 
-def test_the_technique_by_default_is_relevance(trained: Predictor) -> None:
+def test_the_technique_by_default_is_relevance(trained: Model) -> None:
     (one,), (other,) = explain(trained, alcohols()[:1]), ask(trained, alcohols()[:1], "relevance")
     assert one.to_plain() == other.to_plain()

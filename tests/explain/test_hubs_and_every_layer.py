@@ -16,7 +16,7 @@ from egocnn.explain import explain, fit_attention
 from egocnn.explain.attention import AttentionHead, load_attention, save_attention
 from egocnn.explain.backtrack import backtrack, relevance, transposed
 from egocnn.explain.techniques import by_attention, by_relevance
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.study.invariance import relabel
 from egocnn.train.recipe import learn
 from tests.explain.questions import ask, assert_close, head_for, predictor_for
@@ -45,7 +45,7 @@ def hubs(n_graphs: int = 6, *, seed: int = 0) -> Graphs:
     return Graphs.from_edges(node_counts=counts, edges=np.array(edges), target=target, class_names=("no", "yes"))
 
 
-def answers(predictor: Predictor, graphs: Graphs, technique: Technique, head: AttentionHead) -> list[Any]:
+def answers(predictor: Model, graphs: Graphs, technique: Technique, head: AttentionHead) -> list[Any]:
     return explain(predictor, graphs, ExplainConfig(technique=technique, steps=4), attention=head, device="cpu")
 
 
@@ -174,10 +174,10 @@ def test_a_trained_model_with_every_setting_is_saved_with_its_attention_and_expl
     head = fit_attention(predictor, graphs, epochs=2)
     predictor.save(tmp_path)
     save_attention(head, tmp_path)
-    loaded = Predictor.load(tmp_path)
+    loaded = Model.load(tmp_path)
     assert loaded.config == config
-    assert loaded.preparation.by_degree
-    assert loaded.preparation.node_label_names == predictor.preparation.node_label_names
+    assert loaded.encoder.by_degree
+    assert loaded.encoder.node_label_names == predictor.encoder.node_label_names
     again = load_attention(tmp_path, loaded)
     assert again is not None
     for technique in ("relevance", "paper"):
@@ -203,9 +203,9 @@ def test_a_model_saved_before_these_settings_existed_still_loads(tmp_path: Path)
     plain = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     for name in ("rest", "jump", "head_norm", "pool_norm", "count_inputs", "degrees"):
         del plain["model"][name]
-    del plain["preparation"]["by_degree"], plain["digests"]
+    del plain["encoder"]["by_degree"], plain["digests"]
     (tmp_path / "config.json").write_text(json.dumps(plain), encoding="utf-8")
-    loaded = Predictor.load(tmp_path)
+    loaded = Model.load(tmp_path)
     assert loaded.config == MODEL
-    assert not loaded.preparation.by_degree
+    assert not loaded.encoder.by_degree
     np.testing.assert_array_equal(loaded.outputs(alcohols()), predictor.outputs(alcohols()))

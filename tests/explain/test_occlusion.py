@@ -11,7 +11,7 @@ from egocnn.config import ExplainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain, occlusion
 from egocnn.explain.occlusion import occlude
-from egocnn.model import Predictor
+from egocnn.model import Model
 from tests.data.test_subgraphs import without_edge, without_node
 from tests.explain.questions import predictor_for
 from tests.support.samples import one_graph
@@ -20,7 +20,7 @@ from tests.support.strategies import random_graphs, random_trees
 MODELS: list[dict[str, Any]] = [{}, {"embedding": "adjacency"}, {"max_hops": 2}, {"readout": "mean+max"}]
 
 
-def margin_of(predictor: Predictor, graphs: Graphs, number: int) -> float:
+def margin_of(predictor: Model, graphs: Graphs, number: int) -> float:
     """By the formula, from the public outputs."""
     (logits,) = predictor.outputs(graphs).astype(np.float64)
     if len(logits) == 1:
@@ -28,7 +28,7 @@ def margin_of(predictor: Predictor, graphs: Graphs, number: int) -> float:
     return float(logits[number] - np.log(np.exp(np.delete(logits, number)).sum()))
 
 
-def brute_force(predictor: Predictor, graphs: Graphs, classes: list[int]) -> tuple[list[float], list[float]]:
+def brute_force(predictor: Model, graphs: Graphs, classes: list[int]) -> tuple[list[float], list[float]]:
     """One prediction for every graph that is left when a node or an edge is taken out by hand."""
     nodes, edges = [], []
     for g, number in enumerate(classes):

@@ -15,7 +15,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.explain.evidence import margins
 from egocnn.explain.techniques import BACKWARD, Question, by_attention, by_gradient, by_integrated_gradients
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.explain.naive import Found
 from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
@@ -222,7 +222,7 @@ def test_the_papers_technique_asks_for_its_attention_layer() -> None:
 
 def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
     trees = random_trees(3, nodes=6, seed=0)
-    predictor: Predictor = predictor_for(trees, outputs=2)
+    predictor: Model = predictor_for(trees, outputs=2)
     question = ask(predictor, trees, attention=head_for(8))
     before = {name: value.clone() for name, value in predictor.network.state_dict().items()}
     for technique in BACKWARD.values():

@@ -21,7 +21,7 @@ from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.interop.onnx import Exported, PlainNetwork, export_onnx, inputs_for, inputs_of
-from egocnn.model import Predictor
+from egocnn.model import Model
 from tests.support.commands import check_refused, runner
 from tests.support.networks import build
 from tests.support.strategies import random_graphs, random_trees
@@ -51,11 +51,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """what the graphs have, and the settings; between them every kind of input and every reduction"""
 
 
-def predictor_for(graphs: Graphs, config: ModelConfig) -> Predictor:
+def predictor_for(graphs: Graphs, config: ModelConfig) -> Model:
     """Random weights, fitted to the graphs; the answers need a temperature, or a mean and a scale, of their own."""
-    network, preparation = build(graphs, config, outputs=len(graphs.class_names) or 1)
-    preparation = replace(preparation, target_mean=40.0, target_scale=3.0)
-    return Predictor(config=config, preparation=preparation, network=network, temperature=1.7)
+    network, encoder = build(graphs, config, outputs=len(graphs.class_names) or 1)
+    encoder = replace(encoder, target_mean=40.0, target_scale=3.0)
+    return Model(config=config, encoder=encoder, network=network, temperature=1.7)
 
 
 def fitted_graphs(columns: dict[str, Any]) -> Graphs:
@@ -74,7 +74,7 @@ def fitted_graphs(columns: dict[str, Any]) -> Graphs:
 
 
 @cache
-def model_of(case: str) -> Predictor:
+def model_of(case: str) -> Model:
     columns, changes = CASES[case]
     return predictor_for(fitted_graphs(columns), ModelConfig(**SMALL | changes))
 
@@ -181,7 +181,7 @@ def test_the_file_says_what_its_numbers_stand_for_and_nothing_of_the_machine(exp
     assert said["node_label_names"] == ["C", "N", "O"]
     assert said["edge_label_names"] == ["single", "double"]
     assert said["temperature"] == 1.7
-    assert said["attr_mean"] == model_of(case).preparation.attr_mean.tolist()
+    assert said["attr_mean"] == model_of(case).encoder.attr_mean.tolist()
     assert said["model"] == json.loads(json.dumps(asdict(model_of(case).config)))
     assert list(said["inputs"]) == list(exported[case].inputs)
     stored = Path(exported[case].file).read_bytes()
@@ -204,8 +204,8 @@ def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays
 
 def test_a_module_of_the_users_own_is_refused(tmp_path: Path) -> None:
     graphs = fitted_graphs(BARE)
-    network, preparation = build(graphs, ModelConfig(**SMALL), embed=nn.Identity(), embed_width=5)
-    predictor = Predictor(config=network.config, preparation=preparation, network=network)
+    network, encoder = build(graphs, ModelConfig(**SMALL), embed=nn.Identity(), embed_width=5)
+    predictor = Model(config=network.config, encoder=encoder, network=network)
     with pytest.raises(ConfigError, match="a module of its author, which has no form in ONNX"):
         export_onnx(predictor, tmp_path / "model.onnx")
 

@@ -59,7 +59,7 @@ def test_parameters_can_be_set_cloned_and_shown(fitted: EgoCNNClassifier) -> Non
     assert (copy.depth, copy.width, copy.seed) == (5, 4, 3)
     assert repr(model) == "EgoCNNClassifier(depth=5, seed=3, width=4)"
     assert "EgoCNNClassifier" in fitted._repr_html_()
-    assert not hasattr(clone(fitted), "predictor_")
+    assert not hasattr(clone(fitted), "model_")
 
 
 def test_an_unknown_setting_is_refused() -> None:
@@ -281,7 +281,7 @@ def test_a_grid_search_finds_settings_and_refits() -> None:
     search = GridSearchCV(EgoCNNClassifier(**SMALL), {"depth": np.array([1, 2]), "width": [4]}, cv=2)
     search.fit(graphs, graphs.target)
     assert search.best_params_["depth"] in (1, 2)
-    assert search.best_estimator_.predictor_.config.width == 4
+    assert search.best_estimator_.model_.config.width == 4
     assert search.predict(graphs).shape == (24,)
 
 
@@ -328,7 +328,7 @@ def test_a_model_trained_on_a_gpu_predicts_where_there_is_none(fitted: EgoCNNCla
 def test_a_loaded_model_can_be_cloned_and_fitted_to_the_same_weights(fitted: EgoCNNClassifier, tmp_path: Path) -> None:
     fitted.save(tmp_path)
     again = clone(egocnn.load(tmp_path)).fit(trees())
-    assert same(again.predictor_.network.state_dict(), fitted.predictor_.network.state_dict())
+    assert same(again.model_.network.state_dict(), fitted.model_.network.state_dict())
 
 
 # ── a module of the user's own ────────────────────────────────────────────────────────────────────
@@ -342,7 +342,7 @@ def test_a_module_of_ones_own_trains_and_loads_again_only_when_it_is_passed(tmp_
     first = model.predict_proba(trees())
     np.testing.assert_array_equal(clone(model).fit(trees()).predict_proba(trees()), first)
     np.testing.assert_array_equal(model.fit(trees()).predict_proba(trees()), first)
-    assert not torch.equal(own.vectors.weight, model.predictor_.network.embed.get_parameter("vectors.weight"))
+    assert not torch.equal(own.vectors.weight, model.model_.network.embed.get_parameter("vectors.weight"))
 
     model.save(tmp_path)
     with pytest.raises(RunError, match="pass it as embed="):

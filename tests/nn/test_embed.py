@@ -7,17 +7,15 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.nn import AdjacencyVector, Attributes, PatchySan
 from tests.support.networks import doubled, randomise, whole_batch
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs
 
 
-def layer_for(preparation: Preparation, config: ModelConfig, width: int = 3) -> PatchySan:
-    layer = PatchySan(
-        preparation.shape(config), attributes=len(preparation.attr_mean), width=width, k=max(config.layer_k)
-    )
+def layer_for(encoder: Encoder, config: ModelConfig, width: int = 3) -> PatchySan:
+    layer = PatchySan(encoder.shape(config), attributes=len(encoder.attr_mean), width=width, k=max(config.layer_k))
     randomise(layer)
     return layer.double().eval()
 
@@ -27,10 +25,10 @@ def layer_for(preparation: Preparation, config: ModelConfig, width: int = 3) -> 
 def test_the_layer_is_a_linear_filter_bank_over_the_dense_tensor(graphs: Graphs, slots: int, k: int) -> None:
     """The paper's equation 2: the labelled adjacency tensor of the first slots, times a filter, norm and rectifier."""
     config = ModelConfig(slots=slots, k=k)
-    preparation = Preparation.fit(graphs, config)
-    layer, shape = layer_for(preparation, config), preparation.shape(config)
-    batch = doubled(whole_batch(graphs, preparation, config))
-    table = preparation.ranking.neighbours(graphs, max(slots, 1))
+    encoder = Encoder.fit(graphs, config)
+    layer, shape = layer_for(encoder, config), encoder.shape(config)
+    batch = doubled(whole_batch(graphs, encoder, config))
+    table = encoder.ranking.neighbours(graphs, max(slots, 1))
     edge_filter, label_filter = layer.table.detach()[: shape.edge_rows], layer.table.detach()[shape.edge_rows :]
 
     y = layer.bias.detach().repeat(graphs.n_nodes, 1)
@@ -59,9 +57,9 @@ def test_the_layer_is_a_linear_filter_bank_over_the_dense_tensor(graphs: Graphs,
 def test_only_the_rows_of_entries_that_exist_are_trained() -> None:
     graphs = one_graph(4, cycle(0, 1, 2, 3))
     config = ModelConfig(slots=4, k=3)
-    preparation = Preparation.fit(graphs, config)
-    layer = layer_for(preparation, config)
-    batch = doubled(whole_batch(graphs, preparation, config))
+    encoder = Encoder.fit(graphs, config)
+    layer = layer_for(encoder, config)
+    batch = doubled(whole_batch(graphs, encoder, config))
     (gradient,) = torch.autograd.grad(layer(batch).sum() + layer.table.sum() * 0, layer.table)
     touched = set(torch.nonzero(gradient.abs().sum(1)).flatten().tolist())
     # of the pairs (0,0) (0,1) (0,2) (0,3) (1,1) (1,2) ... only (0,1) and (0,2) are edges in a ring of four
@@ -69,7 +67,7 @@ def test_only_the_rows_of_entries_that_exist_are_trained() -> None:
 
 
 def test_attributes_reach_no_farther_than_the_neighbours_of_a_batch() -> None:
-    shape = Preparation.fit(one_graph(2, [(0, 1)]), ModelConfig()).shape(ModelConfig(slots=10))
+    shape = Encoder.fit(one_graph(2, [(0, 1)]), ModelConfig()).shape(ModelConfig(slots=10))
     assert PatchySan(shape, attributes=2, width=3, k=4).attributes.shape == (5, 2, 3)
     assert PatchySan(shape, attributes=2, width=3, k=16).attributes.shape == (10, 2, 3)
 
@@ -77,8 +75,8 @@ def test_attributes_reach_no_farther_than_the_neighbours_of_a_batch() -> None:
 def test_graphs_without_edges_and_labels_are_read_too() -> None:
     graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.zeros((0, 2), int))
     config = ModelConfig(slots=3, k=2)
-    preparation = Preparation.fit(graphs, config)
-    out = layer_for(preparation, config)(doubled(whole_batch(graphs, preparation, config)))
+    encoder = Encoder.fit(graphs, config)
+    out = layer_for(encoder, config)(doubled(whole_batch(graphs, encoder, config)))
     assert out.shape == (3, 3)
     assert torch.equal(out[0], out[2])
 
@@ -86,7 +84,7 @@ def test_graphs_without_edges_and_labels_are_read_too() -> None:
 def test_plain_embeddings_pass_on_what_the_batch_holds() -> None:
     graphs = one_graph(3, [(0, 1), (1, 2)], edge_weight=[2, 3], node_attr=[[1], [2], [6]])
     config = ModelConfig(slots=1, k=2)
-    batch = whole_batch(graphs, Preparation.fit(graphs, config), config)
+    batch = whole_batch(graphs, Encoder.fit(graphs, config), config)
     assert AdjacencyVector(2)(batch).tolist() == [[2, 0], [3, 2], [3, 0]]
     torch.testing.assert_close(Attributes()(batch), batch.attributes)
     assert batch.attributes.shape == (3, 1)

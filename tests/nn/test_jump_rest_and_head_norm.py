@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig, Readout
 from egocnn.config import Rest as Kind
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.nn import EgoCNN, EgoConv
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
@@ -42,13 +42,13 @@ def normed(y: Array, norm: nn.Module) -> Array:
     return result
 
 
-def by_matrices(graphs: Graphs, preparation: Preparation, config: ModelConfig, h: Array, conv: EgoConv) -> Array:
+def by_matrices(graphs: Graphs, encoder: Encoder, config: ModelConfig, h: Array, conv: EgoConv) -> Array:
     """One layer: a matrix (N, N) for every rank, and one of what is left of the adjacency."""
     N = graphs.n_nodes
     left = np.zeros((N, N))
     left[graphs.entry_node, graphs.indices] = 1
     np.fill_diagonal(left, 0)
-    table = preparation.neighbours(graphs, config, max(config.layer_k)).numpy()
+    table = encoder.neighbours(graphs, config, max(config.layer_k)).numpy()
     y = array(conv.bias) + h @ array(conv.weight)[0]
     for rank, column in enumerate(table.T):
         chosen = np.zeros((N, N))
@@ -150,14 +150,14 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
         **(SMALL | more), rest=rest, jump=jump, readout=readout, head_norm=head_norm, pool_norm=seed % 3 > 0
     )
     config = replace(config, count_inputs=seed % 4 < 2)
-    network, preparation = build(graphs, config, outputs=3, seed=seed)
+    network, encoder = build(graphs, config, outputs=3, seed=seed)
     network.double()
-    batch = doubled(whole_batch(graphs, preparation, config))
+    batch = doubled(whole_batch(graphs, encoder, config))
     output = network(batch)
     reached = [array(network.embed(batch))]
     for conv in network.convs:
         assert isinstance(conv, EgoConv)
-        reached.append(by_matrices(graphs, preparation, config, reached[-1], conv))
+        reached.append(by_matrices(graphs, encoder, config, reached[-1], conv))
     np.testing.assert_allclose(array(output.layers[-1]), reached[-1], atol=1e-6 * max(1, np.abs(reached[-1]).max()))
     read = reached if jump else reached[-1:]
     rows = []
@@ -188,8 +188,8 @@ def test_a_prediction_in_evaluation_does_not_depend_on_the_other_graphs(rest: An
     star = np.array([(0, leaf) for leaf in range(1, 6)])
     graphs = Graphs.from_edges(node_counts=[6, 6, 2], edges=np.concatenate([star, 6 + star[:4], [(12, 13)]]))
     config = ModelConfig(**SMALL, rest=rest, jump=True, head_norm=True, pool_norm=True)
-    network, preparation = build(graphs, config)
-    prepared = preparation.apply(graphs, config)
+    network, encoder = build(graphs, config)
+    prepared = encoder.apply(graphs, config)
     network.train()
     network(prepared.batch(torch.arange(3)))  # a training step moves the running statistics
     network.eval()
@@ -207,8 +207,8 @@ def test_a_hub_hears_of_a_leaf_beyond_k_only_through_the_rest() -> None:
     kinds: dict[Kind, bool] = {"none": False, "mean": True, "sum": True}
     for rest, hears in kinds.items():
         config = ModelConfig(**(SMALL | {"depth": 1, "embedding": "attributes"}), rest=rest)
-        network, preparation = build(graphs, config)
-        batch = whole_batch(graphs, preparation, config)
+        network, encoder = build(graphs, config)
+        batch = whole_batch(graphs, encoder, config)
         attributes = batch.attributes.requires_grad_()
         first = int(batch.neighbours.table[0, 0])
         assert isinstance(network.convs[0], EgoConv)

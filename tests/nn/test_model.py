@@ -41,10 +41,10 @@ def without(graphs: Graphs, *columns: str) -> Graphs:
 
 
 def check_forward(graphs: Graphs, config: ModelConfig) -> None:
-    network, preparation = build(graphs, config, outputs=3)
+    network, encoder = build(graphs, config, outputs=3)
     network.double()
-    output = network(doubled(whole_batch(graphs, preparation, config)))
-    np.testing.assert_allclose(output.output.detach().numpy(), naive_logits(network, preparation, graphs), atol=1e-9)
+    output = network(doubled(whole_batch(graphs, encoder, config)))
+    np.testing.assert_allclose(output.output.detach().numpy(), naive_logits(network, encoder, graphs), atol=1e-9)
     assert output.layers[-1].shape == (graphs.n_nodes, config.layer_width[-1])
 
 
@@ -111,20 +111,20 @@ class LabelTable(nn.Module):
 def test_a_module_of_the_users_own_takes_the_place_of_the_embedding() -> None:
     graphs, config = some_graphs(), ModelConfig(**SMALL)
     embed = LabelTable(3, 7)
-    network, preparation = build(graphs, config, embed=embed, embed_width=7)
+    network, encoder = build(graphs, config, embed=embed, embed_width=7)
     network.double()
     assert network.custom_embedding
     assert graphs.node_label is not None
     h = embed.rows.detach().numpy()[graphs.node_label + 1]
-    logits = network(doubled(whole_batch(graphs, preparation, config))).output
-    np.testing.assert_allclose(logits.detach().numpy(), naive_logits(network, preparation, graphs, h), atol=1e-9)
+    logits = network(doubled(whole_batch(graphs, encoder, config))).output
+    np.testing.assert_allclose(logits.detach().numpy(), naive_logits(network, encoder, graphs, h), atol=1e-9)
 
 
 def test_a_module_of_the_users_own_is_trained_with_the_rest() -> None:
     graphs, config = some_graphs(), ModelConfig(**SMALL)
     embed = LabelTable(3, 7)
-    network, preparation = build(graphs, config, embed=embed, embed_width=7)
-    torch.autograd.backward(network(whole_batch(graphs, preparation, config)).output.sum())
+    network, encoder = build(graphs, config, embed=embed, embed_width=7)
+    torch.autograd.backward(network(whole_batch(graphs, encoder, config)).output.sum())
     assert embed.rows.grad is not None
     assert (embed.rows.grad != 0).any()
 
@@ -135,8 +135,8 @@ def test_a_module_of_the_users_own_is_trained_with_the_rest() -> None:
 @pytest.mark.parametrize("readout", get_args(Readout))
 def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(readout: Readout) -> None:
     graphs, config = some_graphs(), ModelConfig(**SMALL, readout=readout)
-    network, preparation = build(graphs, config)
-    prepared = preparation.apply(graphs, config)
+    network, encoder = build(graphs, config)
+    prepared = encoder.apply(graphs, config)
     network.train()
     network(prepared.batch(torch.arange(3)))  # a training step moves the running statistics
     network.eval()
@@ -148,8 +148,8 @@ def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(rea
 
 def test_dropout_acts_in_training_alone() -> None:
     graphs, config = some_graphs(), ModelConfig(**SMALL, dropout=0.5)
-    network, preparation = build(graphs, config)
-    batch = whole_batch(graphs, preparation, config)
+    network, encoder = build(graphs, config)
+    batch = whole_batch(graphs, encoder, config)
     assert torch.equal(network(batch).output, network(batch).output)
     network.train()
     assert not torch.equal(network(batch).output, network(batch).output)
@@ -232,10 +232,10 @@ def test_a_module_of_the_users_own_must_come_with_its_width() -> None:
 def test_gradients_of_the_whole_network_equal_finite_differences(readout: Readout, tie: bool) -> None:
     """In training mode, so that they also flow through the statistics of the batch."""
     graphs, config = some_graphs(), ModelConfig(**SMALL, readout=readout, tie=tie, dropout=0.0)
-    network, preparation = build(graphs, config)
+    network, encoder = build(graphs, config)
     randomise(network, seed=3)
     network.double().train()
-    batch = doubled(whole_batch(graphs, preparation, config))
+    batch = doubled(whole_batch(graphs, encoder, config))
     mixture = torch.randn(3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
     def loss() -> Tensor:

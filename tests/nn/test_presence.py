@@ -52,8 +52,8 @@ def some_graphs(seed: int = 0) -> Graphs:
 def network_and_batch(seed: int = 0, **changes: Any) -> tuple[EgoCNN, Batch, PatchShape]:
     graphs = some_graphs(seed)
     config = ModelConfig(**{"depth": 2, "width": 5, "k": 4, "slots": 4, "hidden": 6} | changes)
-    network, preparation = build(graphs, config, outputs=2, seed=seed)
-    return network.eval(), whole_batch(graphs, preparation, config), preparation.shape(config)
+    network, encoder = build(graphs, config, outputs=2, seed=seed)
+    return network.eval(), whole_batch(graphs, encoder, config), encoder.shape(config)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

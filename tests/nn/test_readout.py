@@ -12,7 +12,7 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.nn import Pool, SortPool
 from egocnn.nn.batch import Batch
 from egocnn.nn.readout import log_of, pool
@@ -26,7 +26,7 @@ POOLS: list[Readout] = [readout for readout in get_args(Readout) if readout != "
 
 
 def batch_of(graphs: Graphs) -> Batch:
-    return whole_batch(graphs, Preparation.fit(graphs, CONFIG), CONFIG)
+    return whole_batch(graphs, Encoder.fit(graphs, CONFIG), CONFIG)
 
 
 def embeddings(N: int, D: int = 3, seed: int = 0) -> Tensor:
@@ -105,15 +105,15 @@ def test_sort_fills_up_with_zeros_and_leaves_out_the_last_ranked() -> None:
 @settings(max_examples=50)
 @given(random_graphs(max_graphs=4), st.integers(0, 20))
 def test_sort_does_not_depend_on_node_numbers_where_colours_differ(graphs: Graphs, seed: int) -> None:
-    preparation = Preparation.fit(graphs, CONFIG)
-    order = preparation.ranking.order(graphs)
+    encoder = Encoder.fit(graphs, CONFIG)
+    order = encoder.ranking.order(graphs)
     apart = [len(set(order.tier[a:b])) == b - a for a, b in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)]
     relabelled, new = relabel(graphs, seed)
     h = embeddings(graphs.n_nodes)
     moved = torch.empty_like(h)
     moved[torch.from_numpy(new)] = h
-    before = SortPool(4)(h, whole_batch(graphs, preparation, CONFIG))
-    after = SortPool(4)(moved, whole_batch(relabelled, preparation, CONFIG))
+    before = SortPool(4)(h, whole_batch(graphs, encoder, CONFIG))
+    after = SortPool(4)(moved, whole_batch(relabelled, encoder, CONFIG))
     assert torch.equal(before[apart], after[apart])
 
 

@@ -1,4 +1,4 @@
-"""The shape of the package, read from its syntax trees: data and imports flow one way."""
+"""The shape of the project, read from its syntax trees: imports flow one way, every floor fits in one look."""
 
 from __future__ import annotations
 
@@ -14,84 +14,21 @@ import pytest
 import egocnn
 
 PACKAGE = Path(egocnn.__file__).parent
+ROOT = PACKAGE.parent
 
-ORDER = (
-    "errors",
-    "files",
-    "config",
-    "presets",
-    "arrays",
-    "schema",
-    "splitting",
-    "graphs",
-    "parts",
-    "edges",
-    "testing",
-    "readers",
-    "compounds",
-    "store",
-    "reading",
-    "layout",
-    "drawing",
-    "structure",
-    "truth",
-    "elements",
-    "report",
-    "explaining",
-    "cutting",
-    "colours",
-    "patterns",
-    "describe",
-    "ties",
-    "resident",
-    "ranking",
-    "scalefree",
-    "patches",
-    "ops",
-    "batching",
-    "degrees",
-    "rest",
-    "fitting",
-    "preparation",
-    "shelf",
-    "nn",
-    "halves",
-    "training",
-    "predictor",
-    "as_trained",
-    "blockwise",
-    "checkpoint",
-    "distributed",
-    "critical",
-    "pyg",
-    "export",
-    "stacking",
-    "learning",
-    "learning_stored",
-    "run_folder",
-    "runs",
-    "torchrun",
-    "progress",
-    "statistics",
-    "cluster",
-    "crossval",
-    "baselines",
-    "predictions",
-    "streaming",
-    "estimator",
-    "proving",
-    "figures",
-    "recurring",
-    "tables",
-    "reproduce",
-    "experiments",
-    "bench",
-    "serve",
-    "sweep",
-    "cli",
-    "__main__",
+ROOMS = (
+    *("errors", "files", "config"),
+    *("data", "nn", "encode", "model", "train", "explain", "show", "study", "interop", "cli", "__main__"),
 )
-"""A module, or a folder of them, imports only from those above it."""
+"""A room imports only from the rooms before it. ``nn`` says what a network reads, ``encode`` makes it from graphs."""
+
+CONVENIENCE = {("egocnn.explain.structure", "show")}
+"""A method that calls a later room on what it belongs to: ``structure.draw("it.svg")``."""
+
+MOST_ENTRIES = 12
+"""On any floor, ``__init__.py`` not counted; at the top of the package two more."""
+
+LONGEST_FUNCTION = 100
 
 LAZY = (
     *("rich", "rdkit", "networkx", "matplotlib", "torch_geometric", "pandas", "torch.utils.tensorboard", "triton"),
@@ -153,11 +90,11 @@ def imports(path: Path, *, inside_functions: bool) -> list[Import]:
     return found
 
 
-def place(module: str) -> int:
-    """Where a module of the package stands in the order."""
-    part = module.split(".")[1]
-    assert part in ORDER, f"egocnn.{part} has no place yet: add it to ORDER in {Path(__file__).name}"
-    return ORDER.index(part)
+def room(module: str) -> int:
+    """Where the room of a module stands in the order."""
+    name = module.split(".")[1]
+    assert name in ROOMS, f"egocnn.{name} is no room: give it a place in ROOMS"
+    return ROOMS.index(name)
 
 
 def ours(path: Path) -> list[Import]:
@@ -165,29 +102,54 @@ def ours(path: Path) -> list[Import]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_from_modules_above_it(module: str) -> None:
+def test_a_room_imports_only_from_rooms_before_it(module: str) -> None:
     if module == "egocnn":
         assert ours(MODULES[module]) == []  # the root imports public names only when they are used
         return
-    own = place(module)
     for line, name in ours(MODULES[module]):
-        if name != "egocnn":
-            assert place(name) < own or name.split(".")[1] == module.split(".")[1], (
-                f"{module}, line {line}: imports {name}, which does not stand above it"
-            )
+        if name != "egocnn" and (module, name.split(".")[1]) not in CONVENIENCE:
+            assert room(name) <= room(module), f"{module}, line {line}: imports {name}, a later room"
 
 
 def test_no_import_leads_back_to_where_it_started() -> None:
-    graph = {module: {name for _, name in ours(path) if name != "egocnn"} for module, path in MODULES.items()}
+    graph = {
+        module: {name for _, name in ours(path) if name != "egocnn" and (module, name.split(".")[1]) not in CONVENIENCE}
+        for module, path in MODULES.items()
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"modules import each other in a circle: {' -> '.join(error.args[1])}")
 
 
-def test_every_place_in_the_order_is_taken() -> None:
-    parts = {module.split(".")[1] for module in MODULES if module != "egocnn"}
-    assert set(ORDER) <= parts, f"gone from the package, still in ORDER: {sorted(set(ORDER) - parts)}"
+@pytest.mark.parametrize("module", MODULES)
+def test_the_package_knows_nothing_of_lab_and_tests(module: str) -> None:
+    for line, name in imports(MODULES[module], inside_functions=True):
+        assert name.split(".")[0] not in ("lab", "tests"), f"{module}, line {line}: imports {name}"
+
+
+@pytest.mark.parametrize("top", ["egocnn", "lab", "tests"])
+def test_every_floor_fits_in_one_look(top: str) -> None:
+    for folder in (ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())):
+        if folder.name == "__pycache__":
+            continue
+        entries = {path.name for path in folder.iterdir()} - {"__pycache__", "__init__.py", "__main__.py", "py.typed"}
+        most = MOST_ENTRIES + 2 * (folder == PACKAGE)
+        assert len(entries - {"conftest.py"}) <= most, f"{folder.relative_to(ROOT)} has {len(entries)} entries"
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in files()}), ids=lambda folder: folder.name)
+def test_a_room_says_in_one_sentence_what_comes_in_and_what_goes_out(folder: Path) -> None:
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    assert 20 < len(text.split("\n\n")[0]) <= 240, f"{folder.name}/__init__.py: {text!r}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_function_is_longer_than_a_screen_or_two(module: str) -> None:
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= LONGEST_FUNCTION, f"{module}.{node.name} has {lines} lines"
 
 
 @pytest.mark.parametrize("module", MODULES)

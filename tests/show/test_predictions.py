@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.show.predictions import Prediction, predictions, write_csv
 from egocnn.train.recipe import learn
 from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens
@@ -19,7 +19,7 @@ SHORT = replace(TRAIN, epochs=1)
 
 
 @pytest.fixture(scope="module")
-def classifier() -> Predictor:
+def classifier() -> Model:
     return learn(alcohols(), MODEL, SHORT)[0]
 
 
@@ -28,7 +28,7 @@ def read_back(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_every_graph_has_its_likeliest_class_with_its_probability_in_order(classifier: Predictor) -> None:
+def test_every_graph_has_its_likeliest_class_with_its_probability_in_order(classifier: Model) -> None:
     rows = list(predictions(classifier, alcohols()))
     probability = classifier.probabilities(alcohols())
     assert [row.name for row in rows] == list(alcohols().names)
@@ -48,7 +48,7 @@ def test_a_regressor_predicts_values_without_a_probability() -> None:
     assert [row.true for row in rows] == truth[:5].tolist()
 
 
-def test_what_is_not_known_stays_empty(classifier: Predictor, tmp_path: Path) -> None:
+def test_what_is_not_known_stays_empty(classifier: Model, tmp_path: Path) -> None:
     some = alcohols()[:2].replace(target=np.array([-1, 1]))
     write_csv(list(predictions(classifier, some)), tmp_path / "some.csv")
     assert [line[3] for line in read_back(tmp_path / "some.csv")] == ["true", "", "alcohol"]
@@ -57,7 +57,7 @@ def test_what_is_not_known_stays_empty(classifier: Predictor, tmp_path: Path) ->
     assert [line[3] for line in read_back(tmp_path / "bare.csv")] == ["true", "", ""]
 
 
-def test_a_class_that_the_model_does_not_know_is_still_named_as_the_truth(classifier: Predictor) -> None:
+def test_a_class_that_the_model_does_not_know_is_still_named_as_the_truth(classifier: Model) -> None:
     odd = alcohols()[:2].replace(target=np.array([0, 1]), class_names=("ether", "alcohol"))
     assert [row.true for row in predictions(classifier, odd)] == ["ether", "alcohol"]
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.nn import EgoCNN, PatchySan
 from egocnn.nn.batch import Batch
 
@@ -40,23 +40,23 @@ def build(
     seed: int = 0,
     embed: nn.Module | None = None,
     embed_width: int | None = None,
-) -> tuple[EgoCNN, Preparation]:
+) -> tuple[EgoCNN, Encoder]:
     """A network in evaluation mode that fits the graphs, with random weights."""
-    preparation = Preparation.fit(graphs, config)
+    encoder = Encoder.fit(graphs, config)
     network = EgoCNN(
         config,
-        shape=preparation.shape(config),
-        attributes=len(preparation.attr_mean),
+        shape=encoder.shape(config),
+        attributes=len(encoder.attr_mean),
         outputs=outputs,
         embed=embed,
         embed_width=embed_width,
     )
     randomise(network, seed)
-    return network.eval(), preparation
+    return network.eval(), encoder
 
 
-def whole_batch(graphs: Graphs, preparation: Preparation, config: ModelConfig) -> Batch:
-    return preparation.apply(graphs, config).batch(torch.arange(len(graphs)))
+def whole_batch(graphs: Graphs, encoder: Encoder, config: ModelConfig) -> Batch:
+    return encoder.apply(graphs, config).batch(torch.arange(len(graphs)))
 
 
 def doubled(batch: Batch) -> Batch:
@@ -70,12 +70,12 @@ def doubled(batch: Batch) -> Batch:
     )
 
 
-def naive_logits(network: EgoCNN, preparation: Preparation, graphs: Graphs, h: Array | None = None) -> Array:
+def naive_logits(network: EgoCNN, encoder: Encoder, graphs: Graphs, h: Array | None = None) -> Array:
     """What the network computes in evaluation mode, from its equations; ``h`` are embeddings of the user's own."""
     config = network.config
-    ranking = preparation.ranking
+    ranking = encoder.ranking
     table = ranking.neighbours(graphs, max(*config.layer_k, config.slots), max_hops=config.max_hops)
-    h = _embed(network, preparation, graphs, table) if h is None else h
+    h = _embed(network, encoder, graphs, table) if h is None else h
     for number, conv in enumerate(network.convs):
         weight, bias = _array(conv.get_parameter("weight")), _array(conv.get_parameter("bias"))
         rows = []
@@ -88,11 +88,11 @@ def naive_logits(network: EgoCNN, preparation: Preparation, graphs: Graphs, h: A
     )
 
 
-def _embed(network: EgoCNN, preparation: Preparation, graphs: Graphs, table: Ints) -> Array:
+def _embed(network: EgoCNN, encoder: Encoder, graphs: Graphs, table: Ints) -> Array:
     config = network.config
     attributes = np.zeros((graphs.n_nodes, 0))
     if graphs.node_attr is not None:
-        attributes = (graphs.node_attr - preparation.attr_mean) / preparation.attr_scale
+        attributes = (graphs.node_attr - encoder.attr_mean) / encoder.attr_scale
     attributes = attributes.astype(np.float32).astype(np.float64)
     if config.embedding == "attributes":
         return attributes
@@ -103,7 +103,7 @@ def _embed(network: EgoCNN, preparation: Preparation, graphs: Graphs, table: Int
     embed = network.embed
     assert isinstance(embed, PatchySan)
     filters, of_attributes = _array(embed.table), _array(embed.attributes)
-    shape, P = preparation.shape(config), config.slots
+    shape, P = encoder.shape(config), config.slots
     rows = []
     for node in range(graphs.n_nodes):
         y = _array(embed.bias).copy()

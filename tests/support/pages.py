@@ -2,8 +2,8 @@
 
 A block marked ``python`` or ``console`` runs; a block marked ``text`` after it shows what it prints.
 
-python -m tests.support.pages docs/tutorials/molecules.md                          run it, and write what it prints into it
-python -m tests.support.pages docs/start.md --after docs/tutorials/molecules.md    on the table that the other page makes
+python -m tests.support.pages docs/tutorials/molecules.md                        run it, write what it prints into it
+python -m tests.support.pages docs/start.md --after docs/tutorials/molecules.md  on the table that the other page makes
 """
 
 from __future__ import annotations

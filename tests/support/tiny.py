@@ -14,9 +14,9 @@ from torch import Tensor
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.batch import Prepared
-from egocnn.encode.encoder import Preparation
-from egocnn.model import Predictor
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.encoder import Encoder
+from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.train.validation import training_parts
 from tests.support.strategies import random_trees
@@ -65,14 +65,14 @@ def with_opposite_classes(graphs: Graphs) -> Graphs:
     return graphs.replace(target=1 - graphs.target)
 
 
-def parts(graphs: Graphs, model: ModelConfig = MODEL, *, seed: int = 0) -> tuple[EgoCNN, Prepared, Prepared]:
+def parts(graphs: Graphs, model: ModelConfig = MODEL, *, seed: int = 0) -> tuple[EgoCNN, EncodedGraphs, EncodedGraphs]:
     """What :func:`egocnn.train.loop.fit` takes: a fresh network, graphs to learn from and graphs for validation."""
     learned, validation = training_parts(graphs, TrainConfig(seed=seed))
-    preparation = Preparation.fit(learned, model)
+    encoder = Encoder.fit(learned, model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        predictor = Predictor.build(model, preparation)
-    return predictor.network, predictor.prepare(learned), predictor.prepare(validation)
+        predictor = Model.build(model, encoder)
+    return predictor.network, predictor.encode(learned), predictor.encode(validation)
 
 
 def state(network: EgoCNN) -> dict[str, Tensor]:

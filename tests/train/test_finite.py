@@ -15,11 +15,11 @@ import pytest
 import egocnn
 from egocnn.config import ExplainConfig, Technique
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
 from egocnn.explain import explain, fit_attention
 from egocnn.files import to_json
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.show.predictions import Prediction, write_csv
 from egocnn.train.run import scores_of, train_run
 from tests.support.commands import SHORT, Run, check_refused, runner
@@ -156,7 +156,7 @@ def test_a_graph_whose_prediction_would_not_be_finite_is_refused_by_name(
 
 @pytest.mark.parametrize("technique", get_args(Technique))
 def test_every_technique_refuses_what_it_cannot_explain(technique: Technique, data: Any, model: Path) -> None:
-    graphs, predictor = egocnn.read(data(weight=3.7e38)), Predictor.load(model)
+    graphs, predictor = egocnn.read(data(weight=3.7e38)), Model.load(model)
     attention = fit_attention(predictor, graphs[:ODD]) if technique == "paper" else None
     for fidelity in (True, False):
         with pytest.raises(DataError, match=r"graph 'g7': .* not a finite number"):
@@ -183,7 +183,7 @@ def test_a_training_ends_well_or_in_one_line(
         if part == "test":
             assert "graph 'g7'" in err
             if not (as_store and what == "an attribute"):  # that is noticed before the training begins
-                assert Predictor.load(tmp_path / "run").config, "the model is kept: only its test could not be made"
+                assert Model.load(tmp_path / "run").config, "the model is kept: only its test could not be made"
 
 
 def test_a_target_too_far_from_those_trained_on_is_refused_by_name(data: Any, tmp_path: Path, run: Run) -> None:
@@ -234,8 +234,8 @@ def test_scales_are_fitted_to_the_largest_numbers_that_fit() -> None:
     graphs = Graphs.from_edges(
         node_counts=[2, 2], edges=np.array([[0, 1], [2, 3]]), node_attr=attributes, target=np.array([LARGEST, -LARGEST])
     )
-    preparation = Preparation.fit(graphs, MODEL)
-    prepared = preparation.apply(graphs, MODEL)
+    encoder = Encoder.fit(graphs, MODEL)
+    prepared = encoder.apply(graphs, MODEL)
     assert prepared.target is not None
     assert bool(prepared.attributes.isfinite().all())
     assert bool(prepared.target.isfinite().all())

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, Readout, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from egocnn.train import loop as training
 from egocnn.train.loop import History, Progress, Scores, choose_device, evaluate, fit, loss_of, portions, rate
@@ -243,9 +243,9 @@ def test_a_training_that_diverges_later_keeps_the_weights_from_before() -> None:
 
 def test_graphs_without_targets_cannot_be_scored() -> None:
     network, _, _ = parts(alcohols())
-    preparation = Preparation.fit(alcohols(), MODEL)
+    encoder = Encoder.fit(alcohols(), MODEL)
     with pytest.raises(DataError, match="no target to compare with"):
-        evaluate(network, preparation.apply(alcohols().replace(target=None, class_names=()), MODEL))
+        evaluate(network, encoder.apply(alcohols().replace(target=None, class_names=()), MODEL))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
@@ -286,7 +286,7 @@ def test_r2_is_one_for_the_truth_zero_for_the_mean_and_zero_where_nothing_varies
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
 def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int], at_once: int) -> None:
     graphs = Graphs.from_edges(node_counts=[*counts, 1], edges=np.zeros((0, 2), np.int64))
-    data = Preparation.fit(graphs, MODEL).apply(graphs, MODEL)
+    data = Encoder.fit(graphs, MODEL).apply(graphs, MODEL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "NODES_AT_ONCE", at_once)
         chosen = list(portions(data))
@@ -300,7 +300,7 @@ def test_what_is_said_of_a_graph_depends_neither_on_its_company_nor_on_the_porti
 ) -> None:
     train, others = alcohols(), random_trees(30, nodes=25, seed=5, target=np.zeros(30), part=np.zeros(30, int))
     others = others.replace(target=np.zeros(30, int), class_names=train.class_names)
-    predictor: Predictor = learn(train, replace(MODEL, readout=readout, sort_nodes=6), TRAIN)[0]
+    predictor: Model = learn(train, replace(MODEL, readout=readout, sort_nodes=6), TRAIN)[0]
     mixed = Graphs.concat([others, train.replace(group=None, smiles=None, node_truth=None, edge_truth=None)])
     alone = np.concatenate([predictor.outputs(mixed[[number]]) for number in range(len(mixed))])
     together = predictor.outputs(mixed)

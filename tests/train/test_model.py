@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError, RunError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from egocnn.train.recipe import learn
 from tests.support.strategies import random_trees
@@ -34,12 +34,12 @@ class OwnLabels(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def trained() -> Predictor:
+def trained() -> Model:
     return learn(alcohols(), MODEL, TRAIN)[0]
 
 
 @pytest.fixture
-def folder(trained: Predictor, tmp_path: Path) -> Path:
+def folder(trained: Model, tmp_path: Path) -> Path:
     trained.save(tmp_path / "run")
     return tmp_path / "run"
 
@@ -47,7 +47,7 @@ def folder(trained: Predictor, tmp_path: Path) -> Path:
 # ── predicting ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_probabilities_are_the_softmax_of_the_logits_over_the_temperature(trained: Predictor) -> None:
+def test_probabilities_are_the_softmax_of_the_logits_over_the_temperature(trained: Model) -> None:
     warm = replace(trained, temperature=2.0)
     logits = warm.outputs(alcohols())
     assert logits.shape == (len(alcohols()), 2)
@@ -55,11 +55,11 @@ def test_probabilities_are_the_softmax_of_the_logits_over_the_temperature(traine
     np.testing.assert_allclose(warm.probabilities(alcohols()), odds / odds.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
-def test_no_graphs_give_no_rows(trained: Predictor) -> None:
+def test_no_graphs_give_no_rows(trained: Model) -> None:
     assert trained.probabilities(alcohols()[:0]).shape == (0, 2)
 
 
-def test_a_graph_without_nodes_gets_a_prediction_too(trained: Predictor) -> None:
+def test_a_graph_without_nodes_gets_a_prediction_too(trained: Model) -> None:
     empty = alcohols()[:3]
     nothing = Graphs.from_edges(
         node_counts=[0, 3, 0],
@@ -74,7 +74,7 @@ def test_a_graph_without_nodes_gets_a_prediction_too(trained: Predictor) -> None
     np.testing.assert_allclose(probability[0], probability[2], rtol=1e-6)
 
 
-def test_classes_are_not_values_nor_values_classes(trained: Predictor) -> None:
+def test_classes_are_not_values_nor_values_classes(trained: Model) -> None:
     with pytest.raises(DataError, match="predicts a class, not a value"):
         trained.values(alcohols())
     regressor = learn(oxygens(), MODEL, replace(TRAIN, epochs=1))[0]
@@ -93,7 +93,7 @@ def test_a_loaded_model_says_the_same_to_the_last_bit(changes: dict[str, Any], t
     predictor = replace(predictor, temperature=1.5)
     predictor.save(tmp_path / "run")
     assert names_in(tmp_path / "run") == ["config.json", "model.safetensors"]
-    loaded = Predictor.load(tmp_path / "run")
+    loaded = Model.load(tmp_path / "run")
     np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
     assert loaded.config == predictor.config
     assert loaded.network.n_parameters == predictor.network.n_parameters
@@ -103,7 +103,7 @@ def test_a_loaded_model_says_the_same_to_the_last_bit(changes: dict[str, Any], t
 def test_a_loaded_regressor_answers_in_the_same_unit(tmp_path: Path) -> None:
     predictor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=2))
     predictor.save(tmp_path)
-    np.testing.assert_array_equal(Predictor.load(tmp_path).values(oxygens()), predictor.values(oxygens()))
+    np.testing.assert_array_equal(Model.load(tmp_path).values(oxygens()), predictor.values(oxygens()))
 
 
 def test_a_model_with_attributes_and_weights_loads_with_its_scales(tmp_path: Path) -> None:
@@ -116,32 +116,32 @@ def test_a_model_with_attributes_and_weights_loads_with_its_scales(tmp_path: Pat
     )
     predictor, _ = learn(trees, MODEL, replace(TRAIN, epochs=1))
     predictor.save(tmp_path)
-    np.testing.assert_array_equal(Predictor.load(tmp_path).outputs(trees), predictor.outputs(trees))
+    np.testing.assert_array_equal(Model.load(tmp_path).outputs(trees), predictor.outputs(trees))
 
 
-def test_a_moved_folder_predicts_the_same(trained: Predictor, folder: Path, tmp_path: Path) -> None:
+def test_a_moved_folder_predicts_the_same(trained: Model, folder: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "model of mine"
     moved.parent.mkdir()
     shutil.move(folder, moved)
-    np.testing.assert_array_equal(Predictor.load(moved).probabilities(alcohols()), trained.probabilities(alcohols()))
+    np.testing.assert_array_equal(Model.load(moved).probabilities(alcohols()), trained.probabilities(alcohols()))
 
 
 def test_saving_the_loaded_model_again_writes_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    Predictor.load(folder).save(tmp_path / "again")
+    Model.load(folder).save(tmp_path / "again")
     for name in ("config.json", "model.safetensors"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_what_is_said_about_a_model_is_saved_with_it(trained: Predictor, tmp_path: Path) -> None:
+def test_what_is_said_about_a_model_is_saved_with_it(trained: Model, tmp_path: Path) -> None:
     replace(trained, about={"data": "some alcohols", "read": {"smiles": "mol"}}).save(tmp_path)
-    assert Predictor.load(tmp_path).about == {"data": "some alcohols", "read": {"smiles": "mol"}}
+    assert Model.load(tmp_path).about == {"data": "some alcohols", "read": {"smiles": "mol"}}
 
 
 def test_names_in_any_script_survive(tmp_path: Path) -> None:
     graphs = alcohols().with_names(classes=alcohols().class_names)
     graphs = graphs.replace(class_names=('"giftig", ja', "ungiftig\n☠"))
     learn(graphs, MODEL, replace(TRAIN, epochs=1))[0].save(tmp_path)
-    assert Predictor.load(tmp_path).class_names == ('"giftig", ja', "ungiftig\n☠")
+    assert Model.load(tmp_path).class_names == ('"giftig", ja', "ungiftig\n☠")
 
 
 # ── a module of the user's own ────────────────────────────────────────────────────────────────────
@@ -156,7 +156,7 @@ def test_a_module_of_ones_own_is_trained_but_left_as_it_was(tmp_path: Path) -> N
     assert torch.equal(before["vectors.weight"], own.state_dict()["vectors.weight"])
 
     predictor.save(tmp_path)
-    loaded = Predictor.load(tmp_path, embed=own, embed_width=6)
+    loaded = Model.load(tmp_path, embed=own, embed_width=6)
     np.testing.assert_array_equal(loaded.outputs(alcohols()), predictor.outputs(alcohols()))
     assert torch.equal(before["vectors.weight"], own.state_dict()["vectors.weight"])
 
@@ -164,11 +164,11 @@ def test_a_module_of_ones_own_is_trained_but_left_as_it_was(tmp_path: Path) -> N
 def test_a_model_with_a_module_of_ones_own_loads_only_with_that_module(folder: Path, tmp_path: Path) -> None:
     learn(alcohols(), MODEL, replace(TRAIN, epochs=1), embed=OwnLabels(), embed_width=6)[0].save(tmp_path / "own")
     with pytest.raises(RunError, match="reads nodes through a module of its author; pass it as embed="):
-        Predictor.load(tmp_path / "own")
+        Model.load(tmp_path / "own")
     with pytest.raises(RunError, match="needs embed_width"):
-        Predictor.load(tmp_path / "own", embed=OwnLabels())
+        Model.load(tmp_path / "own", embed=OwnLabels())
     for wrong in (OwnLabels(7), nn.Identity()):
         with pytest.raises(RunError):
-            Predictor.load(tmp_path / "own", embed=wrong, embed_width=6)
+            Model.load(tmp_path / "own", embed=wrong, embed_width=6)
     with pytest.raises(RunError, match="has a node embedding of its own"):
-        Predictor.load(folder, embed=OwnLabels(), embed_width=6)
+        Model.load(folder, embed=OwnLabels(), embed_width=6)

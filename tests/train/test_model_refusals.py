@@ -16,9 +16,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import RunError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
 from tests.support.sealing import change, change_arrays, without_checksums, write_config
@@ -26,34 +26,34 @@ from tests.support.tiny import MODEL, TRAIN, alcohols
 
 
 @pytest.fixture(scope="module")
-def trained() -> Predictor:
+def trained() -> Model:
     return learn(alcohols(), MODEL, TRAIN)[0]
 
 
 @pytest.fixture
-def folder(trained: Predictor, tmp_path: Path) -> Path:
+def folder(trained: Model, tmp_path: Path) -> Path:
     trained.save(tmp_path / "run")
     return tmp_path / "run"
 
 
 def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="nowhere: not a run folder; it has no config"):
-        Predictor.load(tmp_path / "nowhere")
+        Model.load(tmp_path / "nowhere")
     with pytest.raises(RunError, match="Not a directory"):
-        Predictor.load(folder / "config.json")
+        Model.load(folder / "config.json")
     (folder / "model.safetensors").unlink()
     with pytest.raises(RunError, match=r"no model\.safetensors; the run has not finished"):
-        Predictor.load(folder)
+        Model.load(folder)
     (folder / "model.safetensors").mkdir()
     with pytest.raises(RunError):
-        Predictor.load(folder)
+        Model.load(folder)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 2}', "{" * 100_000, "\ufeff{}", "[" * 100_000])
 def test_a_config_that_is_none_is_refused(text: str, folder: Path) -> None:
     (folder / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(RunError, match=r"config\.json: "):
-        Predictor.load(folder)
+        Model.load(folder)
 
 
 WRONG: list[tuple[str, str, Any]] = [
@@ -72,23 +72,23 @@ WRONG: list[tuple[str, str, Any]] = [
     ("model", "readout", ["max"]),
     ("model", "wl_rounds", 2),
     ("model", "colour", "red"),
-    ("preparation", "class_names", "ab"),
-    ("preparation", "class_names", [1, 2]),
-    ("preparation", "class_names", ["a", "b", "c"]),
-    ("preparation", "class_names", {"a": 0, "b": 1}),
-    ("preparation", "node_label_names", None),
-    ("preparation", "node_label_names", ["C", "H", None]),
-    ("preparation", "edge_label_names", ["single", "double"]),
-    ("preparation", "target_mean", "0"),
-    ("preparation", "target_mean", float("nan")),
-    ("preparation", "target_mean", 10**400),
-    ("preparation", "target_scale", 0),
-    ("preparation", "target_scale", [1]),
-    ("preparation", "more", 1),
-    ("preparation", "by_degree", 1),
-    ("preparation", "by_degree", "false"),
-    ("preparation", "by_degree", None),
-    ("preparation", "by_degree", True),
+    ("encoder", "class_names", "ab"),
+    ("encoder", "class_names", [1, 2]),
+    ("encoder", "class_names", ["a", "b", "c"]),
+    ("encoder", "class_names", {"a": 0, "b": 1}),
+    ("encoder", "node_label_names", None),
+    ("encoder", "node_label_names", ["C", "H", None]),
+    ("encoder", "edge_label_names", ["single", "double"]),
+    ("encoder", "target_mean", "0"),
+    ("encoder", "target_mean", float("nan")),
+    ("encoder", "target_mean", 10**400),
+    ("encoder", "target_scale", 0),
+    ("encoder", "target_scale", [1]),
+    ("encoder", "more", 1),
+    ("encoder", "by_degree", 1),
+    ("encoder", "by_degree", "false"),
+    ("encoder", "by_degree", None),
+    ("encoder", "by_degree", True),
     ("read", "hydrogens", "yes"),
     ("read", "colour", "red"),
     ("train", "seed", -1),
@@ -100,20 +100,20 @@ WRONG: list[tuple[str, str, Any]] = [
 def test_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, value: Any, folder: Path) -> None:
     change(folder, lambda plain: plain.setdefault(section, {}).update({name: value}))
     with pytest.raises(RunError) as refusal:
-        Predictor.load(folder)
+        Model.load(folder)
     assert str(folder) in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("section", ["model", "preparation", "read", "train", "temperature"])
+@pytest.mark.parametrize("section", ["model", "encoder", "read", "train", "temperature"])
 @pytest.mark.parametrize("value", [None, 3, "text", ["list"], [], {"a": 1}, float("nan"), -1.0])
 def test_sections_of_a_wrong_kind_are_refused(section: str, value: Any, folder: Path) -> None:
     change(folder, lambda plain: plain.update({section: value}))
     if section == "temperature" and value == 3:
-        assert Predictor.load(folder).temperature == 3
+        assert Model.load(folder).temperature == 3
         return
     with pytest.raises(RunError):
-        Predictor.load(folder)
+        Model.load(folder)
 
 
 @pytest.mark.parametrize("name", ["width", "depth", "k", "slots", "hidden", "wl_rounds"])
@@ -126,7 +126,7 @@ def test_huge_settings_are_refused_without_taking_the_memory(name: str, value: i
     tracemalloc.start()
     try:
         with pytest.raises(RunError):
-            Predictor.load(folder)
+            Model.load(folder)
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()
@@ -142,17 +142,17 @@ def test_weights_that_are_missing_misshapen_or_not_finite_are_refused(folder: Pa
         lambda arrays: arrays.pop("network.out.weight"),
         lambda arrays: arrays.update({"network.more": np.zeros(3)}),
         lambda arrays: arrays.update({"network.out.bias": np.zeros((2, 1), np.float32)}),
-        lambda arrays: arrays.pop("preparation.attr_mean"),
-        lambda arrays: arrays.update({"preparation.attr_scale": np.zeros(1)}),
-        lambda arrays: arrays.update({"preparation.ranking.counts.1": np.zeros(1, np.int64)}),
-        lambda arrays: arrays.pop("preparation.ranking.colours.2"),
+        lambda arrays: arrays.pop("encoder.attr_mean"),
+        lambda arrays: arrays.update({"encoder.attr_scale": np.zeros(1)}),
+        lambda arrays: arrays.update({"encoder.ranking.counts.1": np.zeros(1, np.int64)}),
+        lambda arrays: arrays.pop("encoder.ranking.colours.2"),
     ]
     for number, edit in enumerate(edits):
         damaged = tmp_path / str(number)
         shutil.copytree(folder, damaged)
         change_arrays(damaged, edit)
         with pytest.raises(RunError):
-            Predictor.load(damaged)
+            Model.load(damaged)
 
 
 # ── anything at all in the files ──────────────────────────────────────────────────────────────────
@@ -162,7 +162,7 @@ def load_or_refuse(folder: Path) -> None:
     """A predictor that predicts, or one clear line: never anything else."""
     refusal = ""
     try:
-        assert Predictor.load(folder).probabilities(alcohols()[:2]).shape[0] == 2
+        assert Model.load(folder).probabilities(alcohols()[:2]).shape[0] == 2
     except RunError as error:
         refusal = str(error)
     assert "\n" not in refusal
@@ -226,18 +226,16 @@ def test_nothing_in_a_folder_is_ever_executed(folder: Path, tmp_path: Path) -> N
     for name in ("model.safetensors", "config.json"):
         torch.save({"weights": Trap()}, folder / name)
         with pytest.raises(RunError):
-            Predictor.load(folder)
+            Model.load(folder)
     assert not (tmp_path / "sprung").exists()
 
 
 def test_a_model_of_other_classes_of_degrees_is_refused(tmp_path: Path) -> None:
     star = one_graph(71, [(0, leaf) for leaf in range(1, 71)])
     config = replace(MODEL, degrees=True)
-    preparation = replace(Preparation.fit(star, config), class_names=("no", "yes"))
-    Predictor.build(config, preparation).save(tmp_path / "run")
-    assert Predictor.load(tmp_path / "run").preparation.node_label_names == ("degree 1", "degree 64 to 90")
-    change(
-        tmp_path / "run", lambda plain: plain["preparation"].update(node_label_names=["degree 1", "degree 64 to 80"])
-    )
+    encoder = replace(Encoder.fit(star, config), class_names=("no", "yes"))
+    Model.build(config, encoder).save(tmp_path / "run")
+    assert Model.load(tmp_path / "run").encoder.node_label_names == ("degree 1", "degree 64 to 90")
+    change(tmp_path / "run", lambda plain: plain["encoder"].update(node_label_names=["degree 1", "degree 64 to 80"]))
     with pytest.raises(RunError, match="other classes of degrees than this version of egocnn has: train it again"):
-        Predictor.load(tmp_path / "run")
+        Model.load(tmp_path / "run")

@@ -18,7 +18,7 @@ import pytest
 from egocnn.cli import _parser, main
 from egocnn.config import TrainConfig
 from egocnn.errors import DivergedError, RunError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train import run as runs
 from egocnn.train.loop import History
 from egocnn.train.run import train_run
@@ -70,7 +70,7 @@ def test_while_the_new_run_grows_the_earlier_one_can_be_used(run: Path, other: b
 
     def look(*_: object) -> None:
         assert {name: text for name, text in contents(run).items() if name != ".lock"} == before
-        seen.append(Predictor.load(run).probabilities(alcohols()))
+        seen.append(Model.load(run).probabilities(alcohols()))
 
     train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=look)
     assert len(seen) == TRAIN.epochs
@@ -137,7 +137,7 @@ def test_what_is_stopped_waits_beside_the_run_until_it_is_complete(run: Path, ot
     assert contents(run) == before
     beside = run.with_name(".run.new")
     assert names_in(beside) == ["checkpoint.safetensors", *COMPLETE]
-    assert Predictor.load(beside).class_names
+    assert Model.load(beside).class_names
     epochs: list[int] = []
     train_run(
         alcohols(), run, MODEL, OTHER, overwrite=True, report=lambda history, _: epochs.append(len(history.epochs))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from egocnn.train.engines.recorded.stack import Stack
 from egocnn.train.loop import History, loss_of
@@ -76,7 +76,7 @@ def test_the_test_part_is_never_looked_at() -> None:
     )
     one, other = (learn(graphs, MODEL, TRAIN)[0] for graphs in (own, Graphs.concat([strange, own])))
     assert same(one.network.state_dict(), other.network.state_dict())
-    assert one.preparation.node_label_names == other.preparation.node_label_names == own.node_label_names
+    assert one.encoder.node_label_names == other.encoder.node_label_names == own.node_label_names
     np.testing.assert_array_equal(one.outputs(strange), other.outputs(strange))
 
 
@@ -194,7 +194,7 @@ def test_it_makes_no_difference_but_rounding_whether_a_network_is_trained_as_a_s
 
 def test_only_a_network_with_an_embedding_of_our_own_on_a_gpu_is_stacked_by_default() -> None:
     ours, _, _ = parts(alcohols())
-    given = Predictor.build(MODEL, Preparation.fit(alcohols(), MODEL), embed=Constant(), embed_width=4).network
+    given = Model.build(MODEL, Encoder.fit(alcohols(), MODEL), embed=Constant(), embed_width=4).network
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
     assert [is_best_stacked(*pair) for pair in ((ours, cuda), (ours, cpu), (given, cuda))] == [True, False, False]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from egocnn.cli import main
-from egocnn.model import Predictor
+from egocnn.model import Model
 from tests.support.tiny import ALCOHOLS, FLAGS, alcohols, names_in
 
 COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
@@ -88,7 +88,7 @@ def test_ctrl_c_saves_the_best_model_tells_how_to_go_on_and_exits_with_130(tmp_p
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["interrupted"] is True
     assert 5 <= metrics["epochs"] < 60
-    assert Predictor.load(folder).probabilities(alcohols()).shape == (len(alcohols()), 2)
+    assert Model.load(folder).probabilities(alcohols()).shape == (len(alcohols()), 2)
     check_resumes(folder, unbroken)
 
 

@@ -14,7 +14,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train import run as runs
 from egocnn.train.loop import History
 from egocnn.train.recipe import learn
@@ -70,13 +70,13 @@ def test_a_run_folder_holds_what_is_promised_and_nothing_more(tmp_path: Path) ->
     assert metrics["seconds"] > 0
     assert metrics["test_graphs"] == 20
     assert metrics["interrupted"] is False
-    predictor = Predictor.load(folder)
+    predictor = Model.load(folder)
     assert metrics["parameters"] == predictor.network.n_parameters
     config = json.loads((folder / "config.json").read_text())
     assert config["data"] == "some alcohols"
     assert config["model"]["width"] == 8
     assert config["train"]["epochs"] == 4
-    assert config["preparation"]["class_names"] == ["alkane", "alcohol"]
+    assert config["encoder"]["class_names"] == ["alkane", "alcohol"]
 
 
 def test_the_history_has_a_line_per_epoch_and_its_best_line_is_in_the_metrics(unbroken: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_history_has_a_line_per_epoch_and_its_best_line_is_in_the_metrics(un
 def test_the_test_accuracy_is_that_of_the_saved_model_on_the_test_part(unbroken: Path) -> None:
     metrics = json.loads((unbroken / "metrics.json").read_text())
     tested = alcohols().select("test")
-    probability = Predictor.load(unbroken).probabilities(tested)
+    probability = Model.load(unbroken).probabilities(tested)
     assert tested.target is not None
     assert metrics["test_accuracy"] == (probability.argmax(axis=1) == tested.target).mean()
     of_truth = probability[np.arange(len(tested)), tested.target]
@@ -111,7 +111,7 @@ def test_the_test_accuracy_is_that_of_the_saved_model_on_the_test_part(unbroken:
 
 def test_a_run_is_the_same_as_learning_in_memory(unbroken: Path) -> None:
     predictor, _ = learn(alcohols(), MODEL, TRAIN)
-    loaded = Predictor.load(unbroken)
+    loaded = Model.load(unbroken)
     assert loaded.temperature == predictor.temperature
     np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
 
@@ -121,7 +121,7 @@ def test_a_regression_is_scored_by_r2_and_mean_absolute_error(tmp_path: Path) ->
     assert metrics["task"] == "regression"
     tested = with_test_part(oxygens(), 0.2, 0).select("test")
     assert tested.target is not None
-    error = Predictor.load(tmp_path).values(tested) - tested.target
+    error = Model.load(tmp_path).values(tested) - tested.target
     assert metrics["test_mean_absolute_error"] == pytest.approx(np.abs(error).mean())
     spread = np.square(tested.target - tested.target.mean()).sum()
     assert metrics["test_r2"] == pytest.approx(1 - np.square(error).sum() / spread)
@@ -188,7 +188,7 @@ def test_a_stopped_run_keeps_its_best_model_and_resumes_to_the_end_of_an_unbroke
     assert stopped["interrupted"] is True
     assert stopped["epochs"] == epochs
     assert names_in(tmp_path) == ["checkpoint.safetensors", *COMPLETE]
-    assert Predictor.load(tmp_path).probabilities(alcohols()).shape == (32, 2)
+    assert Model.load(tmp_path).probabilities(alcohols()).shape == (32, 2)
 
     metrics = train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
     assert names_in(tmp_path) == COMPLETE

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from egocnn.config import ModelConfig, ReadConfig, Readout, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.study.invariance import assert_relabelling_invariant, relabel
 from egocnn.train.recipe import learn
 from tests.support.strategies import random_connected
@@ -21,11 +21,11 @@ TRAIN = TrainConfig(epochs=4, learning_rate=5e-3)
 TOLERANCE = 1e-5
 
 
-def trained(graphs: Graphs, **settings: Any) -> Predictor:
+def trained(graphs: Graphs, **settings: Any) -> Model:
     return learn(graphs, ModelConfig(**({"width": 16, "hidden": 16, "sort_nodes": 32} | settings)), TRAIN)[0]
 
 
-def check(predictor: Predictor, graphs: Graphs, *, seeds: int = 3) -> float:
+def check(predictor: Model, graphs: Graphs, *, seeds: int = 3) -> float:
     """The worst change of any logit, relative to the larger of 1 and the logit."""
     before = predictor.outputs(graphs)
     assert np.ptp(before) > 0.01  # it does tell graphs apart

@@ -32,7 +32,7 @@ def add_arguments(parser: Parser) -> None:
 
 def demo(options: argparse.Namespace) -> None:
     from egocnn.data.read import read
-    from egocnn.model import Predictor
+    from egocnn.model import Model
     from egocnn.show.predictions import predictions, write_csv
     from egocnn.show.report.folder import write_explanations
 
@@ -46,7 +46,7 @@ def demo(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     run, table, report = options.out / "run", options.out / "predictions.csv", options.out / "report"
     train_and_print(options, graphs, SOURCE, run)
-    predictor = Predictor.load(run)
+    predictor = Model.load(run)
     write_csv(list(predictions(predictor, held_out, device=options.device)), table)
     structures = list(find_structures(options, predictor, [held_out], len(held_out), run_folder=run))
     write_explanations(

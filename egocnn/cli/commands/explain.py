@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
     from egocnn.explain import AttentionHead
     from egocnn.explain.structure import CriticalStructure
-    from egocnn.model import Predictor
+    from egocnn.model import Model
     from egocnn.show.report import Summary
 
 
@@ -35,12 +35,12 @@ def add_arguments(parser: Parser) -> None:
 
 
 def explain(options: argparse.Namespace) -> None:
-    from egocnn.model import Predictor
+    from egocnn.model import Model
     from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.show.streaming import ON_PAGE, first_noted
 
     check_folder(options.out)
-    predictor = Predictor.load(options.run_folder)
+    predictor = Model.load(options.run_folder)
     portions, count = read_portions(options, predictor)
     shown: list[CriticalStructure] = []
     structures = find_structures(options, predictor, portions, count, run_folder=options.run_folder)
@@ -58,7 +58,7 @@ def explain(options: argparse.Namespace) -> None:
 
 def find_structures(
     options: argparse.Namespace,
-    predictor: Predictor,
+    predictor: Model,
     portions: Iterable[Graphs],
     count: int,
     *,
@@ -85,7 +85,7 @@ def find_structures(
 
 
 def _attention(
-    options: argparse.Namespace, predictor: Predictor, portions: Iterable[Graphs], run_folder: Path
+    options: argparse.Namespace, predictor: Model, portions: Iterable[Graphs], run_folder: Path
 ) -> AttentionHead:
     """The attention layer of the paper's technique, fitted at the first use and kept in the run folder."""
     from egocnn.explain import fit_attention, load_attention, save_attention

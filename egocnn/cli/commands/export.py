@@ -19,10 +19,10 @@ def add_arguments(parser: Parser) -> None:
 
 def export(options: argparse.Namespace) -> None:
     from egocnn.interop.onnx import export_onnx
-    from egocnn.model import Predictor
+    from egocnn.model import Model
 
     check_file(options.out, str(options.run_folder))
-    exported = export_onnx(Predictor.load(options.run_folder), options.out, seed=options.seed)
+    exported = export_onnx(Model.load(options.run_folder), options.out, seed=options.seed)
     if options.json:
         print_json(asdict(exported))
     else:

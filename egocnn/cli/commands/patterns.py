@@ -31,12 +31,12 @@ def add_arguments(parser: Parser) -> None:
 
 def patterns(options: argparse.Namespace) -> None:
     from egocnn.explain.patterns import find_patterns
-    from egocnn.model import Predictor
+    from egocnn.model import Model
     from egocnn.show.patterns.page import write_patterns
     from egocnn.show.report.folder import check_folder
 
     check_folder(options.out)
-    predictor = Predictor.load(options.run_folder)
+    predictor = Model.load(options.run_folder)
     graphs = read_graphs(options, predictor)
     structures = list(
         find_structures(options, predictor, [graphs], len(graphs), run_folder=options.run_folder, fidelity=False)

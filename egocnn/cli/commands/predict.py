@@ -26,11 +26,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def predict(options: argparse.Namespace) -> None:
-    from egocnn.model import Predictor
+    from egocnn.model import Model
     from egocnn.show.streaming import predict_to_csv
 
     check_file(options.out, options.data)
-    predictor = Predictor.load(options.run_folder)
+    predictor = Model.load(options.run_folder)
     portions, _ = read_portions(options, predictor)
     result = predict_to_csv(predictor, portions, options.out, device=options.device)
     if options.json:

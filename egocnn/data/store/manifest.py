@@ -1,8 +1,8 @@
 """What a store says of itself: manifest.json <-> Manifest, refused unless every word of it makes sense.
 
 A store is a folder with ``manifest.json`` and one file ``NAME.bin`` for each column: the numbers themselves, little end
-first, row after row, and nothing else. The columns are those of :class:`~egocnn.data.graphs.Graphs`; in addition there are
-``entry_ptr`` (the first adjacency entry of every graph) and, for names and SMILES, the UTF-8 texts end to end
+first, row after row, and nothing else. The columns are those of :class:`~egocnn.data.graphs.Graphs`; in addition
+there are ``entry_ptr`` (the first adjacency entry of every graph) and, for names and SMILES, the UTF-8 texts end to end
 (``names``) with where each of them starts (``names_ptr``).
 
 The manifest never names a file: a column's file is called by the column, so no manifest can point out of the folder.

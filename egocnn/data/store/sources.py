@@ -1,8 +1,8 @@
 """A source of graphs too large for memory -> portions of it, in order, as a reader would read the whole.
 
 JSON lines and tables of SMILES are read line by line, stores portion by portion; all other sources are for
-:func:`egocnn.data.read.read`, which reads them whole. What is said about each graph besides its structure (name, target,
-split, group, SMILES) is kept until the end, as only all targets together show whether they are classes.
+:func:`egocnn.data.read.read`, which reads them whole. What is said about each graph besides its structure (name,
+target, split, group, SMILES) is kept until the end, as only all targets together show whether they are classes.
 """
 
 from __future__ import annotations

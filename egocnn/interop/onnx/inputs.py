@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batch
 
 Kind = Literal["int64", "float32"]
@@ -32,11 +32,11 @@ class Input:
     """what they say"""
 
 
-def inputs_of(predictor: Predictor) -> tuple[Input, ...]:
+def inputs_of(predictor: Model) -> tuple[Input, ...]:
     """The arrays that an exported model reads; a setting that reads no array asks for none.
 
     Arguments:
-        predictor: What a fitted estimator holds as ``predictor_``.
+        predictor: What a fitted estimator holds as ``model_``.
 
     Returns:
         One record per array, in order.
@@ -49,13 +49,13 @@ def inputs_of(predictor: Predictor) -> tuple[Input, ...]:
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.onnx import inputs_of
-        >>> [each.name for each in inputs_of(model.predictor_)][:2]
+        >>> [each.name for each in inputs_of(model.model_)][:2]
         ['neighbours', 'entry_row']
     """
     if predictor.network.custom_embedding:
         raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
     config = predictor.config
-    K, A = max(config.layer_k), len(predictor.preparation.attr_mean)
+    K, A = max(config.layer_k), len(predictor.encoder.attr_mean)
     found = [Input("neighbours", ("nodes", K), "int64", "ranked neighbours of every node; -1 where absent")]
     if config.embedding == "patchy-san":
         found += [
@@ -84,7 +84,7 @@ def inputs_of(predictor: Predictor) -> tuple[Input, ...]:
     )
 
 
-def inputs_for(predictor: Predictor, graphs: Graphs) -> dict[str, NDArray[Any]]:
+def inputs_for(predictor: Model, graphs: Graphs) -> dict[str, NDArray[Any]]:
     """What an exported model reads of these graphs: ``session.run(None, inputs_for(predictor, graphs))``.
 
     Everything before the network happens here: labels are counted by the names of the training graphs, neighbours
@@ -102,11 +102,11 @@ def inputs_for(predictor: Predictor, graphs: Graphs) -> dict[str, NDArray[Any]]:
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.onnx import inputs_for
-        >>> inputs_for(model.predictor_, graphs[:2])["neighbours"].shape
+        >>> inputs_for(model.model_, graphs[:2])["neighbours"].shape
         (23, 16)
     """
     wanted = inputs_of(predictor)
-    batch = predictor.prepare(graphs).batch(torch.arange(len(graphs)))
+    batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
     return {each.name: _array(batch, each.name, max(predictor.config.layer_k)).astype(each.kind) for each in wanted}
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from egocnn.interop.onnx.inputs import inputs_of
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn import Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
@@ -30,24 +30,24 @@ class PlainNetwork(nn.Module):
     value (B, 1) and the value in the unit of its target (B).
 
     Arguments:
-        predictor: What a fitted estimator holds as ``predictor_``.
+        predictor: What a fitted estimator holds as ``model_``.
 
     Example:
         >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.onnx import PlainNetwork
-        >>> PlainNetwork(model.predictor_).answers
+        >>> PlainNetwork(model.model_).answers
         ('logits', 'probabilities')
     """
 
-    def __init__(self, predictor: Predictor) -> None:
+    def __init__(self, predictor: Model) -> None:
         super().__init__()
         self.names = tuple(each.name for each in inputs_of(predictor))
         self.is_classifier = bool(predictor.class_names)
         self.answers = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
         self.temperature = predictor.temperature
-        self.mean, self.scale = predictor.preparation.target_mean, predictor.preparation.target_scale
+        self.mean, self.scale = predictor.encoder.target_mean, predictor.encoder.target_scale
         self.network = copy.deepcopy(predictor.network).cpu().float().eval()
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:

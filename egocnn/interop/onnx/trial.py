@@ -9,7 +9,7 @@ import numpy as np
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import PROFILE
-from egocnn.model import Predictor
+from egocnn.model import Model
 
 SIZES = (0, 1, 2, 5, 9, 14, 22)
 """Nodes of the graphs; one more has a hub with more neighbours than the model ranks."""
@@ -18,10 +18,10 @@ UNKNOWN = 0.1
 """Share of the labels that are none of the model's."""
 
 
-def trial_graphs(predictor: Predictor, *, weights: bool, seed: int) -> Graphs:
+def trial_graphs(predictor: Model, *, weights: bool, seed: int) -> Graphs:
     """Graphs with the labels and attributes that the model knows, and some it does not; edges with weights if asked"""
     random = np.random.default_rng(seed)
-    names, config = predictor.preparation, predictor.config
+    names, config = predictor.encoder, predictor.config
     counts = [*SIZES, max(config.layer_k) + 4]
     edges = _edges(counts, random)
     columns: dict[str, Any] = {}

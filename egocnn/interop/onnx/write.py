@@ -22,15 +22,16 @@ from egocnn.files import replacing
 from egocnn.interop.onnx.inputs import inputs_for, inputs_of
 from egocnn.interop.onnx.plain import PlainNetwork
 from egocnn.interop.onnx.trial import trial_graphs
-from egocnn.model import Predictor
+from egocnn.model import Model
 
 TOLERANCE = 1e-4
 """Largest difference between file and model, beside the largest output or 1: rounding stays far below it."""
 LARGEST = 2**31 - 2**20
 """Bytes of a file: its format counts them in 31 bits."""
 HOW = (
-    "egocnn.interop.onnx.inputs_for(egocnn.model.Predictor.load(RUN), graphs) makes the arrays; nodes are numbered from "
-    "0 through all graphs of a call; egocnn/encode/ranking.py and egocnn/encode/patches.py say how neighbours and entries are found"
+    "egocnn.interop.onnx.inputs_for(egocnn.model.Model.load(RUN), graphs) makes the arrays; nodes are numbered from "
+    "0 through all graphs of a call; egocnn/encode/ranking.py and egocnn/encode/patches.py say how neighbours and "
+    "entries are found"
 )
 
 
@@ -63,11 +64,11 @@ class Exported:
         return f"{self.file}: {size}, opset {self.opset}; {checked}"
 
 
-def export_onnx(predictor: Predictor, path: str | Path, *, seed: int = 0) -> Exported:
+def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exported:
     """Write a model as an ONNX file, once onnx accepts it and onnxruntime, where installed, computes the same.
 
     Arguments:
-        predictor: What a fitted estimator holds as ``predictor_``.
+        predictor: What a fitted estimator holds as ``model_``.
         path: A file that ends in ``.onnx``.
         seed: Which random graphs the file and the model are compared on.
 
@@ -83,7 +84,7 @@ def export_onnx(predictor: Predictor, path: str | Path, *, seed: int = 0) -> Exp
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.onnx import export_onnx
-        >>> export_onnx(model.predictor_, "alcohols.onnx").outputs
+        >>> export_onnx(model.model_, "alcohols.onnx").outputs
         ('logits', 'probabilities')
     """
     path = Path(path)
@@ -115,9 +116,9 @@ def export_onnx(predictor: Predictor, path: str | Path, *, seed: int = 0) -> Exp
     )
 
 
-def metadata(predictor: Predictor) -> dict[str, Any]:
+def metadata(predictor: Model) -> dict[str, Any]:
     """What the file says of itself under the key ``egocnn``, as JSON: all that stands between numbers and names."""
-    ours = predictor.preparation
+    ours = predictor.encoder
     return {
         "version": __version__,
         "task": "classification" if predictor.class_names else "regression",
@@ -136,7 +137,7 @@ def metadata(predictor: Predictor) -> dict[str, Any]:
     }
 
 
-def _convert(predictor: Predictor, network: PlainNetwork, seed: int) -> Any:
+def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
     """The network as an ``onnx.ModelProto``"""
     arrays = inputs_for(predictor, trial_graphs(predictor, weights=True, seed=seed))
     words = dict.fromkeys(axis for each in inputs_of(predictor) for axis in each.axes if isinstance(axis, str))
@@ -172,7 +173,7 @@ def _forget_origin(written: Any) -> None:
         part.ClearField("doc_string")
 
 
-def _compare(predictor: Predictor, stored: bytes, seed: int) -> tuple[int, float | None]:
+def _compare(predictor: Model, stored: bytes, seed: int) -> tuple[int, float | None]:
     """Graphs tried, and the largest difference between the outputs of file and model"""
     try:
         runtime = _library("onnxruntime")

@@ -13,7 +13,7 @@ from egocnn.data.graphs import Graph, Graphs
 from egocnn.errors import ConfigError
 from egocnn.interop.pyg.masks import EdgeMask, empty_layer, mask_in
 from egocnn.interop.pyg.tensors import to_data, to_graphs
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
@@ -43,8 +43,8 @@ def as_module(model: Any) -> EgoModule:
         >>> module(data.x, data.edge_index, data.batch).shape
         torch.Size([3, 2])
     """
-    predictor = getattr(model, "predictor_", model)
-    if not isinstance(predictor, Predictor):
+    predictor = getattr(model, "model_", model)
+    if not isinstance(predictor, Model):
         raise ConfigError(f"a fitted estimator or a predictor is needed, not {type(model).__name__}")
     return EgoModule(predictor)
 
@@ -102,8 +102,8 @@ class _Reading:
 class EgoModule(nn.Module):
     """A trained model as a plain module over tensors, open to the masks of PyTorch Geometric's explainers.
 
-    :mod:`egocnn.interop.pyg.tensors` says what the tensors hold; :meth:`to_data` makes them. On tensors of real graphs the
-    outputs are those of ``Predictor.outputs``. The weights are a copy and frozen: no explainer changes the model.
+    :mod:`egocnn.interop.pyg.tensors` says what the tensors hold; :meth:`to_data` makes them. On tensors of real graphs
+    the outputs are those of ``Model.outputs``. The weights are a copy and frozen: no explainer changes the model.
 
     **The graph is read hard.** Neighbours are ranked, and edges labelled, by the graph that the tensors describe: a
     node's label is the largest entry of its row in size, so no soft mask changes a rank. Only labels that are all zeros
@@ -131,11 +131,11 @@ class EgoModule(nn.Module):
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.pyg import EgoModule
-        >>> EgoModule(model.predictor_).to_data(graphs[:2]).num_nodes
+        >>> EgoModule(model.model_).to_data(graphs[:2]).num_nodes
         23
     """
 
-    def __init__(self, predictor: Predictor) -> None:
+    def __init__(self, predictor: Model) -> None:
         super().__init__()
         self.network: EgoCNN = copy.deepcopy(predictor.network).requires_grad_(False)
         self.predictor = replace(predictor, network=self.network)
@@ -179,7 +179,7 @@ class EgoModule(nn.Module):
         Raises:
             DataError: a tensor is not of the shape that the model reads.
         """
-        return to_graphs(self.predictor.preparation, x, edge_index, batch, edge_attr, edge_weight, node_attr)
+        return to_graphs(self.predictor.encoder, x, edge_index, batch, edge_attr, edge_weight, node_attr)
 
     def forward(
         self,
@@ -212,14 +212,14 @@ class EgoModule(nn.Module):
 
     def _standardise(self, x: Tensor) -> Tensor:
         """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
-        ours, kind = self.predictor.preparation, self.network.out.weight.dtype
+        ours, kind = self.predictor.encoder, self.network.out.weight.dtype
         labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
         mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
         return torch.cat([labels.to(kind), ((attributes - mean) / scale).to(kind)], dim=1)
 
     def _masked(self, reading: _Reading, x: Tensor, edges: EdgeMask | None) -> Batch:
         """The batch with nodes as x has them, and with what the masks let through"""
-        batch, known = reading.batch, len(self.predictor.preparation.node_label_names)
+        batch, known = reading.batch, len(self.predictor.encoder.node_label_names)
         labels, attributes = torch.tensor_split(x, [known], dim=1)
         weight, seen = reading.edge_weight.to(x), labels[reading.holds]
         if edges is not None:
@@ -248,13 +248,13 @@ class EgoModule(nn.Module):
 
     @property
     def _shape(self) -> PatchShape:
-        return self.predictor.preparation.shape(self.predictor.config)
+        return self.predictor.encoder.shape(self.predictor.config)
 
     def _read(self, graphs: Graphs, device: torch.device) -> _Reading:
         """Explainers ask for the same graphs hundreds of times on end: the last reading is kept."""
         if self._last is not None and _same(graphs, self._last[0]) and self._last[1].rows.device == device:
             return self._last[1]
-        prepared = self.predictor.prepare(graphs).to(device)
+        prepared = self.predictor.encode(graphs).to(device)
         reading = _Reading.of(prepared.batch(torch.arange(len(graphs), device=device)), self._shape)
         self._last = graphs, reading
         return reading

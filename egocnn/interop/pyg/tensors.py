@@ -19,12 +19,12 @@ from torch import Tensor
 
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.encode.degrees import PROFILE
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, MissingExtraError
-from egocnn.model import Predictor
+from egocnn.model import Model
 
 
-def to_data(predictor: Predictor, graphs: Graphs | Graph) -> Any:
+def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
     """One ``torch_geometric.data.Data`` for all graphs, ``batch`` (N) telling them apart.
 
     ``y`` (B) is what the model's outputs are compared with: class numbers, or standardised values; it is left out
@@ -34,8 +34,8 @@ def to_data(predictor: Predictor, graphs: Graphs | Graph) -> Any:
         from torch_geometric.data import Data
     except ImportError:
         raise MissingExtraError("torch-geometric", "pyg") from None
-    graphs = _collection(graphs, predictor.preparation) if isinstance(graphs, Graph) else graphs
-    prepared, ours = predictor.prepare(graphs), predictor.preparation
+    graphs = _collection(graphs, predictor.encoder) if isinstance(graphs, Graph) else graphs
+    prepared, ours = predictor.encode(graphs), predictor.encoder
     edge_index = np.stack([graphs.entry_node, graphs.indices]).astype(np.int64)
     described = ours.renamed(graphs).node_attr
     attributes = torch.zeros(graphs.n_nodes, 0) if described is None else torch.from_numpy(described)
@@ -62,7 +62,7 @@ def to_data(predictor: Predictor, graphs: Graphs | Graph) -> Any:
 
 
 def to_graphs(
-    preparation: Preparation,
+    encoder: Encoder,
     x: Tensor,
     edge_index: Tensor,
     batch: Tensor | None = None,
@@ -71,12 +71,12 @@ def to_graphs(
     node_attr: Tensor | None = None,
 ) -> Graphs:
     """The graphs behind the tensors: a row's label is its largest entry in size, an all-zero row has one unknown."""
-    labels, attributes = len(preparation.node_label_names), len(preparation.attr_mean)
+    labels, attributes = len(encoder.node_label_names), len(encoder.attr_mean)
     if x.ndim != 2 or x.shape[1] != labels + attributes:
         raise DataError(f"x must have {labels} labels and {attributes} attributes per node, got {tuple(x.shape)}")
     if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.is_floating_point():
         raise DataError(f"edge_index must be whole numbers (2, M), got {edge_index.dtype} {tuple(edge_index.shape)}")
-    wanted = edge_index.shape[1], len(preparation.edge_label_names)
+    wanted = edge_index.shape[1], len(encoder.edge_label_names)
     if edge_attr is None and wanted[1] == 1:
         edge_attr = torch.ones(wanted)
     if (edge_attr is None and wanted[1]) or (edge_attr is not None and edge_attr.shape != wanted):
@@ -86,14 +86,14 @@ def to_graphs(
         raise DataError(f"node_attr must have the shape {(len(x), attributes)}, got {tuple(node_attr.shape)}")
     given = _array(x)
     known = given[:, labels:] if node_attr is None else _array(node_attr)
-    own = attributes - (PROFILE if preparation.by_degree else 0)  # what degrees say is read off the edges again
+    own = attributes - (PROFILE if encoder.by_degree else 0)  # what degrees say is read off the edges again
     return Graphs.from_edges(
         node_counts=_node_counts(batch, len(x)),
         edges=_array(edge_index).T,
         node_label=_largest(given[:, :labels]) if labels else None,
-        node_label_names=preparation.node_label_names,
+        node_label_names=encoder.node_label_names,
         edge_label=None if edge_attr is None else _largest(_array(edge_attr)),
-        edge_label_names=preparation.edge_label_names,
+        edge_label_names=encoder.edge_label_names,
         edge_weight=None if edge_weight is None else _array(edge_weight),
         node_attr=known[:, :own] if own else None,
     )
@@ -121,7 +121,7 @@ def _array(values: Tensor) -> NDArray[Any]:
     return values.detach().cpu().numpy()
 
 
-def _collection(graph: Graph, preparation: Preparation) -> Graphs:
+def _collection(graph: Graph, encoder: Encoder) -> Graphs:
     """One graph as a collection, its labels and class counted by the model's names."""
 
     def codes(values: tuple[str, ...] | None, names: tuple[str, ...]) -> NDArray[np.int32] | None:
@@ -130,21 +130,21 @@ def _collection(graph: Graph, preparation: Preparation) -> Graphs:
 
     target: NDArray[Any] | None = None
     if isinstance(graph.target, str):
-        target = codes((graph.target,), preparation.class_names)
+        target = codes((graph.target,), encoder.class_names)
     elif graph.target is not None:
         target = np.array([graph.target])
     return Graphs.from_edges(
         node_counts=[graph.n_nodes],
         edges=graph.edges,
         names=[graph.name],
-        node_label=codes(graph.node_label, preparation.node_label_names),
-        node_label_names=preparation.node_label_names,
-        edge_label=codes(graph.edge_label, preparation.edge_label_names),
-        edge_label_names=preparation.edge_label_names,
+        node_label=codes(graph.node_label, encoder.node_label_names),
+        node_label_names=encoder.node_label_names,
+        edge_label=codes(graph.edge_label, encoder.edge_label_names),
+        edge_label_names=encoder.edge_label_names,
         edge_weight=graph.edge_weight,
         node_attr=graph.node_attr,
         node_truth=graph.node_truth,
         edge_truth=graph.edge_truth,
         target=target,
-        class_names=preparation.class_names if isinstance(graph.target, str) else (),
+        class_names=encoder.class_names if isinstance(graph.target, str) else (),
     )

@@ -70,7 +70,7 @@ class StackedBatch:
     def graphs(self) -> PaddedRows:
         return PaddedRows(self.exists, self.learning and self.learning.of_graphs(self.exists))
 
-    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:
+    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:  # noqa: ARG002 — refused, whatever they are
         raise ConfigError("networks that are trained together see whole graphs")
 
     def ranked(self, k: int) -> Neighbours:

@@ -40,7 +40,7 @@ def norm_forward(
     BLOCK_M: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ) -> None:
-    """:func:`egocnn.nn.stacked.norm.norm_relu_dropout`; the mean and inverse deviation used are kept for the gradient."""
+    """:func:`egocnn.nn.stacked.norm.norm_relu_dropout`; mean and inverse deviation are kept for the gradient."""
     replica = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D

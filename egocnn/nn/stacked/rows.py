@@ -1,4 +1,4 @@
-"""Padded rows (R, M, D) between two layers: norms over each network's own rows, dropout that padding does not change."""
+"""Padded rows (R, M, D) between two layers: norms over each network's own rows, dropout that ignores padding."""
 
 from __future__ import annotations
 

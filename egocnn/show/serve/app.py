@@ -21,7 +21,7 @@ from egocnn.errors import DataError, EgoCNNError, MissingExtraError
 from egocnn.show.report.page import SCRIPTS, policy
 from egocnn.show.serve.desk import Desk, Plain, Question
 from egocnn.show.serve.limits import Limits
-from egocnn.show.serve.model import Model
+from egocnn.show.serve.model import ServedModel
 from egocnn.show.serve.settings import (
     FILE_SUFFIXES,
     MOST_AT_ONCE,
@@ -51,7 +51,7 @@ REASONS = {
 def from_environment() -> Limits:
     """The application of a further process."""
     settings = json.loads(os.environ[ENVIRONMENT])
-    model = Model.load(Path(settings.pop("run")), device=settings.pop("device"))
+    model = ServedModel.load(Path(settings.pop("run")), device=settings.pop("device"))
     threads = settings.pop("threads")
     config = ServeConfig(**settings)
     import torch
@@ -60,12 +60,12 @@ def from_environment() -> Limits:
     return build(model, config)
 
 
-def build(model: Model, config: ServeConfig) -> Limits:
+def build(model: ServedModel, config: ServeConfig) -> Limits:
     """The application with its limits around it."""
     return Limits(describe(model, config), config)
 
 
-def describe(model: Model, config: ServeConfig) -> "FastAPI":
+def describe(model: ServedModel, config: ServeConfig) -> "FastAPI":
     """The application alone; ``/openapi.json`` tells what it takes and gives."""
     try:
         from fastapi import FastAPI, File, Form, Response, UploadFile

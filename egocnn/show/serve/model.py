@@ -16,7 +16,7 @@ from egocnn.data.sources.text import short
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.show.as_trained import read_as_trained
 from egocnn.show.drawing.layout import positions
 from egocnn.show.report import summarise
@@ -28,15 +28,15 @@ from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_GRAPHS, M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Model:
-    predictor: Predictor
+class ServedModel:
+    predictor: Model
     name: str
     """what the page calls it"""
     device: str = "cpu"
 
     @staticmethod
-    def load(run: Path, *, device: str = "cpu") -> Model:
-        return Model(predictor=Predictor.load(run), name=run.resolve().name, device=device)
+    def load(run: Path, *, device: str = "cpu") -> ServedModel:
+        return ServedModel(predictor=Model.load(run), name=run.resolve().name, device=device)
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────────
 
@@ -47,7 +47,7 @@ class Model:
 
     @property
     def reads_smiles(self) -> bool:
-        known = self.predictor.preparation
+        known = self.predictor.encoder
         atoms = bool(known.node_label_names) and all(ATOM.fullmatch(label) for label in known.node_label_names)
         bonds = not known.edge_label_names or bool(set(WORDS) & set(known.edge_label_names))
         return atoms and bonds and len(known.attr_mean) == 0
@@ -56,10 +56,10 @@ class Model:
     def hydrogens(self) -> bool:
         """Whether hydrogen atoms are nodes: asked for in the training, or there in its graphs."""
         asked = bool(self.predictor.about.get("read", {}).get("hydrogens"))
-        return asked or "H" in self.predictor.preparation.node_label_names
+        return asked or "H" in self.predictor.encoder.node_label_names
 
     def about(self) -> Plain:
-        known = self.predictor.preparation
+        known = self.predictor.encoder
         return {
             "name": self.name,
             "data": self.data,
@@ -177,7 +177,7 @@ class Model:
         ]
 
     def _plain(self, structure: CriticalStructure, every_class: Sequence[float], picture: bool) -> Plain:
-        graph, known = structure.graph, self.predictor.preparation
+        graph, known = structure.graph, self.predictor.encoder
         plain = structure.to_plain()
         labels = list(graph.node_label or ())
         unseen = set(labels) - set(known.node_label_names) if known.node_label_names else set()

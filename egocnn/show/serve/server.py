@@ -29,10 +29,10 @@ def serve(
     except ImportError as error:
         raise MissingExtraError(error.name or "fastapi", "serve") from None
     from egocnn.show.serve.app import ENVIRONMENT, from_environment
-    from egocnn.show.serve.model import Model
+    from egocnn.show.serve.model import ServedModel
     from egocnn.train.loop import choose_device
 
-    model = Model.load(run_folder)  # a run that cannot be read is refused here, once, in one line
+    model = ServedModel.load(run_folder)  # a run that cannot be read is refused here, once, in one line
     settings = {
         "run": str(run_folder.resolve()),
         "device": choose_device(device).type,

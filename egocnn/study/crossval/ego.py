@@ -18,7 +18,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.store import Stored
 from egocnn.errors import DivergedError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.batch import Batchable
 from egocnn.study.crossval.folds import Task
 from egocnn.study.crossval.machine import peak_megabytes
@@ -37,7 +37,7 @@ class Seeded(Protocol):
     """One training, as far as testing it goes."""
 
     @property
-    def predictor(self) -> Predictor: ...
+    def predictor(self) -> Model: ...
 
     @property
     def seed(self) -> int: ...
@@ -47,7 +47,7 @@ class Seeded(Protocol):
 class _OnDisk:
     """A training whose graphs are not in memory."""
 
-    predictor: Predictor
+    predictor: Model
     seed: int
 
 
@@ -68,7 +68,7 @@ def ego_fold(
     learned, validation = replicas[0].parts  # those of all
     histories = _train_in_turn(replicas, learned, validation, train, report)
     spent = (ready - started, time.perf_counter() - ready)
-    tested = replicas[0].predictor.prepare(graphs[task.tested])
+    tested = replicas[0].predictor.encode(graphs[task.tested])
     return _tested(task, replicas, histories, validation, tested, train, spent, combine)
 
 
@@ -79,8 +79,8 @@ def _stored_fold(
     started = time.perf_counter()
     parts = (task.learned, task.validation, task.tested)
     here = np.sort(np.concatenate(parts))  # given splits need not name all graphs
-    settled, _, preparation = fit_stored(stored.choose(task.learned), model)
-    replicas = [_OnDisk(untrained(settled, preparation, seed), seed) for seed in _flat(task)]
+    settled, _, encoder = fit_stored(stored.choose(task.learned), model)
+    replicas = [_OnDisk(untrained(settled, encoder, seed), seed) for seed in _flat(task)]
     with shelve(stored.choose(here), replicas[0].predictor, Path(tempfile.gettempdir())) as shelved:
         learned, validation, tested = (shelved(np.searchsorted(here, part)) for part in parts)
         ready = time.perf_counter()
@@ -131,7 +131,7 @@ def stacked_folds(
     histories = iter(train_replicas([each for own in prepared for each in own], train, report=tell))
     share = ((ready - started) / len(tasks), (time.perf_counter() - ready) / len(tasks))
     for task, replicas in zip(tasks, prepared, strict=True):
-        tested = replicas[0].predictor.prepare(graphs[task.tested])
+        tested = replicas[0].predictor.encode(graphs[task.tested])
         own = list(islice(histories, len(replicas)))
         yield _tested(task, replicas, own, replicas[0].parts[1], tested, train, share, combine)
 

@@ -22,7 +22,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import decide_tie
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn import EgoCNN, EgoConv
 from egocnn.nn.embed import PatchShape
 from egocnn.train.engines.recorded.learn import prepare_replicas, train_replicas
@@ -107,7 +107,7 @@ def test_the_training_part_alone_decides_and_the_run_folder_tells(tmp_path: Path
     assert config["model"]["tie"] is True
     assert config["tie"]["scale_free"] is True
     assert "exponent" in config["tie"]["reason"]
-    predictor = Predictor.load(tmp_path / "auto")
+    predictor = Model.load(tmp_path / "auto")
     assert predictor.config == replace(MODEL, tie=True)
     assert predictor.network.convs[0].weight is predictor.network.convs[1].weight
     tied, _ = learn(graphs, replace(MODEL, tie=True), replace(TRAIN, epochs=1))

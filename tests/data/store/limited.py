@@ -1,4 +1,6 @@
-"""Run commands with less address space left than a store takes: python -m tests.data.store.limited MEGABYTES COMMANDS.json
+"""Run commands with less address space left than a store takes.
+
+python -m tests.data.store.limited MEGABYTES COMMANDS.json
 
 torch and its threads map gigabytes before anything is read, so what counts is what may be mapped on top of that.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 from egocnn.cli import main
 from egocnn.data.arrays import Ints
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.cache import Shelf
 from egocnn.train import recipe_stored as learning_stored
 from egocnn.train.engines.distributed.world import World
@@ -24,7 +24,7 @@ def run(notes: Path, words: list[str]) -> int:
         note["prepared"] = shelf.stretch[1] - shelf.stretch[0]
         fill(shelf, portions)
 
-    def noted_read(shelf: Shelf, graphs: Ints) -> Prepared:
+    def noted_read(shelf: Shelf, graphs: Ints) -> EncodedGraphs:
         note["read"] += len(graphs)
         (notes / f"{rank}.json").write_text(json.dumps(note))
         return read(shelf, graphs)

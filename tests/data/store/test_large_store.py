@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.show.predictions import predictions
 from lab.measure.large_store import make, predict, prepare, train
 from tests.support.commands import rows
@@ -23,13 +23,13 @@ def test_a_graph_goes_through_prepare_and_predict_in_blocks(
 ) -> None:
     options = Namespace(nodes=3000, edges=20_000, width=8, seed=0)
     blocks: list[int] = []
-    in_blocks = Predictor.outputs_in_blocks
+    in_blocks = Model.outputs_in_blocks
 
-    def noted(self: Predictor, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
+    def noted(self: Model, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
         blocks.append(graph.n_nodes)
         return in_blocks(self, graph, device)
 
-    monkeypatch.setattr(Predictor, "outputs_in_blocks", noted)
+    monkeypatch.setattr(Model, "outputs_in_blocks", noted)
     monkeypatch.setattr("egocnn.model.HUGE", 1000)
     monkeypatch.setattr("egocnn.encode.blocks.NODES_AT_ONCE", 1024)
     monkeypatch.setattr("egocnn.encode.patches.NODES_AT_ONCE", 1024)
@@ -41,6 +41,6 @@ def test_a_graph_goes_through_prepare_and_predict_in_blocks(
     (row,) = rows(tmp_path / "it.csv")
     graphs = read(tmp_path / "store")
     assert (len(graphs), graphs.n_nodes, graphs.n_edges) == (1, 3000, 20_000)
-    (expected,) = predictions(Predictor.load(tmp_path / "run"), graphs)
+    (expected,) = predictions(Model.load(tmp_path / "run"), graphs)
     assert (row["name"], row["predicted"]) == ("random", expected.predicted)
     assert float(row["probability"]) == pytest.approx(expected.probability, rel=1e-4)

@@ -19,7 +19,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
 from egocnn.explain.structure import read_structures
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.show.predictions import predictions
 from egocnn.train.recipe import learn
 from tests.data.store.damage import flip
@@ -167,7 +167,7 @@ def test_a_store_larger_than_the_address_space_left_is_described_predicted_and_e
     assert done.returncode == 0, done.stderr
     streamed = rows(tmp_path / "it.csv")
     assert len(streamed) == 800
-    whole = list(predictions(Predictor.load(model), wide(7)))
+    whole = list(predictions(Model.load(model), wide(7)))
     for one, other in zip(streamed[-100:], whole, strict=True):
         assert (one["name"], one["predicted"]) == (other.name, other.predicted)
         assert float(one["probability"]) == pytest.approx(other.probability, rel=1e-5)
@@ -182,7 +182,8 @@ def test_a_prepare_killed_at_any_moment_leaves_the_old_store_or_the_new_one(tmp_
     moments, met = random.Random(0), set()
     # what a process does after its imports, again and again, until it is killed somewhere in there
     words = ["prepare", str(source), "-o", str(store), "--overwrite", "--quiet"]
-    script = f"import egocnn.show.streaming; from egocnn.cli import main\nwhile True: print('again', flush=True); main({words!r})"
+    start = "import egocnn.show.streaming; from egocnn.cli import main"
+    script = f"{start}\nwhile True: print('again', flush=True); main({words!r})"
     for number in range(6):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

@@ -86,7 +86,7 @@ def assert_same_run(one: Path, other: Path) -> None:
     metrics = [json.loads((folder / "metrics.json").read_text()) | {"seconds": 0} for folder in (one, other)]
     assert metrics[0] == metrics[1]
     plain = [json.loads((folder / "config.json").read_text()) for folder in (one, other)]
-    for name in ("model", "preparation", "temperature"):
+    for name in ("model", "encoder", "temperature"):
         assert plain[0][name] == plain[1][name]
 
 

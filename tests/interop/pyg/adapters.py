@@ -14,7 +14,7 @@ from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.interop.pyg import EgoModule, as_module
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.recipe import learn
 from tests.support import tiny
 from tests.support.networks import build
@@ -24,7 +24,7 @@ VALUES = {"mode": "regression", "task_level": "graph", "return_type": "raw"}
 
 
 @cache
-def trained() -> Predictor:
+def trained() -> Model:
     """Tells alcohols from alkanes of other sizes, every one of them."""
     settings = TrainConfig(epochs=30, learning_rate=1e-2, device="cpu")
     predictor, _ = learn(tiny.alcohols(), ModelConfig(width=16, depth=2, hidden=16, slots=4, k=4), settings)
@@ -48,9 +48,9 @@ def alcohol() -> Any:
     return module().to_data(graphs[[int(np.flatnonzero(graphs.target == graphs.class_names.index("alcohol"))[0])]])
 
 
-def random_predictor(graphs: Graphs, config: ModelConfig = tiny.MODEL, *, outputs: int = 2) -> Predictor:
-    network, preparation = build(graphs, config, outputs=outputs)
-    return Predictor(config=config, preparation=preparation, network=network)
+def random_predictor(graphs: Graphs, config: ModelConfig = tiny.MODEL, *, outputs: int = 2) -> Model:
+    network, encoder = build(graphs, config, outputs=outputs)
+    return Model(config=config, encoder=encoder, network=network)
 
 
 def run(model: EgoModule, data: Any, **changes: Any) -> Tensor:

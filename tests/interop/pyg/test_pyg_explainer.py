@@ -64,7 +64,7 @@ def test_masks_lie_between_0_and_1_and_every_graph_reaches_1() -> None:
 def test_the_oxygen_of_every_alcohol_is_found() -> None:
     data = module().to_data(unseen_sizes())
     found = explainer(EgoExplainer())(data.x, data.edge_index, batch=data.batch)
-    oxygen = trained().preparation.node_label_names.index("O")
+    oxygen = trained().encoder.node_label_names.index("O")
     is_first = found.threshold("hard", 0.999).node_mask[:, 0] > 0
     is_alcohol = data.y[data.batch] == trained().class_names.index("alcohol")
     assert (data.x[is_first & is_alcohol, oxygen] == 1).float().mean() >= 0.9
@@ -181,7 +181,7 @@ def test_gnn_explainer_learns_masks_of_our_module(edge_mask_type: str | None) ->
     assert all(bool(torch.isfinite(mask).all()) and mask.min() >= 0 and mask.max() <= 1 for mask in masks)
     if edge_mask_type:
         assert found.edge_mask.shape == (data.edge_index.shape[1],)
-    oxygen = int(data.x[:, trained().preparation.node_label_names.index("O")].argmax())
+    oxygen = int(data.x[:, trained().encoder.node_label_names.index("O")].argmax())
     assert found.node_mask[oxygen] > found.node_mask.median() + 0.1
     removed, kept = metric.fidelity(theirs, found)
     assert (removed, kept) in {(0, 0), (0, 1), (1, 0), (1, 1)}

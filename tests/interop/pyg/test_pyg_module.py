@@ -152,7 +152,7 @@ def test_a_neighbour_beyond_k_is_let_through_as_far_as_its_mask_says(kind: Any) 
     predictor = random_predictor(graphs, ModelConfig(width=4, depth=1, hidden=4, slots=1, k=1, rest=kind))
     model = as_module(predictor)
     data = model.to_data(graphs)
-    rest = predictor.prepare(graphs).batch(torch.arange(len(graphs))).rest
+    rest = predictor.encode(graphs).batch(torch.arange(len(graphs))).rest
     assert rest is not None
     assert len(rest.owner) > 4
     into = {(int(m), int(n)) for m, n in zip(rest.source, rest.owner, strict=True)}
@@ -180,7 +180,7 @@ def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -
     unknown = Graphs.from_edges(node_counts=[5], edges=wide, node_attr=None if attributes is None else attributes[:5])
     config = ModelConfig(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, rest="mean", degrees=True)
     predictor = random_predictor(known, config)
-    assert predictor.preparation.node_label_names == ("degree 1", "degree 2", "degree 3")
+    assert predictor.encoder.node_label_names == ("degree 1", "degree 2", "degree 3")
     model = as_module(predictor)
     assert model.to_data(known).x[:2, :3].tolist() == [[0, 0, 1], [1, 0, 0]]
     assert model.to_data(unknown).x[:2, :3].tolist() == [[0, 0, 0], [1, 0, 0]]
@@ -219,7 +219,7 @@ def test_data_hold_labels_in_the_order_of_the_model_and_what_is_to_be_predicted(
     assert graphs.node_label is not None
     assert graphs.target is not None
     other_order = graphs.with_names(nodes=("O", "H", "C"), classes=("alcohol", "alkane"))
-    data, ours = module().to_data(other_order), trained().preparation
+    data, ours = module().to_data(other_order), trained().encoder
     names = np.array(graphs.node_label_names)[graphs.node_label]
     assert np.array(ours.node_label_names)[data.x.argmax(1).numpy()].tolist() == names.tolist()
     classes = np.array(graphs.class_names)[graphs.target]

@@ -17,7 +17,7 @@ from egocnn.cli import main
 from egocnn.data.store import Store
 from egocnn.errors import DataError, RunError
 from egocnn.explain import fit_attention, load_attention, save_attention
-from egocnn.model import MODEL, Predictor
+from egocnn.model import MODEL, Model
 from tests.project.faults.processes import SHORT
 from tests.support.commands import check_refused, runner
 from tests.support.samples import assert_equal
@@ -32,7 +32,7 @@ def folder(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the run, with the paper's attention."""
     folder = tmp_path_factory.mktemp("model") / "run"
     shutil.copytree(run, folder)
-    predictor = Predictor.load(folder)
+    predictor = Model.load(folder)
     save_attention(fit_attention(predictor, alcohols(), epochs=1), folder)
     return folder
 
@@ -54,7 +54,7 @@ def flip(path: Path, place: float, bit: int, *, in_head: bool = False) -> bytes:
 
 
 def answers(folder: Path) -> tuple[Any, Any]:
-    predictor = Predictor.load(folder)
+    predictor = Model.load(folder)
     attention = load_attention(folder, predictor)
     return predictor.probabilities(alcohols()), None if attention is None else attention.state_dict()
 
@@ -92,7 +92,7 @@ def test_every_bit_of_the_weights_counts(place: float, bit: int, folder: Path) -
     before = flip(folder / MODEL, place, bit)
     try:
         with pytest.raises(RunError, match=r"model\.safetensors is damaged, or not that of config\.json: its checksum"):
-            Predictor.load(folder)
+            Model.load(folder)
     finally:
         (folder / MODEL).write_bytes(before)
 
@@ -166,14 +166,14 @@ def test_no_command_goes_on_with_a_damaged_store(
 def test_a_model_saved_before_there_were_checksums_still_loads(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "run")
     without_checksums(tmp_path / "run")
-    found = Predictor.load(tmp_path / "run").probabilities(alcohols())
-    np.testing.assert_array_equal(found, Predictor.load(run).probabilities(alcohols()))
+    found = Model.load(tmp_path / "run").probabilities(alcohols())
+    np.testing.assert_array_equal(found, Model.load(run).probabilities(alcohols()))
 
 
 def test_a_model_saved_again_has_checksums_of_its_own(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "old")
     without_checksums(tmp_path / "old")
-    Predictor.load(tmp_path / "old").save(tmp_path / "new")
+    Model.load(tmp_path / "old").save(tmp_path / "new")
     one, other = (json.loads((place / "config.json").read_text()) for place in (run, tmp_path / "new"))
     assert one == other
 
@@ -182,13 +182,13 @@ def test_settings_beside_the_weights_of_another_model_are_refused(run: Path, tmp
     assert main(["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT, "--seed", "1"]) == 0
     shutil.copy(run / MODEL, tmp_path / "run" / MODEL)
     with pytest.raises(RunError, match=r"not that of config\.json"):
-        Predictor.load(tmp_path / "run")
+        Model.load(tmp_path / "run")
     reseal(tmp_path / "run")
-    Predictor.load(tmp_path / "run")
+    Model.load(tmp_path / "run")
 
 
 def test_the_attention_of_a_model_that_was_replaced_is_not_used(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "run")
     assert main(["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT, "--seed", "1", "--overwrite"]) == 0
     assert (tmp_path / "run" / "attention.safetensors").exists()
-    assert load_attention(tmp_path / "run", Predictor.load(tmp_path / "run")) is None
+    assert load_attention(tmp_path / "run", Model.load(tmp_path / "run")) is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from egocnn.errors import RunError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from tests.show.serve.models import classifier
 from tests.support.sealing import reseal
 
@@ -25,7 +25,7 @@ def test_a_refusal_of_a_config_is_one_short_line_that_can_be_printed(format: Any
     plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(plain | {"format": format}), encoding="utf-8")
     with pytest.raises(RunError) as refused:
-        Predictor.load(folder)
+        Model.load(folder)
     told = str(refused.value).removeprefix(str(folder))
     assert told.isprintable()
     assert len(told) < 300
@@ -36,5 +36,5 @@ def test_a_refusal_of_a_header_is_short_where_it_has_a_word_of_thousands_of_lett
     (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0")
     reseal(folder)
     with pytest.raises(RunError) as refused:
-        Predictor.load(folder)
+        Model.load(folder)
     assert len(str(refused.value).removeprefix(str(folder))) < 400

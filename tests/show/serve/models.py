@@ -11,10 +11,10 @@ import torch
 
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.smiles import from_smiles
-from egocnn.encode.encoder import Preparation
-from egocnn.model import Predictor
+from egocnn.encode.encoder import Encoder
+from egocnn.model import Model
 from egocnn.show.serve.app import build
-from egocnn.show.serve.model import Model
+from egocnn.show.serve.model import ServedModel
 from egocnn.show.serve.settings import ServeConfig
 from tests.support.tiny import MODEL
 
@@ -25,35 +25,33 @@ with warnings.catch_warnings():
 MOLECULES = ("CCO", "CC", "CCCO", "CCC", "c1ccccc1O", "c1ccccc1", "CC(=O)O", "CC(C)=O", "NCC#N", "CCN")
 
 
-def of(graphs: Graphs, name: str = "small", **about: Any) -> Model:
+def of(graphs: Graphs, name: str = "small", **about: Any) -> ServedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        predictor = Predictor.build(MODEL, Preparation.fit(graphs, MODEL))
+        predictor = Model.build(MODEL, Encoder.fit(graphs, MODEL))
     predictor.network.eval()
-    plain = Predictor(
-        config=predictor.config, preparation=predictor.preparation, network=predictor.network, about=about
-    )
-    return Model(predictor=plain, name=name)
+    plain = Model(config=predictor.config, encoder=predictor.encoder, network=predictor.network, about=about)
+    return ServedModel(predictor=plain, name=name)
 
 
 @cache
-def classifier() -> Model:
+def classifier() -> ServedModel:
     targets = ["alcohol" if smiles.endswith("O") else "other" for smiles in MOLECULES]
     return of(from_smiles(MOLECULES, targets), data="/somewhere/private/molecules.csv")
 
 
 @cache
-def of_three_classes() -> Model:
+def of_three_classes() -> ServedModel:
     return of(from_smiles(MOLECULES, [("a", "b", "c")[i % 3] for i in range(len(MOLECULES))]))
 
 
 @cache
-def regressor() -> Model:
+def regressor() -> ServedModel:
     return of(from_smiles(MOLECULES, [float(len(smiles)) for smiles in MOLECULES]))
 
 
 @cache
-def of_networks() -> Model:
+def of_networks() -> ServedModel:
     """Trained on graphs without labels, as social networks are."""
     rings = np.concatenate([np.array([(i, (i + 1) % 5) for i in range(5)]) + 5 * g for g in range(4)])
     graphs = Graphs.from_edges(
@@ -62,7 +60,7 @@ def of_networks() -> Model:
     return of(graphs, data="IMDB-BINARY")
 
 
-def client(model: Model | None = None, **limits: Any) -> TestClient:
+def client(model: ServedModel | None = None, **limits: Any) -> TestClient:
     """Asks as a browser on the same machine would."""
     app: Any = build(model or classifier(), ServeConfig(**limits))
     return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)

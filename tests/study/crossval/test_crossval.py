@@ -16,8 +16,8 @@ from torch import Tensor
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.encode.batch import Prepared
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego
 from egocnn.study.crossval.folds import Task, fold_numbers, make_tasks
@@ -134,13 +134,13 @@ def test_a_fold_is_what_training_on_its_own_part_gives() -> None:
 @pytest.mark.parametrize("stack", [False, True])
 def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pytest.MonkeyPatch, stack: bool) -> None:
     fitted: list[set[str]] = []
-    fit = Preparation.fit
+    fit = Encoder.fit
 
-    def spy(graphs: Graphs, config: ModelConfig) -> Preparation:
+    def spy(graphs: Graphs, config: ModelConfig) -> Encoder:
         fitted.append(set(graphs.names))
         return fit(graphs, config)
 
-    monkeypatch.setattr(Preparation, "fit", staticmethod(spy))
+    monkeypatch.setattr(Encoder, "fit", staticmethod(spy))
     graphs = grouped()
     cross_validate(graphs, MODEL, replace(TRAIN, epochs=1), folds=4, restarts=2, stack=stack)
     assert len(fitted) == 4  # the restarts of a fold share what was fitted
@@ -154,7 +154,7 @@ def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest
 
     plain = ego.said_by
 
-    def spy(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         looks.append(len(data))
         return plain(replica, data, device)
 

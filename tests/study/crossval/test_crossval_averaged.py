@@ -14,7 +14,7 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego, read_record
 from egocnn.study.crossval.folds import make_tasks
@@ -37,11 +37,11 @@ def trees(n_graphs: int = 36) -> Graphs:
     return graphs.replace(target=np.arange(n_graphs) % 3, class_names=("a", "b", "c"))
 
 
-def judged(target: Tensor) -> Prepared:
+def judged(target: Tensor) -> EncodedGraphs:
     """Graphs of which nothing but their targets matters."""
     graphs = random_trees(len(target), nodes=3, seed=0)
     ((replica,),) = prepare_replicas([trees()], MODEL, TRAIN, [[0]])
-    return replace(replica.predictor.prepare(graphs), target=target)
+    return replace(replica.predictor.encode(graphs), target=target)
 
 
 # ── what several say ──────────────────────────────────────────────────────────────────────────────
@@ -67,7 +67,7 @@ def test_the_score_of_values_is_the_explained_variance_of_their_mean() -> None:
 def test_probabilities_are_said_of_classes_and_plain_values_of_the_rest() -> None:
     for graphs in (trees(), oxygens(20)):
         ((replica,),) = prepare_replicas([graphs], MODEL, TRAIN, [[0]])
-        data = replica.predictor.prepare(graphs)
+        data = replica.predictor.encode(graphs)
         said = ego.said_by(replica, data, CPU)
         outputs = torch.from_numpy(replica.predictor.outputs(graphs, device="cpu")).double()
         assert said.dtype == torch.float64
@@ -84,10 +84,10 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
 ) -> None:
     graphs = trees()
     assert graphs.target is not None
-    said: list[tuple[int, Tensor, Prepared]] = []
+    said: list[tuple[int, Tensor, EncodedGraphs]] = []
     plain = ego.said_by
 
-    def spy(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         said.append((replica.seed, plain(replica, data, device), data))
         return said[-1][1]
 

@@ -17,7 +17,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego, read_record
 from egocnn.study.crossval.folds import Task, make_tasks
@@ -163,7 +163,7 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
 
     plain = ego.said_by
 
-    def spy(replica: Replica, data: Prepared, device: torch.device) -> Tensor:
+    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         found.append(plain(replica, data, device))
         return torch.as_tensor(found[-1])
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from egocnn.cli import main
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.train.engines.distributed.world import LOST
 from tests.support.tiny import ALCOHOLS, FLAGS, alcohols, names_in
 
@@ -86,7 +86,7 @@ def check_same(folder: Path, unbroken: Path) -> None:
 
 def test_a_model_that_two_processes_have_trained_is_one_like_any_other(unbroken: Path) -> None:
     assert names_in(unbroken) == COMPLETE
-    assert Predictor.load(unbroken).probabilities(alcohols()).shape == (len(alcohols()), 2)
+    assert Model.load(unbroken).probabilities(alcohols()).shape == (len(alcohols()), 2)
 
 
 def said(err: str) -> list[str]:

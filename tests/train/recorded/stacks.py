@@ -11,17 +11,17 @@ from torch import Tensor
 
 from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn import EgoCNN
 from egocnn.train.engines.recorded.data import Parts
 from egocnn.train.engines.recorded.fit import fit_stacked
 from egocnn.train.loop import History, fit
 from tests.support.tiny import parts
 
-Replica = tuple[EgoCNN, Prepared, Prepared]
+Replica = tuple[EgoCNN, EncodedGraphs, EncodedGraphs]
 
 
-def cast(prepared: Prepared, kind: torch.dtype) -> Prepared:
+def cast(prepared: EncodedGraphs, kind: torch.dtype) -> EncodedGraphs:
     """The same graphs, their numbers in another precision."""
 
     def to(values: Tensor | None) -> Tensor | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.errors import ConfigError
 from egocnn.study.crossval import Protocol
 from egocnn.study.crossval.folds import make_tasks
@@ -30,7 +30,7 @@ def collections() -> list[Graphs]:
     return [task.marked(graphs) for task in make_tasks(graphs, Protocol(folds=3), TRAIN)]
 
 
-def tensors(prepared: Prepared) -> dict[str, Tensor]:
+def tensors(prepared: EncodedGraphs) -> dict[str, Tensor]:
     found: dict[str, Any] = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
     if isinstance(rest := found.pop("rest"), RestSteps):
         found |= {"rest.ptr": rest.ptr, "rest.steps": rest.steps, "rest.share": rest.share}
@@ -41,7 +41,7 @@ def assert_same(one: Replica, other: Replica) -> None:
     assert one.seed == other.seed
     assert one.predictor.config == other.predictor.config
     assert same(state(one.predictor.network), state(other.predictor.network))
-    assert one.predictor.preparation.texts() == other.predictor.preparation.texts()
+    assert one.predictor.encoder.texts() == other.predictor.encoder.texts()
     for mine, theirs in zip(one.parts, other.parts, strict=True):
         left, right = tensors(mine), tensors(theirs)
         assert left.keys() == right.keys()
@@ -75,7 +75,7 @@ def test_restarts_of_a_collection_share_what_was_prepared_and_have_weights_of_th
     for own in prepare_replicas(collections(), MODEL, TRAIN, SEEDS):
         first, second = own
         assert first.parts[0] is second.parts[0]
-        assert first.predictor.preparation is second.predictor.preparation
+        assert first.predictor.encoder is second.predictor.encoder
         assert not same(state(first.predictor.network), state(second.predictor.network))
 
 

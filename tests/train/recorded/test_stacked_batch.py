@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.train.engines.recorded.batch import Room, build
 from egocnn.train.engines.recorded.data import Sizes, join
 from egocnn.train.engines.recorded.order import Order, portions
@@ -21,8 +21,8 @@ CONFIG = ModelConfig(k=3, slots=3, width=4, hidden=4, max_hops=2)
 @given(st.data())
 def test_every_replica_reads_the_batch_that_it_would_read_alone(data: st.DataObject) -> None:
     graphs = data.draw(random_graphs(classes=True, min_graphs=2, min_nodes=0).filter(lambda g: g.n_nodes > 0))
-    prepared = Preparation.fit(graphs, CONFIG).apply(graphs, CONFIG)
-    other = Preparation.fit(graphs, CONFIG).apply(graphs[::-1], CONFIG)
+    prepared = Encoder.fit(graphs, CONFIG).apply(graphs, CONFIG)
+    other = Encoder.fit(graphs, CONFIG).apply(graphs[::-1], CONFIG)
     flat, sizes, numbers = join([(prepared, other), (other, prepared)])
     rows = st.lists(st.integers(-1, len(graphs) - 1), min_size=3, max_size=3)
     chosen = np.array([data.draw(rows), data.draw(rows)])

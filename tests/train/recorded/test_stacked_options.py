@@ -17,8 +17,8 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig, Readout, Rest, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import Prepared, RestSteps
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.batch import EncodedGraphs, RestSteps
+from egocnn.encode.encoder import Encoder
 from egocnn.nn import EgoCNN
 from egocnn.nn.stacked.batch import StackedBatch
 from egocnn.nn.stacked.beyond import Pairs, StackedRest, gather_rest
@@ -53,27 +53,27 @@ def hubs(n_graphs: int = 9, seed: int = 0) -> Graphs:
     )
 
 
-def networks(graphs: Graphs, config: ModelConfig, several: int = 2) -> tuple[list[EgoCNN], Prepared]:
+def networks(graphs: Graphs, config: ModelConfig, several: int = 2) -> tuple[list[EgoCNN], EncodedGraphs]:
     """In double precision, all weights and statistics random, over one collection."""
-    preparation = Preparation.fit(graphs, config)
+    encoder = Encoder.fit(graphs, config)
     made = []
     for seed in range(several):
         network = EgoCNN(
             config,
-            shape=preparation.shape(config),
-            attributes=len(preparation.attr_mean),
+            shape=encoder.shape(config),
+            attributes=len(encoder.attr_mean),
             outputs=CLASSES,
         )
         randomise(network, seed=seed)
         made.append(network.double())
-    prepared = cast(preparation.apply(graphs, config), torch.float64)
+    prepared = cast(encoder.apply(graphs, config), torch.float64)
     if prepared.rest is not None:
         rest = prepared.rest
         prepared = replace(prepared, rest=RestSteps(rest.ptr, rest.steps, rest.share.double()))
     return made, prepared
 
 
-def batch_of(prepared: Prepared, chosen: Sequence[Sequence[int]]) -> StackedBatch:
+def batch_of(prepared: EncodedGraphs, chosen: Sequence[Sequence[int]]) -> StackedBatch:
     """With more room than is needed; -1 for no graph."""
     flat, sizes, _ = join([(prepared, prepared)] * len(chosen))
     most = [
@@ -88,7 +88,7 @@ def loss_of(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def compare_with_each_alone(
-    own: Sequence[EgoCNN], prepared: Prepared, chosen: Sequence[Sequence[int]], *, tolerance: float = 1e-5
+    own: Sequence[EgoCNN], prepared: EncodedGraphs, chosen: Sequence[Sequence[int]], *, tolerance: float = 1e-5
 ) -> None:
     """Logits and gradients in training, running statistics after it, logits in evaluation.
 
@@ -204,10 +204,10 @@ def test_training_on_batches_of_one_graph_goes_on_with_a_norm_in_the_head() -> N
 # ── dropout of what was read out ──────────────────────────────────────────────────────────────────
 
 
-def counting(config: ModelConfig, prepared: Prepared, graphs: Graphs) -> EgoCNN:
+def counting(config: ModelConfig, prepared: EncodedGraphs, graphs: Graphs) -> EgoCNN:
     """A network whose readout is all ones, and whose first logit counts what of it reaches the head."""
-    preparation = Preparation.fit(graphs, config)
-    network = EgoCNN(config, shape=preparation.shape(config), attributes=prepared.attributes.shape[1], outputs=CLASSES)
+    encoder = Encoder.fit(graphs, config)
+    network = EgoCNN(config, shape=encoder.shape(config), attributes=prepared.attributes.shape[1], outputs=CLASSES)
     with torch.no_grad():
         for conv in network.convs:
             conv.get_parameter("norm.weight").zero_()
@@ -227,7 +227,7 @@ def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_eval
 ) -> None:
     width, graphs = 64, hubs(16)
     config = ModelConfig(**SMALL | {"width": width, "hidden": width}, pool_dropout=share)
-    prepared = Preparation.fit(graphs, config).apply(graphs, config)
+    prepared = Encoder.fit(graphs, config).apply(graphs, config)
     network = counting(config, prepared, graphs)
     everyone = torch.arange(len(graphs))
     counts = []
@@ -274,7 +274,7 @@ def neighbours_in(pairs: Pairs, replica: int) -> list[list[int]]:
 def test_every_replica_has_the_neighbours_beyond_k_that_it_would_have_alone(data: st.DataObject, rest: Any) -> None:
     graphs = data.draw(random_graphs(classes=True, min_graphs=2, min_nodes=0).filter(lambda g: g.n_nodes > 0))
     config = ModelConfig(k=1, slots=2, rest=rest)
-    prepared = Preparation.fit(graphs, config).apply(graphs, config)
+    prepared = Encoder.fit(graphs, config).apply(graphs, config)
     rows = st.lists(st.integers(-1, len(graphs) - 1), min_size=3, max_size=3)
     chosen = [data.draw(rows), data.draw(rows)]
     batch = batch_of(prepared, chosen)

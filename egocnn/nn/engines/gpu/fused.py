@@ -28,7 +28,7 @@ def is_available(device: torch.device) -> bool:
 
 
 def ego_conv_fused(x: Tensor, tiles: Tiles, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
-    """The same function as :func:`~egocnn.nn.engines.reference.ego_conv_reference`, and a rectifier after it if asked for.
+    """As :func:`~egocnn.nn.engines.reference.ego_conv_reference`, and a rectifier after it if asked for.
 
     In float32, bfloat16 or float16, always summed up in float32. float32 products are rounded to TF32 where torch is
     allowed to, else split in three so that nothing is lost. Under autocast, in its type.

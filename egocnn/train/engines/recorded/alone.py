@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from egocnn.config import TrainConfig
-from egocnn.encode.batch import Prepared
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn.model import EgoCNN
 from egocnn.train.engines.recorded.stack import Stack, free_recorded_memory
 from egocnn.train.loop import Epoch, History, Keep, Progress, Report, RunEpoch, batch_by_batch, fit
@@ -22,8 +22,8 @@ from egocnn.train.memory import attempt, warn
 
 def fit_alone(
     network: EgoCNN,
-    train: Prepared,
-    validation: Prepared,
+    train: EncodedGraphs,
+    validation: EncodedGraphs,
     config: TrainConfig,
     *,
     resume: Callable[[Progress], None] | None = None,
@@ -40,7 +40,7 @@ def fit_alone(
         free_recorded_memory()
 
 
-def stack_of_one(progress: Progress, train: Prepared, validation: Prepared, config: TrainConfig) -> RunEpoch:
+def stack_of_one(progress: Progress, train: EncodedGraphs, validation: EncodedGraphs, config: TrainConfig) -> RunEpoch:
     """Epochs of the stack; after each, network and optimiser of the progress are where the stack is."""
     alive = np.ones(1, bool)
     stack = attempt(lambda: Stack([progress.network], [(train, validation)], [config.seed], config))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from egocnn.data.arrays import Ints
-from egocnn.encode.batch import Prepared, RestSteps
+from egocnn.encode.batch import EncodedGraphs, RestSteps
 
-Parts = tuple[Prepared, Prepared]
+Parts = tuple[EncodedGraphs, EncodedGraphs]
 """the graphs to learn from, and those that choose the best epoch"""
 
 
@@ -55,7 +55,7 @@ class Sizes:
 
 def join(parts: Sequence[Parts]) -> tuple[StackedData, Sizes, list[tuple[Ints, Ints]]]:
     """The tensors of all parts, each collection once, and the numbers of every replica's graphs in them."""
-    collections: dict[int, Prepared] = {id(each): each for pair in parts for each in pair}
+    collections: dict[int, EncodedGraphs] = {id(each): each for pair in parts for each in pair}
     several = list(collections.values())
     first: dict[int, int] = {}
     total = 0
@@ -123,7 +123,7 @@ def _whole(several: Sequence[Tensor | None]) -> Tensor:
     return present
 
 
-def _rank_in_graph(prepared: Prepared) -> Tensor:
+def _rank_in_graph(prepared: EncodedGraphs) -> Tensor:
     counts = prepared.node_ptr.diff()
     graph_of = torch.repeat_interleave(torch.arange(len(counts)), counts)
     order = torch.argsort(prepared.place, stable=True)

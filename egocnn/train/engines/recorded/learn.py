@@ -11,9 +11,9 @@ from joblib import Parallel, cpu_count, delayed
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import decide_tie
-from egocnn.encode.encoder import Preparation
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError
-from egocnn.model import Predictor
+from egocnn.model import Model
 from egocnn.nn.model import EgoCNN
 from egocnn.train.engines.recorded.data import Parts
 from egocnn.train.engines.recorded.fit import StackedReport, fit_stacked
@@ -33,7 +33,7 @@ WORTH_WORKERS = 1 << 20
 class Replica:
     """One training to be."""
 
-    predictor: Predictor
+    predictor: Model
     parts: Parts
     seed: int
 
@@ -52,18 +52,18 @@ def prepare_replicas(
     calls = (delayed(_prepare)(graphs, model, train) for graphs in several)
     prepared = Parallel(n_jobs=jobs, return_as="generator")(calls)
     return [
-        [Replica(untrained(settled, preparation, seed), parts, seed) for seed in own]
-        for (settled, preparation, parts), own in zip(prepared, seeds, strict=True)
+        [Replica(untrained(settled, encoder, seed), parts, seed) for seed in own]
+        for (settled, encoder, parts), own in zip(prepared, seeds, strict=True)
     ]
 
 
-def _prepare(graphs: Graphs, model: ModelConfig, train: TrainConfig) -> tuple[ModelConfig, Preparation, Parts]:
+def _prepare(graphs: Graphs, model: ModelConfig, train: TrainConfig) -> tuple[ModelConfig, Encoder, Parts]:
     """The settings, settled by the training part, what was fitted on it, and both parts ready to be read."""
     fitted, chosen_by = training_parts(graphs, train)
     fitted = with_own_labels(fitted)
     settled, _ = decide_tie(model, fitted)
-    preparation = Preparation.fit(fitted, settled)
-    return settled, preparation, (preparation.apply(fitted, settled), preparation.apply(chosen_by, settled))
+    encoder = Encoder.fit(fitted, settled)
+    return settled, encoder, (encoder.apply(fitted, settled), encoder.apply(chosen_by, settled))
 
 
 def train_replicas(
@@ -122,17 +122,17 @@ def _stacks(replicas: Sequence[Replica], at_once: int) -> Iterator[list[int]]:
         yield from (numbers[first : first + at_once] for first in range(0, len(numbers), at_once))
 
 
-def untrained(model: ModelConfig, preparation: Preparation, seed: int) -> Predictor:
+def untrained(model: ModelConfig, encoder: Encoder, seed: int) -> Model:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Predictor.build(model, preparation)
+        return Model.build(model, encoder)
 
 
 def _megabytes(replica: Replica, train: TrainConfig) -> float:
     """About what a replica takes on a GPU, counted generously."""
     network: EgoCNN = replica.predictor.network
     model, (learned, validation) = network.config, replica.parts
-    rows = replica.predictor.preparation.shape(model).rows
+    rows = replica.predictor.encoder.shape(model).rows
     nodes = 2 * train.batch_size * len(learned.steps) / max(len(learned), 1)
     per_node = 4 * rows + 64 * max(model.layer_k) + 24 * sum(model.layer_width) + 24 * max(model.layer_width)
     weights = 32 * network.n_parameters  # the weights, their gradient, two moments, the best ones, and copies
