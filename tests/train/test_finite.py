@@ -100,10 +100,11 @@ def test_whole_numbers_without_end_are_refused_as_targets(tmp_path: Path) -> Non
 
 def test_graphs_that_are_made_in_python_obey_the_same_rule() -> None:
     edges = np.array([[0, 1], [2, 3]])
-    for columns, wanted in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"target": np.array([0.5, 1e39])}, r"target of graph '1' is 1e\+39; at most 3.4e\+38 is allowed"),
         ({"node_attr": np.array([[0.0], [1], [-1e300], [1]])}, "node_attr must be finite numbers of at most 3.4e"),
-    ):
+    )
+    for columns, wanted in cases:
         with pytest.raises(DataError, match=wanted):
             Graphs.from_edges(node_counts=[2, 2], edges=edges, **columns)
     graphs = Graphs.from_edges(node_counts=[2, 2], edges=edges, target=np.array([0.5, LARGEST]))
