@@ -1,7 +1,7 @@
 """Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it.
 
-Folds and what chooses follow from the :class:`~egocnn.study.crossval.protocol.Protocol`; groups are never torn apart
-by folds that are drawn here. Whatever is fitted, colour counts and scales included, is fitted on the training part alone. A
+Folds and what chooses follow from the :class:`~egocnn.study.crossval.protocol.Protocol`; groups are never torn apart by
+folds that are drawn here. Whatever is fitted, colour counts and scales included, is fitted on the training part alone. A
 split that the data brings along is set aside.
 """
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -20,21 +20,25 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.store import Stored
 from egocnn.errors import ConfigError
 from egocnn.study.cluster import LOCAL, run_jobs
+from egocnn.study.crossval.classifier import EGO_CNN, Builder, Classifier, name_of
 from egocnn.study.crossval.ego import Count, Say, ego_fold, stacked_folds
 from egocnn.study.crossval.folds import Task, digest_of_folds, make_tasks
 from egocnn.study.crossval.kept import Kept, fingerprint, state
 from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
 from egocnn.study.crossval.protocol import Combine, Protocol
 from egocnn.study.crossval.record import CrossValidation, Fold
-from egocnn.study.crossval.systems import EGO_CNN, SystemFactory, system_fold
+from egocnn.study.crossval.systems import system_fold
 from egocnn.study.statistics import summarise
 from egocnn.train.loop import choose_device
 from egocnn.train.validation import check_targets
 
+Model: TypeAlias = ModelConfig | Classifier | Builder
+"""What can be cross-validated: settings of an Ego-CNN, or somebody else's model."""
+
 
 def cross_validate(
     graphs: Graphs | Stored,
-    model: ModelConfig | SystemFactory,
+    model: Model,
     train: TrainConfig,
     *,
     protocol: Protocol | None = None,
@@ -51,9 +55,9 @@ def cross_validate(
 ) -> CrossValidation:
     """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
 
-    ``model``: the settings of an Ego-CNN, or a factory of objects with ``fit`` and ``predict``, for which nothing of
-    ``train`` holds but seed, device and ``validation``. Without a ``protocol``: the plain one with so many
-    ``folds`` and ``restarts``.
+    ``model``: the settings of an Ego-CNN, or any object with ``fit`` and ``predict``, as
+    :class:`~egocnn.study.crossval.classifier.Classifier` has them; it takes nothing else from ``train`` but
+    ``validation`` and ``seed``. Without a ``protocol``: the plain one with so many ``folds`` and ``restarts``.
 
     ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU computes. ``jobs``:
     folds at a time, in processes of their own with one thread each (1 by default), or in one stack (all by default).
@@ -63,11 +67,28 @@ def cross_validate(
 
     ``out``: write the record there. Folds are kept beside it as they finish, and the same call goes on from them; those
     of other data or settings are refused unless ``overwrite`` gives them up.
+
+    A model of your own, here one that always says the commonest class:
+
+    >>> import numpy as np
+    >>> from egocnn.config import TrainConfig
+    >>> from egocnn.data.read import read
+    >>> class Majority:
+    ...     def fit(self, graphs, target):
+    ...         self.commonest = np.bincount(target).argmax()
+    ...         return self
+    ...
+    ...     def predict(self, graphs):
+    ...         return np.full(len(graphs), self.commonest)
+    >>> graphs = read("compounds:alcohols:sizes=3-12,per_size=6")
+    >>> result = cross_validate(graphs, Majority(), TrainConfig(device="cpu"), folds=4)
+    >>> result.model, round(result.mean, 1)
+    ('Majority', 0.5)
     """
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     if jobs is not None and jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {jobs}")
-    name = EGO_CNN if isinstance(model, ModelConfig) else model.name
+    name = EGO_CNN if isinstance(model, ModelConfig) else name_of(model)
     if stack and not isinstance(model, ModelConfig):
         raise ConfigError(f"only an Ego-CNN trains stacked, not {name}")
     if protocol.combine == "average" and not isinstance(model, ModelConfig):
@@ -142,7 +163,7 @@ def _on_workers(train: TrainConfig, *, stack: bool | None) -> TrainConfig:
     return replace(train, device="cpu")  # also where a worker's machine has a GPU
 
 
-def _settings(model: ModelConfig | SystemFactory, train: TrainConfig, protocol: Protocol) -> dict[str, dict[str, Any]]:
+def _settings(model: Model, train: TrainConfig, protocol: Protocol) -> dict[str, dict[str, Any]]:
     if not isinstance(model, ModelConfig):
         return {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
     averaged = {"restarts": {"combine": protocol.combine}} if protocol.combine == "average" else {}
@@ -154,7 +175,7 @@ class Work:
     """What all folds have in common."""
 
     graphs: Graphs | Stored
-    model: ModelConfig | SystemFactory
+    model: Model
     train: TrainConfig
     combine: Combine
     report: Count
@@ -216,20 +237,13 @@ def _after(report: Count, before: int) -> Callable[[int], None]:
     return lambda epochs: report(before + epochs)
 
 
-def _alone(
-    graphs: Graphs | Stored, model: ModelConfig | SystemFactory, train: TrainConfig, combine: Combine, task: Task
-) -> Fold:
+def _alone(graphs: Graphs | Stored, model: Model, train: TrainConfig, combine: Combine, task: Task) -> Fold:
     with one_thread():
         return _one_fold(graphs, task, model, train, combine, lambda _: None)
 
 
 def _one_fold(
-    graphs: Graphs | Stored,
-    task: Task,
-    model: ModelConfig | SystemFactory,
-    train: TrainConfig,
-    combine: Combine,
-    report: Count,
+    graphs: Graphs | Stored, task: Task, model: Model, train: TrainConfig, combine: Combine, report: Count
 ) -> Fold:
     if not isinstance(model, ModelConfig):
         assert isinstance(graphs, Graphs)
