@@ -25,8 +25,9 @@ from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.explain.sums import EdgeNumbers
 from egocnn.explain.techniques import BACKWARD, Question
 from egocnn.model import Model, check_finite
-from egocnn.train.loop import choose_device, portions
-from egocnn.train.memory import by_halves
+from egocnn.nn.device import choose_device
+from egocnn.nn.memory import by_halves
+from egocnn.nn.predict import portions
 
 NEAR = 0.1
 """A value counts as kept while it moves by no more than this share of the targets' standard deviation."""

@@ -11,7 +11,7 @@ import torch
 
 from egocnn.errors import ConfigError
 from egocnn.files import write_json
-from egocnn.train.loop import choose_device
+from egocnn.nn.device import choose_device
 from lab.bench.document import markdown
 from lab.bench.speed.crossval import bench_crossval
 from lab.bench.speed.explain import bench_explain

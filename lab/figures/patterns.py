@@ -11,8 +11,8 @@ from egocnn.data.read import read
 from egocnn.explain import explain
 from egocnn.explain.patterns import find_patterns
 from egocnn.files import write_json
+from egocnn.train.metrics import test_scores
 from egocnn.train.recipe import learn
-from egocnn.train.run import test_scores
 from lab.record import circumstances
 
 TITLE = "The first five patterns of every class in alcohols and Mutagenicity"

@@ -17,8 +17,8 @@ from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, write_structures
 from egocnn.files import write_json
 from egocnn.show.report.folder import file_name
+from egocnn.train.metrics import test_scores
 from egocnn.train.recipe import learn
-from egocnn.train.run import test_scores
 from lab.record import circumstances
 
 

@@ -17,7 +17,7 @@ from egocnn.config import TrainConfig
 from egocnn.data.arrays import Floats, Ints, starts
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, MissingExtraError
-from egocnn.train.loop import choose_device
+from egocnn.nn.device import choose_device
 from egocnn.train.validation import training_parts, with_own_labels
 
 NODES_AT_ONCE = 1 << 13

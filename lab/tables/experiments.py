@@ -20,8 +20,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.errors import ConfigError, DataError
 from egocnn.files import write_json, write_text
+from egocnn.train.metrics import test_scores
 from egocnn.train.recipe import learn
-from egocnn.train.run import test_scores
 from lab.record import circumstances
 
 

@@ -16,8 +16,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import keep_nodes
 from egocnn.explain import explain, fit_attention
 from egocnn.model import Model
+from egocnn.train.metrics import test_scores
 from egocnn.train.recipe import learn
-from egocnn.train.run import test_scores
 from lab.truths import (
     HasImportance,
     Importance,

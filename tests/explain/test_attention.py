@@ -20,7 +20,7 @@ from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_at
 from egocnn.explain.layers import run_layers
 from egocnn.model import Model
 from egocnn.train.checkpoint import sealed
-from egocnn.train.loop import loss_of
+from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import learn
 from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
 from tests.support.samples import one_graph

@@ -11,11 +11,11 @@ from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
+from egocnn.nn.device import choose_device
 from egocnn.study.crossval.classifier import Builder, Classifier, fit_rival, name_of, parameters_of, untrained
 from egocnn.study.crossval.folds import Task
 from egocnn.study.crossval.machine import peak_megabytes
 from egocnn.study.crossval.record import Fold, Run, make_fold
-from egocnn.train.loop import choose_device
 
 
 def system_fold(graphs: Graphs, task: Task, rival: Classifier | Builder, train: TrainConfig) -> Fold:

@@ -22,9 +22,8 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
 from egocnn.nn import EgoCNN
-from egocnn.train.loop import loss_of
+from egocnn.train.metrics import loss_of, test_scores
 from egocnn.train.recipe import learn
-from egocnn.train.run import test_scores
 from lab.record import arguments, write_measured
 
 READOUTS: tuple[Readout, ...] = ("max", "mean", "sum", "mean+max", "sort")

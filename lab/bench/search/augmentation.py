@@ -20,7 +20,7 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.colours import wl_rounds
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Order, Ranking
-from egocnn.train.engines.recorded.learn import Replica
+from egocnn.train.recipe import Replica
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,12 +26,16 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.encode.degrees import describe_by_degree
 from egocnn.files import write_json
+from egocnn.nn.device import choose_device
+from egocnn.nn.predict import predict
 from egocnn.study.crossval import choose_protocol
 from egocnn.study.crossval.folds import Task, derived
 from egocnn.study.sweep import run as sweep
-from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
+from egocnn.train.engines.common import Progress, copy_of
 from egocnn.train.engines.recorded.stack import Stack
-from egocnn.train.loop import History, Progress, choose_device, fit, predict
+from egocnn.train.history import History
+from egocnn.train.loop import fit
+from egocnn.train.recipe import Replica, prepare_replicas
 from lab.bench.search.augmentation import with_copies
 from lab.bench.search.candidates import COPIES, VARIANTS
 from lab.bench.search.triangles import with_triangles
@@ -133,7 +137,8 @@ def _logits(
 
 def _train_stacked(every: Sequence[Replica], train: TrainConfig) -> dict[str, Callable[[], None]]:
     """Train to the last epoch; by choice, what gives the networks these weights"""
-    stack = Stack([r.predictor.network for r in every], [r.parts for r in every], [r.seed for r in every], train)
+    parts = [(r.parts[0].in_memory(), r.parts[1].in_memory()) for r in every]
+    stack = Stack([r.predictor.network for r in every], parts, [r.seed for r in every], train)
     histories = [History() for _ in every]
     alive = np.ones(len(every), bool)
     for epoch in range(1, train.epochs + 1):
@@ -154,10 +159,10 @@ def _train_in_turn(every: Sequence[Replica], train: TrainConfig) -> dict[str, Ca
     for replica in every:
         network = replica.predictor.network
 
-        def keep(progress: Progress) -> None:
-            last[len(best) :] = [{name: value.clone() for name, value in progress.network.state_dict().items()}]
+        def keep(progress: Sequence[Progress]) -> None:
+            last[len(best) :] = [copy_of(progress[0].network)]
 
-        fit(network, *replica.parts, replace(train, seed=replica.seed, patience=train.epochs), keep=keep)
+        fit([replica.member], replace(train, patience=train.epochs), keep=keep)
         best.append({name: value.clone() for name, value in network.state_dict().items()})
 
     def give(states: Sequence[dict[str, Tensor]]) -> None:

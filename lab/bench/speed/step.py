@@ -23,8 +23,8 @@ from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.nn.engines import Neighbours
+from egocnn.train.engines.common import STEEPEST
 from egocnn.train.engines.recorded.stack import Stack
-from egocnn.train.loop import STEEPEST
 from lab.bench.tools.ceilings import Precision
 from lab.bench.tools.datasets import read_each
 from lab.bench.tools.peers import GAT, GIN, GIN_TWO, PNA, Peer, PeerNetwork

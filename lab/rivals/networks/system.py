@@ -15,7 +15,7 @@ from torch import Tensor
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.train.loop import choose_device
+from egocnn.nn.device import choose_device
 from egocnn.train.validation import check_targets
 from lab.rivals.gine import make_inputs, seeded
 from lab.rivals.networks.encoding import Encoding, Shape

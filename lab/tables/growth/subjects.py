@@ -20,7 +20,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import MissingExtraError
 from egocnn.model import Model
-from egocnn.train.loop import STEEPEST
+from egocnn.train.engines.common import STEEPEST
 from lab.rivals.kernels.embedded import WIDTH, WINDOW, Sentences, adjacent_words, texts_of_graphs
 from lab.rivals.kernels.laplacian import LaplacianKernel
 from lab.rivals.kernels.subtree import SubtreeKernel

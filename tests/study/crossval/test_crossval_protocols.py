@@ -24,7 +24,7 @@ from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_vali
 from egocnn.study.crossval.folds import Task, make_tasks
 from egocnn.study.crossval.protocol import published_splits, read_splits
 from egocnn.study.crossval.systems import system_fold
-from egocnn.train.engines.recorded.learn import Replica
+from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.strategies import random_trees
@@ -161,13 +161,13 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
     others, same = strangers(graphs, task)
     found: list[Any] = []
 
-    plain = ego.said_by
+    plain = ego.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         found.append(plain(replica, data, device))
         return torch.as_tensor(found[-1])
 
-    monkeypatch.setattr(ego, "said_by", spy)
+    monkeypatch.setattr(ego, "predictions_of", spy)
     for each in (graphs, others):
         if stacked:
             list(ego.stacked_folds(each, [task], MODEL, TRAIN, lambda _: None, lambda _: None))

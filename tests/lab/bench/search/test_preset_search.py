@@ -16,7 +16,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.study.crossval import choose_protocol
 from egocnn.study.crossval.folds import make_tasks
-from egocnn.train.engines.recorded.learn import prepare_replicas
+from egocnn.train.recipe import prepare_replicas
 from lab.bench.search import preset_search
 from lab.bench.search.augmentation import with_copies
 from lab.bench.search.candidates import CHANGES, VARIANTS
@@ -138,9 +138,10 @@ def test_copies_hold_every_graph_again_with_like_neighbours_in_another_order() -
     graphs = read(DATA).replace(part=None)
     (task, *_) = inner_tasks(graphs, DATA, TRAIN, folds=1, published=False)
     ((replica,),) = prepare_replicas([task.marked(graphs)], SMALL, TRAIN, [[0]])
-    once, validation = replica.parts
-    copied, kept = with_copies(replica, graphs[task.learned], 3).parts
+    once, validation = replica.parts[0].in_memory(), replica.parts[1]
+    several, kept = with_copies(replica, graphs[task.learned], 3).parts
     assert kept is validation
+    copied = several.in_memory()
     assert len(copied) == 3 * len(once)
     assert once.target is not None
     assert copied.target is not None

@@ -1,10 +1,8 @@
-r"""A step that the memory does not suffice for -> the same result, computed over parts of its graphs.
+r"""A batch that the memory does not suffice for -> the gradients of its loss, computed over parts of its graphs.
 
-Where nothing is learned, graphs have nothing to do with each other: half of them at a time give the same answers.
-
-In training they meet in the batch norms: mean and variance are those of all graphs, and gradients flow through both. Of
-the two ways to keep that, storing less and computing activations again ends where one activation of the whole batch no
-longer fits; this is the other. With s_i the sums that norm i takes its mean and variance from, the loss is
+Graphs meet in the batch norms: mean and variance are those of all graphs, and gradients flow through both. Of the two
+ways to keep that, storing less and computing activations again ends where one activation of the whole batch no longer
+fits; this is the other. With s_i the sums that norm i takes its mean and variance from, the loss is
 
 .. math:: L(\theta, s_1 \ldots s_M), \qquad s_i = \sum_{\text{parts}} S_i(\theta, s_1 \ldots s_{i-1})
 
@@ -16,76 +14,24 @@ is M + 1 times as many passes, on average half as long.
 
 from __future__ import annotations
 
-import gc
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-SIGNS = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
-"""What the allocators of GPUs, CPUs and libraries say; only the first has an exception of its own."""
-
-T = TypeVar("T")
-
-log = logging.getLogger("egocnn")
-
-
-def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether this is what was meant: to end the recording of a step that failed may raise something else on top."""
-    while error is not None:
-        if isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def attempt(run: Callable[[], T]) -> T | None:
-    """What it returns; None where the memory does not suffice, and what it had taken is free again."""
-    try:
-        return run()
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-    # only now: while the error is being handled, its frames keep all that was computed
-    gc.collect()
-    torch.cuda.empty_cache()
-    return None
-
-
-@cache
-def warn(text: str) -> None:
-    """Once each."""
-    log.warning(text)
-
-
-def by_halves(run: Callable[[Tensor], T], chosen: Tensor) -> Iterator[T]:
-    """What it returns for the chosen graphs, in order: all at once, or where the memory does not suffice, by halves."""
-    if len(chosen) < 2:
-        yield run(chosen)
-        return
-    found = attempt(lambda: (run(chosen),))
-    if found is not None:
-        yield from found
-        return
-    warn("out of memory: fewer graphs are read at a time, with the same result")
-    for half in torch.tensor_split(chosen, 2):
-        yield from by_halves(run, half)
-
-
-# ── training ──────────────────────────────────────────────────────────────────────────────────────
+from egocnn.nn.memory import attempt, warn
+from egocnn.nn.norms import statistics, sums_of, update_running
 
 
 @dataclass(slots=True, eq=False)
-class Lesson:
-    """What a network has to learn from: the numbers of graphs -> the gradients of their loss, in the network.
+class GradientStep:
+    """The numbers of graphs -> the gradients of their loss, in the parameters of the network.
 
-    The gradients are computed in one piece, or where the memory does not suffice, in parts: from then on in as many.
+    They are computed in one piece, or where the memory does not suffice, in parts: from then on in as many.
     """
 
     network: nn.Module
@@ -97,27 +43,27 @@ class Lesson:
     """targets -> what their graphs weigh together"""
     parts: int = 1
 
-    def learn(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def compute(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Leave the gradients of the chosen graphs' loss in the network; their outputs, targets and loss."""
         while self.parts < len(chosen):
             before = [buffer.clone() for buffer in self.network.buffers()]
-            if (learned := attempt(lambda: self._learn(chosen))) is not None:
-                return learned
+            if (found := attempt(lambda: self._compute(chosen))) is not None:
+                return found
             warn("out of memory: batches are computed in parts from here on, with the same result")
             _put(self.network, before)
             self.parts *= 2
-        return self._learn(chosen)
+        return self._compute(chosen)
 
-    def _learn(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _compute(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         self.network.zero_grad(set_to_none=True)
         if self.parts > 1:
-            return self._learn_in_parts(torch.tensor_split(chosen, min(self.parts, len(chosen))))
+            return self._compute_in_parts(torch.tensor_split(chosen, min(self.parts, len(chosen))))
         outputs, target = self.forward(chosen)
         loss = self.loss(outputs, target)
         torch.autograd.backward(loss)
         return outputs.detach(), target, loss.detach()
 
-    def _learn_in_parts(self, several: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    def _compute_in_parts(self, several: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         found: dict[int, tuple[Tensor, Tensor]] = {}
         seeds = torch.randint(1 << 62, (len(several),)).tolist()
 
@@ -182,7 +128,7 @@ def add_gradients(network: nn.Module, parts: int, run: Callable[[int], Tensor]) 
                 torch.autograd.backward(met.sums, slope)
     _put(network, after)
     for norm in norms:
-        norm.learn()
+        norm.update_running()
 
 
 @torch.no_grad()
@@ -207,15 +153,11 @@ class _Norm:
 
     def statistics(self) -> tuple[Tensor, Tensor]:
         """Mean and biased variance (D)"""
-        mean, square = self.sums / self.rows
-        return mean, (square - mean.square()).clamp(min=0)
+        return statistics(self.sums, self.rows)
 
-    @torch.no_grad()
-    def learn(self) -> None:
+    def update_running(self) -> None:
         if self.running is not None:
-            mean, variance = self.statistics()
-            for running, seen in zip(self.running, (mean, variance * self.rows / (self.rows - 1)), strict=True):
-                running += self.momentum * (seen.to(running.dtype) - running)
+            update_running(self.running, *self.statistics(), self.rows, self.momentum)
 
 
 class _Met(Exception):  # noqa: N818 — no error: a pass has got as far as it should
@@ -257,7 +199,7 @@ class _Norms(TorchFunctionMode):
         known = next(self._known, None)
         if known is None:
             running = None if running_mean is None or running_var is None else (running_mean, running_var)
-            _end_at(x, running, momentum)
+            raise _Met(_Norm(*sums_of(x), running, momentum))
         mean, variance = known.statistics()
         scale = torch.rsqrt(variance + eps) if weight is None else torch.rsqrt(variance + eps) * weight
         shape, wide = (-1, *[1] * (x.ndim - 2)), torch.promote_types(x.dtype, torch.float32)
@@ -265,15 +207,3 @@ class _Norms(TorchFunctionMode):
         centred = x.to(wide) - mean  # all of the size of x that is kept for the way back
         y = centred * scale if bias is None else torch.addcmul(bias.to(wide).view(shape), centred, scale)
         return y.to(x.dtype)
-
-
-def _end_at(x: Tensor, running: tuple[Tensor, Tensor] | None, momentum: float) -> NoReturn:
-    rows = x.numel() // x.shape[1] if x.shape[1] else 0
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    if rows:
-        others = [dim for dim in range(x.ndim) if dim != 1]
-        variance, mean = (each.double() for each in torch.var_mean(wide, others, correction=0))
-    else:
-        variance, mean = wide.new_zeros(2, x.shape[1], dtype=torch.float64)
-    # each part adds n m and n (v + m²), in which m is the same rounded number: what cancels in the end does so exactly
-    raise _Met(_Norm(rows * torch.stack([mean, variance + mean.square()]), rows, running, momentum))
