@@ -173,7 +173,7 @@ def test_a_training_ends_well_or_in_one_line(
 ) -> None:
     path = data(**OVERFLOWING[what][0], part=part)
     if as_store:
-        monkeypatch.setattr("egocnn.train.recipe_stored.WHOLE_BYTES", 0)
+        monkeypatch.setattr("egocnn.train.recipe.WHOLE_BYTES", 0)
         assert run("prepare", path, "-o", tmp_path / "store", "--split", "split")[0] == 0
         path = tmp_path / "store"
     words = [*SHORT, "--json", *([] if as_store else ["--split", "split"])]

@@ -154,7 +154,7 @@ def test_ctrl_c_says_where_the_new_model_is_and_that_the_old_one_is_as_it_was(
 ) -> None:
     fit = runs.train_run
     monkeypatch.setattr(
-        "egocnn.train.torchrun.train_run",
+        "egocnn.train.run.train_run",
         lambda *a, **k: fit(*a, **{**k, "report": stop_after(1, KeyboardInterrupt())}),
     )
     assert main(["train", ALCOHOLS, *FLAGS, "--quiet", "-o", str(run), "--overwrite", "--seed", "1"]) == 130
