@@ -37,20 +37,14 @@ PAIRS_AT_ONCE = 1 << 22
 """Candidate pairs expanded together when neighbours may be several hops away: bounds the memory."""
 
 
-def rank_neighbours(
-    graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: Ranking | None = None, device: str | None = None
-) -> Ints:
+def rank_neighbours(graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: Ranking | None = None) -> Ints:
     """Rank the neighbours of every node, and keep the first ``k``.
-
-    For graphs that are on a GPU already, see :mod:`egocnn.encode.on_device`.
 
     Arguments:
         graphs: The graphs, nodes counted through all of them.
         k: How many neighbours to keep per node, the node itself not counted.
         max_hops: How far neighbours may be; nodes beyond the first hop fill the ranks up to k.
         ranking: Colour counts of training graphs; without it, rarity is counted over ``graphs`` themselves.
-        device: Where to compute, "cuda" say, which is faster on large graphs and gives the same table. Nodes several
-            hops away are looked for on the CPU all the same.
 
     Returns:
         (N, k) node ids, -1 where absent; the node itself is never in its row.
@@ -70,12 +64,6 @@ def rank_neighbours(
                [ 0, -1]], dtype=int32)
     """
     _check_sizes(k, max_hops)
-    if device is not None and max_hops == 1:
-        from egocnn.encode import on_device as resident  # not at the top: this module must not wait for torch
-
-        on_device = resident.ResidentGraphs.of(graphs, device)
-        table: Ints = resident.rank_neighbours(on_device, k, ranking=ranking).cpu().numpy()
-        return table
     return _table(graphs, order_nodes(graphs, ranking), k, max_hops)
 
 
@@ -100,17 +88,11 @@ class Ranking:
     """per round: how many nodes have each"""
 
     @classmethod
-    def fit(cls, graphs: Graphs, *, rounds: int = COUNTED_ROUNDS, device: str | None = None) -> Ranking:
-        """Count the colours of training graphs, large ones faster on a ``device``."""
+    def fit(cls, graphs: Graphs, *, rounds: int = COUNTED_ROUNDS) -> Ranking:
+        """Count the colours of training graphs."""
         if rounds < 1:
             raise ConfigError(f"rarity needs at least 1 round of colours, got {rounds}")
-        seen: list[tuple[Colours, Ints]]
-        if device is None:
-            seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
-        else:
-            from egocnn.encode import on_device as resident
-
-            seen = list(resident.count_colours(resident.ResidentGraphs.of(graphs, device), rounds))
+        seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
         return cls(tuple(colours for colours, _ in seen), tuple(counts for _, counts in seen))
 
     def neighbours(self, graphs: Graphs, k: int, *, max_hops: int = 1, order: Order | None = None) -> Ints:

@@ -16,7 +16,7 @@ from egocnn.encode.ranking import Ranking, rank_neighbours
 from egocnn.errors import ConfigError
 from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, one_graph
-from tests.support.strategies import random_connected, random_graphs
+from tests.support.strategies import random_connected, random_graphs, random_trees
 
 
 def hops_from(graphs: Graphs, start: int, most: int) -> dict[int, int]:
@@ -128,6 +128,11 @@ def star_of(centre: str, leaves: str) -> Graphs:
         node_label=np.array([names.index(name) for name in centre + leaves]),
         node_label_names=names,
     )
+
+
+def test_rarity_counted_over_the_graphs_themselves_is_what_fitting_on_them_gives() -> None:
+    graphs = random_trees(40, nodes=15, seed=3)
+    np.testing.assert_array_equal(rank_neighbours(graphs, 4), Ranking.fit(graphs).neighbours(graphs, 4))
 
 
 def test_rarity_is_counted_over_the_training_graphs_alone() -> None:

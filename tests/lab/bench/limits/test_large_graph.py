@@ -68,7 +68,6 @@ def test_the_benchmark_writes_what_it_measured(tmp_path: Path) -> None:
     main([*words, "-o", str(out)])
     result = json.loads(out.read_text())
     assert (result["nodes"], result["edges"], result["entries"]) == (1000, 8000, 16_000)
-    assert result["table_equals_that_of_the_cpu"] is True
     assert result["largest_difference_from_the_definition"] < 0.02
     assert all(seconds > 0 for seconds in result["seconds"].values())
     assert result["command"] == f"python -m lab measure large_graph {' '.join(words)} -o {out}"
