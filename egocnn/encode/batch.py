@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from egocnn.nn.batch import Bags, Batch
@@ -55,6 +57,12 @@ class EncodedGraphs:
     def __len__(self) -> int:
         return len(self.node_ptr) - 1
 
+    @staticmethod
+    def concat(several: Sequence[EncodedGraphs]) -> EncodedGraphs:
+        """The graphs of all collections, one after the other."""
+        names = [field.name for field in fields(EncodedGraphs)]
+        return EncodedGraphs(**{name: _concat(name, [getattr(each, name) for each in several]) for name in names})
+
     @property
     def megabytes(self) -> float:
         """What the tensors take together."""
@@ -98,6 +106,19 @@ class EncodedGraphs:
             node_counts=counts,
             target=None if self.target is None else self.target[chosen],
         )
+
+
+def _concat(name: str, several: Sequence[Any]) -> Any:
+    """One field of several collections, end to end; None where they have none."""
+    present = [each for each in several if each is not None]
+    if not present:
+        return None
+    if isinstance(present[0], RestSteps):
+        parts = ((field.name, [getattr(each, field.name) for each in present]) for field in fields(RestSteps))
+        return RestSteps(**{name: _concat(name, own) for name, own in parts})
+    if name.endswith("ptr"):
+        return F.pad(torch.cat([pointer.long().diff() for pointer in present]).cumsum(0), (1, 0))
+    return torch.cat(present)
 
 
 def _ranges(first: Tensor, counts: Tensor) -> Tensor:

@@ -72,7 +72,7 @@ def pack(progress: Sequence[Progress], fingerprint: str) -> dict[str, Tensor]:
             tensors |= {f"{of}optimizer.{number}.{name}": value for name, value in moments.items()}
     histories = [each.history.to_plain() for each in progress]
     note = {"fingerprint": fingerprint, "history": histories[0] if len(progress) == 1 else histories}
-    tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
+    tensors["note"] = _letters(json.dumps(note).encode())
     # tied layers share storage, which safetensors refuses to write twice: clone
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
     return sealed(tensors)
@@ -86,10 +86,12 @@ def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Sequence[Prog
     histories = [note["history"]] if len(progress) == 1 else note["history"]
     for each, of, history in zip(progress, _prefixes(len(progress)), histories, strict=True):
         # on the CPU: network and optimiser copy what they load to where they are
-        states = _nested({name.removeprefix(of): value for name, value in tensors.items() if name.startswith(of)})
-        each.network.load_state_dict(states["network"])
-        each.best = states["best"]
-        moments = {int(number): values for number, values in states["optimizer"].items()}
+        each.network.load_state_dict(_under(f"{of}network.", tensors))
+        each.best = _under(f"{of}best.", tensors)
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, value in _under(f"{of}optimizer.", tensors).items():
+            number, moment = name.split(".", 1)
+            moments.setdefault(int(number), {})[moment] = value
         groups = each.optimizer.state_dict()["param_groups"]
         each.optimizer.load_state_dict({"state": moments, "param_groups": groups})
         each.history = History.from_plain(history)
@@ -124,17 +126,13 @@ def _digest(tensors: dict[str, Tensor]) -> Tensor:
     for name, value in sorted(tensors.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)};".encode())
         digest.update(value.numpy().tobytes())
-    return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
+    return _letters(digest.digest())
 
 
-def _nested(flat: dict[str, Tensor]) -> dict[str, Any]:
-    """'network.convs.0.weight' -> {'network': {'convs.0.weight': ...}}, the optimiser by parameter number."""
-    nested: dict[str, Any] = {"network": {}, "best": {}, "optimizer": {}}
-    for name, value in flat.items():
-        kind, rest = name.split(".", 1)
-        if kind == "optimizer":
-            number, moment = rest.split(".", 1)
-            nested[kind].setdefault(number, {})[moment] = value
-        else:
-            nested[kind][rest] = value
-    return nested
+def _letters(text: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8)
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """'network.convs.0.weight' under 'network.' -> 'convs.0.weight'"""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -34,6 +34,8 @@ class Epoch:
 
 @dataclass(slots=True)
 class History:
+    """All epochs of a training, the best of them, and whether Ctrl-C has ended it."""
+
     epochs: list[Epoch] = field(default_factory=list)
     best: Epoch | None = None
     interrupted: bool = False
@@ -41,14 +43,14 @@ class History:
     def add(self, epoch: Epoch, *, window: int = 1) -> bool:
         """Append; true if this epoch is the best so far, by the mean of as many scores as the window is long."""
         self.epochs.append(epoch)
-        standing = self._standing(epoch, window)
-        if math.isfinite(standing[1]) and (self.best is None or standing > self._standing(self.best, window)):
+        merit = self._merit(epoch, window)
+        is_best = math.isfinite(merit[1]) and (self.best is None or merit > self._merit(self.best, window))
+        if is_best:
             self.best = epoch
-            return True
-        return False
+        return is_best
 
-    def _standing(self, epoch: Epoch, window: int) -> tuple[float, float]:
-        """Mean validation score of this epoch and those before it, then their mean loss turned round: more is better"""
+    def _merit(self, epoch: Epoch, window: int) -> tuple[float, float]:
+        """Mean validation score of this epoch and those before it, then their mean loss negated: more is better"""
         last = self.epochs[max(0, epoch.epoch - window) : epoch.epoch]
         # fsum: the same scores in another order are the same
         score, loss = (math.fsum(e.validation_score for e in last), math.fsum(e.validation_loss for e in last))
@@ -65,13 +67,15 @@ class History:
         return len(self.epochs) - at
 
     def to_plain(self) -> dict[str, Any]:
+        """Plain data for JSON."""
         return {"epochs": [asdict(e) for e in self.epochs], "best": self.best.epoch if self.best else None}
 
     @staticmethod
     def from_plain(plain: dict[str, Any]) -> History:
+        """What :meth:`to_plain` was made of."""
         epochs = [Epoch(**e) for e in plain["epochs"]]
         return History(epochs, None if plain["best"] is None else epochs[plain["best"] - 1])
 
 
 Report = Callable[[History, TrainConfig], None]
-"""Told after every epoch how far a network has come."""
+"""Called after every epoch with the history of a network."""

@@ -116,11 +116,11 @@ def _train(
         while (alive := np.array([each.goes_on(config) for each in progress])).any():
             epoch = 1 + max(len(each.history.epochs) for each in progress)
             improved = np.zeros(len(members), bool)
-            for r, ended in engine.run(epoch, alive).items():
+            for r, ended in engine.train_epoch(epoch, alive).items():
                 improved[r] = progress[r].history.add(ended, window=windows[r])
             engine.keep_best(improved)
             if is_kept:
-                engine.hand_over()
+                engine.update_progress()
             after_epoch()
     except KeyboardInterrupt:
         for each in progress:

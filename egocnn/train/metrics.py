@@ -1,4 +1,4 @@
-"""Outputs + targets -> losses to be minimised, and scores to be told: accuracy, log loss, R², mean absolute error."""
+"""Outputs + targets -> losses to be minimised, and scores: accuracy, log loss, R², mean absolute error."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def r2(predicted: Tensor | NDArray[Any], target: Tensor | NDArray[Any]) -> float
 
 def r2_of_sums(residual: float, spread: float) -> float:
     """The same from sums of squares: of the errors, and of the distances from the mean."""
-    # of a truth that hardly varies even a small error is beyond all numbers
+    # where the truth hardly varies, even a small error is beyond all numbers
     return max(1 - residual / spread, -sys.float_info.max) if spread > 0 else 0.0
 
 
@@ -101,8 +101,13 @@ def evaluate(network: EgoCNN, data: Batchable, *, weights: Tensor | None = None)
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
     outputs = predict(network, data)
+    return loss_and_score(outputs, data.target, loss_of(outputs, data.target, weights))
+
+
+def loss_and_score(outputs: Tensor, target: Tensor, loss: Tensor) -> tuple[float, float]:
+    """Of outputs (G, C) and targets (G) whose mean loss is this one."""
     results = Scores()
-    results.add(outputs, data.target, loss_of(outputs, data.target, weights))
+    results.add(outputs, target, loss)
     return results.loss, results.score
 
 
@@ -114,10 +119,7 @@ def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float
             "accuracy": float((predictions.argmax(axis=1) == truth).mean()),
             "log_loss": float(-np.log(np.maximum(of_truth, 1e-12)).mean()),
         }
-    return {
-        "r2": r2(predictions, truth),
-        "mean_absolute_error": float(np.abs(predictions - truth).mean()),
-    }
+    return {"r2": r2(predictions, truth), "mean_absolute_error": float(np.abs(predictions - truth).mean())}
 
 
 def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:

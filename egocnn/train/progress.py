@@ -1,4 +1,4 @@
-"""Tell the user how training goes: a bar on a terminal, plain lines elsewhere, silence when asked."""
+"""Show how training goes: a bar on a terminal, plain lines elsewhere, nothing with --quiet."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 
 from egocnn.config import TrainConfig
@@ -19,17 +20,22 @@ def training_report(config: TrainConfig, *, visible: bool = True) -> Iterator[Re
     """A report for :func:`egocnn.train.recipe.learn`, cleaned up at the end."""
     if not visible:
         yield None
-    elif sys.stderr.isatty() and _rich_is_there():
-        with _bar(config) as report:
-            yield report
+    elif _has_bar():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        with Progress(TextColumn("training"), *columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("", total=config.epochs)
+            yield lambda history, _: bar.update(task, completed=len(history.epochs), description=summary(history))
     else:
         yield _print_line
 
 
 @contextmanager
 def counting_report(what: str, total: int, *, visible: bool = True) -> Iterator[Callable[[int], None] | None]:
-    """A report that hears how many of ``total`` are done: a bar on a terminal, nothing elsewhere."""
-    if not visible or not sys.stderr.isatty() or not _rich_is_there():
+    """A report to be called with how many of ``total`` are done: a bar on a terminal, nothing elsewhere."""
+    if not visible or not _has_bar():
         yield None
         return
     from rich.console import Console
@@ -87,28 +93,5 @@ def tensorboard_report(folder: Path, report: Report | None) -> Iterator[Report |
         yield log
 
 
-@contextmanager
-def _bar(config: TrainConfig) -> Iterator[Report]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=config.epochs)
-
-        def report(history: History, _: TrainConfig) -> None:
-            bar.update(task, completed=len(history.epochs), description=summary(history))
-
-        yield report
-
-
-def _rich_is_there() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("rich") is not None
+def _has_bar() -> bool:
+    return sys.stderr.isatty() and find_spec("rich") is not None

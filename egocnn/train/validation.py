@@ -9,18 +9,11 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.data.split import split_in_two
-from egocnn.encode.survey import Survey
 from egocnn.errors import DataError
 
 
-def training_parts(graphs: Graphs, config: TrainConfig) -> tuple[Graphs, Graphs]:
-    """The graphs to learn from and those that choose the best epoch, all of them fit to be used."""
-    learned, chosen_by = part_numbers(graphs.outline, config)
-    return graphs[learned], graphs[chosen_by]
-
-
 def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
-    """The outline of a collection -> the numbers of the same, ascending."""
+    """The outline of a collection -> the numbers of the graphs of both parts, ascending."""
     check_targets(graphs)
     learned, validation = np.arange(len(graphs)), np.zeros(0, np.int64)
     if graphs.part is not None:
@@ -34,15 +27,6 @@ def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
     classes = here.target if here.is_classification else None
     rest, chosen = split_in_two(len(here), config.validation, classes=classes, groups=here.group, seed=config.seed)
     return learned[rest], learned[chosen]
-
-
-def with_own_labels(graphs: Graphs) -> Graphs:
-    """The graphs with those label names alone that they use.
-
-    A label that only the test part has must be to the model what it is in any new data: unseen.
-    """
-    survey = Survey.of([graphs])
-    return graphs.with_names(nodes=survey.names("node"), edges=survey.names("edge"))
 
 
 def check_targets(graphs: Graphs) -> None:

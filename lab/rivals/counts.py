@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.train.validation import with_own_labels
-from lab.rivals.rival import Rival
+from lab.rivals.rival import Rival, with_own_labels
 
 DEGREES = 16
 """Degrees counted one by one; larger ones together."""

@@ -18,7 +18,8 @@ from egocnn.data.arrays import Floats, Ints, starts
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.nn.device import choose_device
-from egocnn.train.validation import training_parts, with_own_labels
+from egocnn.train.validation import part_numbers
+from lab.rivals.rival import with_own_labels
 
 NODES_AT_ONCE = 1 << 13
 """Nodes per portion where nothing is learned: bounds the memory."""
@@ -173,7 +174,8 @@ def fit(
     """
     if not graphs.is_classification:
         raise DataError("GINE tells classes apart; these graphs have none")
-    learned, chosen_by = training_parts(graphs, TrainConfig(seed=seed, validation=validation))
+    config = TrainConfig(seed=seed, validation=validation)
+    learned, chosen_by = (graphs[numbers] for numbers in part_numbers(graphs.outline, config))
     learned = with_own_labels(learned)
     chosen_by = chosen_by.with_names(
         nodes=learned.node_label_names, edges=learned.edge_label_names, classes=learned.class_names

@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.encode.survey import Survey
 
 
 class RivalModel(Protocol):
@@ -46,3 +47,9 @@ class Rival:
 
     def quick(self) -> Rival:
         return self if self.build_quick is None else replace(self, build=self.build_quick)
+
+
+def with_own_labels(graphs: Graphs) -> Graphs:
+    """The graphs with those label names alone that they use: to a model, a label of other graphs is unseen."""
+    survey = Survey.of([graphs])
+    return graphs.with_names(nodes=survey.names("node"), edges=survey.names("edge"))

@@ -15,7 +15,6 @@ from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.survey import ColourCounts, Moments, Survey
-from egocnn.train.validation import with_own_labels
 from tests.support.strategies import random_graphs, random_trees
 
 
@@ -68,8 +67,11 @@ def test_colours_are_counted_over_portions_as_over_all(graphs: Graphs, places: l
 @given(random_graphs(unseen=True, min_graphs=2), st.lists(st.integers(0, 9), max_size=4))
 def test_a_survey_names_the_labels_and_counts_the_degrees_of_all_portions(graphs: Graphs, places: list[int]) -> None:
     survey = Survey.of(graphs[some] for some in cut(len(graphs), places))
-    own = with_own_labels(graphs)
-    assert (survey.names("node"), survey.names("edge")) == (own.node_label_names, own.edge_label_names)
+    used = graphs.with_names(nodes=survey.names("node"), edges=survey.names("edge"))
+    for before, after in zip(graphs, used, strict=True):
+        assert (before.node_label, before.edge_label) == (after.node_label, after.edge_label)
+    if used.node_label is not None:
+        assert set(used.node_label) - {-1} == set(range(len(used.node_label_names)))
     assert survey.nodes == graphs.n_nodes
     np.testing.assert_array_equal(survey.degrees, np.bincount(graphs.degree))
     assert survey.has_node_labels == (graphs.node_label is not None)

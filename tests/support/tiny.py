@@ -23,7 +23,7 @@ from egocnn.train import loop
 from egocnn.train.engines.common import Member
 from egocnn.train.history import History, Report
 from egocnn.train.loop import EngineName, Reports
-from egocnn.train.validation import training_parts
+from egocnn.train.validation import part_numbers
 from tests.support.strategies import random_trees
 
 ALCOHOLS = "compounds:alcohols:sizes=3-10,per_size=4"
@@ -72,7 +72,7 @@ def with_opposite_classes(graphs: Graphs) -> Graphs:
 
 def parts(graphs: Graphs, model: ModelConfig = MODEL, *, seed: int = 0) -> tuple[EgoCNN, EncodedGraphs, EncodedGraphs]:
     """What :func:`egocnn.train.loop.fit` takes: a fresh network, graphs to learn from and graphs for validation."""
-    learned, validation = training_parts(graphs, TrainConfig(seed=seed))
+    learned, validation = (graphs[numbers] for numbers in part_numbers(graphs.outline, TrainConfig(seed=seed)))
     encoder = Encoder.fit(learned, model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

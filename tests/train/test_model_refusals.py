@@ -49,7 +49,7 @@ def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> No
         Model.load(folder)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 2}', "{" * 100_000, "\ufeff{}", "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 99}', "{" * 100_000, "\ufeff{}", "[" * 100_000])
 def test_a_config_that_is_none_is_refused(text: str, folder: Path) -> None:
     (folder / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(RunError, match=r"config\.json: "):

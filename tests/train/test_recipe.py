@@ -16,14 +16,18 @@ from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
-from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.history import History
 from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import calibrate, is_best_stacked, learn, learn_and_test
-from egocnn.train.validation import check_targets, training_parts, with_own_labels
+from egocnn.train.validation import check_targets, part_numbers
 from tests.support.samples import one_graph
-from tests.support.strategies import random_graphs, random_trees
+from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same
+
+
+def training_parts(graphs: Graphs, config: TrainConfig) -> list[Graphs]:
+    return [graphs[numbers] for numbers in part_numbers(graphs.outline, config)]
 
 
 def trees(n_graphs: int = 20, **columns: Any) -> Graphs:
@@ -79,15 +83,6 @@ def test_the_test_part_is_never_looked_at() -> None:
     assert same(one.network.state_dict(), other.network.state_dict())
     assert one.encoder.node_label_names == other.encoder.node_label_names == own.node_label_names
     np.testing.assert_array_equal(one.outputs(strange), other.outputs(strange))
-
-
-@given(random_graphs(node_labels=True, edge_labels=True, unseen=True))
-def test_only_labels_that_are_used_are_kept_and_every_node_keeps_its_own(graphs: Graphs) -> None:
-    trimmed = with_own_labels(graphs)
-    for before, after in zip(graphs, trimmed, strict=True):
-        assert (before.node_label, before.edge_label) == (after.node_label, after.edge_label)
-    assert trimmed.node_label is not None
-    assert set(trimmed.node_label) - {-1} == set(range(len(trimmed.node_label_names)))
 
 
 def test_labels_unseen_in_training_are_accepted_at_prediction() -> None:
@@ -235,7 +230,7 @@ def test_ctrl_c_in_a_stack_of_one_is_passed_on_before_the_first_epoch_and_keeps_
     assert history.interrupted
     assert predictor.probabilities(trees()).shape == (20, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stack, "run", lambda *_: stop(History([history.epochs[0]] * 2), TRAIN))
+        patch.setattr(RecordedEngine, "train_epoch", lambda *_: stop(History([history.epochs[0]] * 2), TRAIN))
         with pytest.raises(KeyboardInterrupt):
             learn(trees(), MODEL, TRAIN, stack=True)
 

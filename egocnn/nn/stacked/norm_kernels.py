@@ -163,7 +163,7 @@ def adamw(
     EPSILON: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """:func:`egocnn.train.engines.recorded.optimise.update_plain`; a program takes BLOCK numbers of one replica."""
+    """:func:`egocnn.train.engines.recorded.adamw.update_plain`; a program takes BLOCK numbers of one replica."""
     replica = tl.program_id(1)
     if tl.load(active + replica) != 0:
         shorten = tl.load(settings + replica)

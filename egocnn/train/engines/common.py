@@ -61,7 +61,7 @@ class Progress:
 class Engine(Protocol):
     """Computes the epochs of R networks. It is built from members, their progress and the settings."""
 
-    def run(self, epoch: int, alive: Bools) -> Mapping[int, Epoch]:
+    def train_epoch(self, epoch: int, alive: Bools) -> Mapping[int, Epoch]:
         """Train and score the networks that have not stopped, alive (R), through the epoch of this number."""
         ...
 
@@ -69,7 +69,7 @@ class Engine(Protocol):
         """Remember the weights of the networks, improved (R), whose last epoch is their best."""
         ...
 
-    def hand_over(self) -> None:
+    def update_progress(self) -> None:
         """Bring the progress of every network up to date, to be stored."""
         ...
 

@@ -108,7 +108,7 @@ def add_gradients(network: nn.Module, parts: int, run: Callable[[int], Tensor]) 
             for part in range(1, parts):
                 further = run_part(part, norms)
                 assert isinstance(further, _Norm), "every part meets the same norms"
-                norm.add(further)
+                norm.sums, norm.rows = norm.sums + further.sums, norm.rows + further.rows
             norms.append(norm)
     for norm in norms:
         norm.sums.requires_grad_()
@@ -128,7 +128,8 @@ def add_gradients(network: nn.Module, parts: int, run: Callable[[int], Tensor]) 
                 torch.autograd.backward(met.sums, slope)
     _put(network, after)
     for norm in norms:
-        norm.update_running()
+        if norm.running is not None:
+            update_running(norm.running, *statistics(norm.sums, norm.rows), norm.rows, norm.momentum)
 
 
 @torch.no_grad()
@@ -146,18 +147,6 @@ class _Norm:
     rows: int
     running: tuple[Tensor, Tensor] | None
     momentum: float
-
-    def add(self, other: _Norm) -> None:
-        self.sums = self.sums + other.sums
-        self.rows += other.rows
-
-    def statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and biased variance (D)"""
-        return statistics(self.sums, self.rows)
-
-    def update_running(self) -> None:
-        if self.running is not None:
-            update_running(self.running, *self.statistics(), self.rows, self.momentum)
 
 
 class _Met(Exception):  # noqa: N818 — no error: a pass has got as far as it should
@@ -178,10 +167,7 @@ class _Norms(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        kwargs = kwargs or {}
-        if func is not F.batch_norm:
-            return func(*args, **kwargs)
-        return self._norm(*args, **kwargs)
+        return (self._norm if func is F.batch_norm else func)(*args, **(kwargs or {}))
 
     def _norm(
         self,
@@ -200,7 +186,7 @@ class _Norms(TorchFunctionMode):
         if known is None:
             running = None if running_mean is None or running_var is None else (running_mean, running_var)
             raise _Met(_Norm(*sums_of(x), running, momentum))
-        mean, variance = known.statistics()
+        mean, variance = statistics(known.sums, known.rows)
         scale = torch.rsqrt(variance + eps) if weight is None else torch.rsqrt(variance + eps) * weight
         shape, wide = (-1, *[1] * (x.ndim - 2)), torch.promote_types(x.dtype, torch.float32)
         mean, scale = (each.to(wide).view(shape) for each in (mean, scale))

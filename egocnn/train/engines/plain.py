@@ -48,14 +48,14 @@ class PlainEngine:
     def trainer(self, member: Member, progress: Progress, config: TrainConfig) -> Trainer:
         return batch_by_batch(member, progress, config)
 
-    def run(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
+    def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
         return {r: self._trainers[r](epoch) for r in np.flatnonzero(alive).tolist()}
 
     def keep_best(self, improved: Bools) -> None:
         for r in np.flatnonzero(improved).tolist():
             self.progress[r].best = copy_of(self.progress[r].network)
 
-    def hand_over(self) -> None:
+    def update_progress(self) -> None:
         """Nothing to do: the networks and optimisers of the progress are those that were trained."""
 
     def finish(self) -> None:
@@ -104,7 +104,7 @@ def epoch_by_epoch(
     """Train, then validate, both giving loss and score; all random numbers of an epoch follow from its number."""
     device = choose_device(config.device)
 
-    def run(epoch: int) -> Epoch:
+    def train_and_validate(epoch: int) -> Epoch:
         started = time.perf_counter()
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(epoch_seed(member.seed, epoch))
@@ -120,7 +120,7 @@ def epoch_by_epoch(
             seconds=time.perf_counter() - started,
         )
 
-    return run
+    return train_and_validate
 
 
 def shuffled(train: Batchable, config: TrainConfig) -> tuple[Tensor, ...]:

@@ -32,7 +32,7 @@ from egocnn.study.crossval import choose_protocol
 from egocnn.study.crossval.folds import Task, derived
 from egocnn.study.sweep import run as sweep
 from egocnn.train.engines.common import Progress, copy_of
-from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.history import History
 from egocnn.train.loop import fit
 from egocnn.train.recipe import Replica, prepare_replicas
@@ -137,12 +137,12 @@ def _logits(
 
 def _train_stacked(every: Sequence[Replica], train: TrainConfig) -> dict[str, Callable[[], None]]:
     """Train to the last epoch; by choice, what gives the networks these weights"""
-    parts = [(r.parts[0].in_memory(), r.parts[1].in_memory()) for r in every]
-    stack = Stack([r.predictor.network for r in every], parts, [r.seed for r in every], train)
+    progress = [Progress.begin(r.predictor.network, train) for r in every]
+    stack = RecordedEngine([r.member for r in every], progress, train)
     histories = [History() for _ in every]
     alive = np.ones(len(every), bool)
     for epoch in range(1, train.epochs + 1):
-        ended = stack.run(epoch, alive)
+        ended = stack.train_epoch(epoch, alive)
         stack.keep_best(
             np.array(
                 [histories[r].add(ended[r], window=train.window(len(every[r].parts[1]))) for r in range(len(every))]

@@ -23,8 +23,8 @@ from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.nn.engines import Neighbours
-from egocnn.train.engines.common import STEEPEST
-from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.engines.common import STEEPEST, Member, Progress
+from egocnn.train.engines.recorded.engine import RecordedEngine
 from lab.bench.tools.ceilings import Precision
 from lab.bench.tools.datasets import read_each
 from lab.bench.tools.peers import GAT, GIN, GIN_TWO, PNA, Peer, PeerNetwork
@@ -180,8 +180,9 @@ def recorded_builder(material: Material, precision: Precision) -> Callable[[], l
         network, prepared, _ = material.ours()
         config = TrainConfig(batch_size=material.batch_size, device="cuda", precision=precision_name(precision))
         on_host = prepared.to(torch.device("cpu"))
-        stack = Stack([network], [(on_host, on_host)], [material.setting.seed], config)
-        return list(stack.training_steps(1))
+        member = Member(network, on_host, on_host, material.setting.seed)
+        engine = RecordedEngine([member], [Progress.begin(network, config)], config)
+        return list(engine.training_steps(1))
 
     return build
 

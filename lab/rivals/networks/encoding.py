@@ -14,7 +14,7 @@ import numpy as np
 from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
-from egocnn.train.validation import with_own_labels
+from lab.rivals.rival import with_own_labels
 
 MOST_DEGREE = 100
 """Nodes with more neighbours than this, or than any node in training, count as having so many."""

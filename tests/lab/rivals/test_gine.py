@@ -9,7 +9,7 @@ import torch
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.train.validation import training_parts
+from egocnn.train.validation import part_numbers
 from lab.rivals import GINE, GINEConfig, fit
 from lab.rivals.gine import logits_of, make_inputs, portions, seeded
 from tests.lab.rivals.peer import CONFIG, alcohols, trained
@@ -56,7 +56,7 @@ def test_the_test_part_is_never_looked_at() -> None:
 
 def test_the_validation_part_is_the_one_that_ours_has() -> None:
     graphs = alcohols().replace(part=None)
-    _, validation = training_parts(graphs, TrainConfig(seed=3))
+    validation = graphs[part_numbers(graphs.outline, TrainConfig(seed=3))[1]]
     untrained = fit(graphs, config=CONFIG, epochs=0, seed=3)
     assert untrained.epochs == 0
     assert untrained.validation_accuracy == pytest.approx(untrained.accuracy(validation))

@@ -17,8 +17,7 @@ from safetensors.torch import load_file
 from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Progress
-from egocnn.train.engines.recorded import engine
-from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.history import History, Report
 from egocnn.train.metrics import evaluate
 from tests.support.strategies import random_trees
@@ -190,9 +189,9 @@ def test_ctrl_c_leaves_the_best_weights_so_far(in_the_middle: bool, monkeypatch:
             return
         if not in_the_middle:
             raise KeyboardInterrupt
-        monkeypatch.setattr(Stack, "_scores", interrupt)
+        monkeypatch.setattr(RecordedEngine, "_scores", interrupt)
 
-    def interrupt(_: Stack) -> None:
+    def interrupt(_: RecordedEngine) -> None:
         raise KeyboardInterrupt
 
     history = fit_recorded(network, train, validation, replace(CONFIG, epochs=50), keep=keep)
@@ -217,14 +216,14 @@ def without_collector() -> Iterator[None]:
 @pytest.mark.parametrize("report", [None, stop_after(2)], ids=["finished", "interrupted"])
 def test_nothing_of_the_stack_outlives_the_training(report: Report | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even until the garbage collector comes: what it holds is the GPU's memory."""
-    alive: list[weakref.ref[Stack]] = []
+    alive: list[weakref.ref[RecordedEngine]] = []
 
-    class Watched(Stack):
+    class Watched(RecordedEngine):
         def __init__(self, *args: Any) -> None:
             super().__init__(*args)
             alive.append(weakref.ref(self))
 
-    monkeypatch.setattr(engine, "Stack", Watched)
+    monkeypatch.setattr("egocnn.train.loop.RecordedEngine", Watched)
     network, train, validation = parts(alcohols())
     with without_collector():
         fit_recorded(network, train, validation, CONFIG, report=report)

@@ -25,9 +25,8 @@ from egocnn.nn.stacked.beyond import Pairs, StackedRest, gather_rest
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.nn.stacked.norm import Mode
 from egocnn.nn.stacked.rows import Learning
-from egocnn.train.engines.recorded.batch import Room, build
-from egocnn.train.engines.recorded.data import Sizes, join
-from egocnn.train.engines.recorded.order import Order, portions
+from egocnn.train.engines.recorded.joined import BatchShape, join
+from egocnn.train.engines.recorded.schedule import Schedule, portions
 from tests.support.networks import doubled, randomise
 from tests.support.strategies import random_graphs
 from tests.support.tiny import TRAIN, alcohols, fit
@@ -74,12 +73,9 @@ def networks(graphs: Graphs, config: ModelConfig, several: int = 2) -> tuple[lis
 
 def batch_of(prepared: EncodedGraphs, chosen: Sequence[Sequence[int]]) -> StackedBatch:
     """With more room than is needed; -1 for no graph."""
-    flat, sizes, _ = join([(prepared, prepared)] * len(chosen))
-    most = [
-        max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen)
-        for of in (sizes.nodes, sizes.entries, sizes.rest)
-    ]
-    return build(flat, torch.tensor(chosen), Room(most[0] + 7, most[1] + 3, most[2] + 5))
+    joined, _ = join([(prepared, prepared)] * len(chosen))
+    most = [max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen) for of in joined.sizes]
+    return joined.batch(torch.tensor(chosen), BatchShape(most[0] + 7, most[1] + 3, most[2] + 5))
 
 
 def loss_of(logits: Tensor, target: Tensor) -> Tensor:
@@ -306,14 +302,14 @@ def test_every_replica_has_the_neighbours_beyond_k_that_it_would_have_alone(data
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 60))
 @settings(max_examples=40)
-def test_rooms_hold_the_neighbours_beyond_k_of_every_batch(
+def test_batch_shapes_hold_the_neighbours_beyond_k_of_every_batch(
     n_graphs: list[int], batch_size: int, nodes_at_once: int
 ) -> None:
     graphs = [np.arange(n) + 20 * r for r, n in enumerate(n_graphs)]
-    sizes = Sizes(nodes=np.arange(60) % 9 + 1, entries=np.arange(60) % 5, rest=(np.arange(60) % 6 == 0) * 50)
-    order = Order(graphs, range(len(graphs)), sizes, TrainConfig(batch_size=batch_size))
-    turns = order.epoch(1, np.ones(len(graphs), bool))
-    parts = [*zip(turns.chosen, turns.rooms, strict=True)]
-    portioned, room = portions(graphs, sizes, nodes_at_once)
-    for chosen, places in (*parts, *((each, room) for each in portioned)):
-        assert np.where(chosen >= 0, sizes.rest[chosen], 0).sum(1).max() <= places.rest
+    sizes = np.stack([np.arange(60) % 9 + 1, np.arange(60) % 5, (np.arange(60) % 6 == 0) * 50])
+    plan = Schedule(graphs, range(len(graphs)), sizes, TrainConfig(batch_size=batch_size)).epoch(
+        1, np.ones(len(graphs), bool)
+    )
+    portioned, shape = portions(graphs, sizes, nodes_at_once)
+    for chosen, places in (*zip(plan.chosen, plan.shapes, strict=True), *((each, shape) for each in portioned)):
+        assert np.where(chosen >= 0, sizes[2, chosen], 0).sum(1).max() <= places.rest

@@ -15,11 +15,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.nn.engines import ego_conv_reference
 from egocnn.nn.stacked.network import StackedNetwork
-from egocnn.train.engines.recorded.batch import Room
-from egocnn.train.engines.recorded.data import join
-from egocnn.train.engines.recorded.optimise import StackedAdamW
-from egocnn.train.engines.recorded.order import Order, Turns, portions
-from egocnn.train.engines.recorded.step import EvaluationStep, TrainingStep
+from egocnn.train.engines.recorded.adamw import StackedAdamW
+from egocnn.train.engines.recorded.joined import BatchShape, join
+from egocnn.train.engines.recorded.schedule import Schedule, portions
+from egocnn.train.engines.recorded.steps import EvaluationStep, TrainingStep
 from tests.support.tiny import SIZES, oxygens
 from tests.train.recorded.stacks import replicas
 
@@ -72,18 +71,17 @@ class _Bare:
         return table
 
 
-def _training(monkeypatch: pytest.MonkeyPatch, dropout: float = 0.2, **model: Any) -> tuple[TrainingStep, Order]:
+def _training(monkeypatch: pytest.MonkeyPatch, dropout: float = 0.2, **model: Any) -> tuple[TrainingStep, Schedule]:
     monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
     monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**(SIZES | model), dropout=dropout))
-    data, sizes, numbers = join([(train, validation) for _, train, validation in own])
-    order = Order([train for train, _ in numbers], [0, 1], sizes, CONFIG)
+    data, numbers = join([(train, validation) for _, train, validation in own])
+    schedule = Schedule([train for train, _ in numbers], [0, 1], data.sizes, CONFIG)
     whole = StackedNetwork([network for network, _, _ in own], torch.device("cpu"))
     optimizer = StackedAdamW(list(whole.parameters.values()), weight_decay=0.1)
-    step = TrainingStep(
-        data, whole, optimizer, [0, 1], CONFIG, steps=order.steps, width=order.width, class_weights=None
-    )
-    return step, order
+    empty = torch.full((schedule.steps, 2, schedule.width), -1)
+    step = TrainingStep(data, whole, empty, None, None, optimizer=optimizer, seeds=[0, 1], lower_precision=False)
+    return step, schedule
 
 
 ALIVE = np.ones(2, bool)
@@ -93,11 +91,11 @@ ALIVE = np.ones(2, bool)
 def test_a_step_is_the_same_operations_on_the_same_shapes_and_waits_for_nothing(
     monkeypatch: pytest.MonkeyPatch, readout: str
 ) -> None:
-    step, order = _training(monkeypatch, readout=readout)
-    turns = order.epoch(1, ALIVE)
-    step.begin(turns)
-    room = Room(128, 2048)
-    courses = [watched(lambda: step(room)) for _ in turns.rooms]
+    step, schedule = _training(monkeypatch, readout=readout)
+    plan = schedule.epoch(1, ALIVE)
+    step.begin(plan)
+    shape = BatchShape(128, 2048)
+    courses = [watched(lambda: step(shape)) for _ in plan.shapes]
     assert len(courses) > 2
     assert len(courses[0]) > 100
     assert all(course == courses[0] for course in courses[1:])
@@ -107,40 +105,40 @@ def test_the_evaluation_waits_for_nothing_either(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
     monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**SIZES))
-    data, sizes, numbers = join([(train, validation) for _, train, validation in own])
-    chosen, room = portions([validation for _, validation in numbers], sizes, 40)
+    data, numbers = join([(train, validation) for _, train, validation in own])
+    chosen, shape = portions([validation for _, validation in numbers], data.sizes, 40)
     assert len(chosen) > 1
     whole = StackedNetwork([network for network, _, _ in own], torch.device("cpu"))
-    step = EvaluationStep(data, whole, chosen, class_weights=None)
+    step = EvaluationStep(data, whole, torch.from_numpy(chosen), None, None)
     for _ in chosen:
-        watched(lambda: step(room))
-    assert step.tally.sums[2].tolist() == [len(validation) for _, validation in numbers]
+        watched(lambda: step(shape))
+    assert step.sums[2].tolist() == [len(validation) for _, validation in numbers]
 
 
-def test_a_step_that_is_not_awake_computes_everything_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    step, order = _training(monkeypatch)
-    turns = order.epoch(1, ALIVE)
-    step.begin(turns)
+def test_a_step_that_is_not_enabled_computes_everything_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, schedule = _training(monkeypatch)
+    plan = schedule.epoch(1, ALIVE)
+    step.begin(plan)
     tensors = [*step._network.state, step._optimizer.steps, *step._optimizer._first, *step._optimizer._second]
     before = [tensor.clone() for tensor in tensors]
-    step.turn.awake.fill_(False)
-    step(turns.rooms[0])
+    step.enabled.fill_(False)
+    step(plan.shapes[0])
     assert all(torch.equal(now, then) for now, then in zip(tensors, before, strict=True))
-    assert not step.tally.sums.any()
-    step.turn.awake.fill_(True)
-    step(turns.rooms[0])
+    assert not step.sums.any()
+    step.enabled.fill_(True)
+    step(plan.shapes[0])
     assert not any(torch.equal(now, then) for now, then in zip(step._network.state, before, strict=False))
-    assert step.tally.sums[2].tolist() == [(turns.chosen[0, r] >= 0).sum() for r in range(2)]
+    assert step.sums[2].tolist() == [(plan.chosen[0, r] >= 0).sum() for r in range(2)]
 
 
-def test_room_to_spare_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_padding_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for spare in (0, 37):
-        step, order = _training(monkeypatch)
-        turns: Turns = order.epoch(1, ALIVE)
-        step.begin(turns)
-        for room in turns.rooms:
-            step(Room(room.nodes + spare, room.entries + 5 * spare))
-        results.append([*step._network.state, step.tally.sums])
+        step, schedule = _training(monkeypatch)
+        plan = schedule.epoch(1, ALIVE)
+        step.begin(plan)
+        for shape in plan.shapes:
+            step(BatchShape(shape.nodes + spare, shape.entries + 5 * spare))
+        results.append([*step._network.state, step.sums])
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)

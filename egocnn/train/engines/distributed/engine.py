@@ -24,7 +24,7 @@ from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.common import Member, Progress, epoch_seed
 from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
-from egocnn.train.engines.distributed.world import Group, World, current, meeting_place
+from egocnn.train.engines.distributed.world import Group, World, current, exchange_device
 from egocnn.train.engines.plain import (
     PlainEngine,
     Trainer,
@@ -35,7 +35,7 @@ from egocnn.train.engines.plain import (
     shuffled,
     update,
 )
-from egocnn.train.metrics import Scores, class_weights, loss_of, weight_of
+from egocnn.train.metrics import class_weights, loss_and_score, loss_of, weight_of
 
 
 class DistributedEngine(PlainEngine):
@@ -151,9 +151,8 @@ def share_of(chosen: Tensor, node_counts: Tensor, world: World) -> Tensor:
 
 def _agreed_scores(outputs: Tensor, target: Tensor, loss: Tensor) -> tuple[float, float]:
     """Loss and score of rank 0: a last bit that differs must not make one process stop an epoch before the others."""
-    results = Scores()
-    results.add(outputs, target, loss)
-    shared = torch.tensor((results.loss, results.score), dtype=torch.float64, device=meeting_place())
+    own = loss_and_score(outputs, target, loss)
+    shared = torch.tensor(own, dtype=torch.float64, device=exchange_device())
     dist.broadcast(shared, src=0)
     first, second = shared.tolist()
     return first, second

@@ -23,31 +23,22 @@ class SharedNorm(nn.BatchNorm1d):
     """false while every process is shown the same rows"""
 
     def forward(self, input: Tensor) -> Tensor:
+        """Rows (n, D) of this process -> the same, normed with all rows"""
         if not self.training or not self.is_shared:
             return super().forward(input)
-        y, mean, variance, count = _norm(input, self.weight, self.bias, self.eps)
+        sums, rows = sums_of(input.detach())
+        sums = torch.cat([sums.flatten(), sums.new_tensor([rows])])
+        dist.all_reduce(sums)
+        count = sums[-1]
+        mean, variance = statistics(sums[:-1].view(2, -1), count)
+        weight = input.new_ones(input.shape[1]) if self.weight is None else self.weight
+        bias = input.new_zeros(input.shape[1]) if self.bias is None else self.bias
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
             share = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
             update_running((self.running_mean, self.running_var), mean, variance, count, share)
-        return y
-
-
-def _norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    mean, variance, count = statistics_of_all(x.detach())
-    scale = x.new_ones(x.shape[1]) if weight is None else weight
-    shift = x.new_zeros(x.shape[1]) if bias is None else bias
-    apply: Callable[..., Tensor] = _Norm.apply
-    return apply(x, scale, shift, mean, variance, count, eps), mean, variance, count
-
-
-def statistics_of_all(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean (D) and biased variance (D) over the rows of all processes, and their number; in double precision."""
-    sums, rows = sums_of(x)
-    sums = torch.cat([sums.flatten(), sums.new_tensor([rows])])
-    dist.all_reduce(sums)
-    count = sums[-1]
-    return *statistics(sums[:-1].view(2, -1), count), count
+        apply: Callable[..., Tensor] = _Norm.apply
+        return apply(input, weight, bias, mean, variance, count, self.eps)
 
 
 class _Norm(torch.autograd.Function):
@@ -89,27 +80,19 @@ class _Norm(torch.autograd.Function):
 
 
 def share_norms(network: nn.Module) -> list[SharedNorm]:
-    """Put a shared norm, with the same parameters and buffers, in the place of every batch norm; those of them all."""
-    _replace(network, nn.BatchNorm1d, SharedNorm)
-    return [module for module in network.modules() if isinstance(module, SharedNorm)]
+    """Make every batch norm a shared one; the list of them.
+
+    They stay the same modules under another class: an optimiser goes on with their parameters, and so do tied layers.
+    """
+    for norm in network.modules():
+        if type(norm) is nn.BatchNorm1d:
+            norm.__class__ = SharedNorm
+    return [norm for norm in network.modules() if isinstance(norm, SharedNorm)]
 
 
 def unshare_norms(network: nn.Module) -> None:
-    """Plain batch norms again."""
-    _replace(network, SharedNorm, nn.BatchNorm1d)
-
-
-def _replace(network: nn.Module, old: type[nn.BatchNorm1d], new: type[nn.BatchNorm1d]) -> None:
-    for parent in list(network.modules()):
-        for name, norm in list(parent.named_children()):
-            if type(norm) is old:
-                setattr(parent, name, _twin(norm, new))
-
-
-def _twin(norm: nn.BatchNorm1d, kind: type[nn.BatchNorm1d]) -> nn.BatchNorm1d:
-    """The same tensors under another class: an optimiser goes on with them, and so do tied layers."""
-    twin = kind(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats, device="meta")
-    twin.weight, twin.bias = norm.weight, norm.bias
-    twin.running_mean, twin.running_var = norm.running_mean, norm.running_var
-    twin.num_batches_tracked = norm.num_batches_tracked
-    return twin.train(norm.training)
+    """Make them plain batch norms again."""
+    for norm in network.modules():
+        if type(norm) is SharedNorm:
+            module: nn.Module = norm
+            module.__class__ = nn.BatchNorm1d

@@ -59,7 +59,7 @@ class Group:
         import torch.distributed as dist
 
         self.has_begun = True
-        length = torch.tensor(-1 if content is None else len(content), device=meeting_place())
+        length = torch.tensor(-1 if content is None else len(content), device=exchange_device())
         dist.broadcast(length, src=0)
         if length < 0:
             return None
@@ -74,7 +74,7 @@ class Group:
         import torch
         import torch.distributed as dist
 
-        mine = torch.frombuffer(bytearray(fingerprint.encode()), dtype=torch.uint8).to(meeting_place())
+        mine = torch.frombuffer(bytearray(fingerprint.encode()), dtype=torch.uint8).to(exchange_device())
         all_of_them = [torch.empty_like(mine) for _ in range(self.world.size)]
         dist.all_gather(all_of_them, mine)
         others = [rank for rank, other in enumerate(all_of_them) if not torch.equal(other, all_of_them[0])]
@@ -90,7 +90,7 @@ def current() -> Group | None:
     return _GROUP.get()
 
 
-def meeting_place() -> torch.device:
+def exchange_device() -> torch.device:
     """Where tensors must be for the processes to exchange them."""
     import torch
     import torch.distributed as dist

@@ -1,5 +1,9 @@
 """The recorded engine: R networks as one stack, whose steps a GPU records once and then replays; a CPU just runs them.
 
+Small graphs leave a GPU waiting for the next launch. Here the folds and restarts of a cross-validation, or the members
+of an ensemble, are the replicas of one network whose every tensor has a leading axis R. The host waits for the device
+once an epoch.
+
 The result of a network is that of the plain engine with its seed, but for rounding and for which activations dropout
 drops; it does not depend on the other networks. What dropout drops follows from the seed and the number of steps done,
 so a resumed training needs no more than its checkpoint, and either engine goes on from a checkpoint of the other.
@@ -7,19 +11,32 @@ so a resumed training needs no more than its checkpoint, and either engine goes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from egocnn.config import TrainConfig
-from egocnn.data.arrays import Bools
+from egocnn.data.arrays import Bools, Floats
 from egocnn.nn.device import choose_device
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.common import Member, Progress, copy_of
-from egocnn.train.engines.recorded.stack import Stack
+from egocnn.train.engines.recorded.adamw import StackedAdamW
+from egocnn.train.engines.recorded.joined import join
+from egocnn.train.engines.recorded.schedule import Schedule, portions
+from egocnn.train.engines.recorded.steps import EvaluationStep, TrainingStep
 from egocnn.train.history import Epoch
+from egocnn.train.metrics import class_weights, r2_of_sums, sum_of_squares
+
+NODES_AT_ONCE = 1 << 18
+"""Nodes of all replicas together per step of the evaluation: bounds the memory."""
+
+NUMBERS_AT_ONCE = 1 << 28
+"""The same in numbers, for what each node reads of Patchy-San's table: labels may be many."""
 
 WORTH_SHRINKING = 3e7
 """Nodes in all steps to come that must be saved before networks which have stopped leave the stack: to record the
@@ -31,52 +48,150 @@ class RecordedEngine:
 
     def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
         self._progress, self._config = progress, config
-        networks = [member.network for member in members]
-        # what several networks share is loaded, and sent to the device, once
-        loaded = {id(part): part.in_memory() for member in members for part in (member.train, member.validation)}
-        parts = [(loaded[id(member.train)], loaded[id(member.validation)]) for member in members]
-        self._stack = Stack(networks, parts, [member.seed for member in members], config)
-        if any(each.history.epochs for each in progress):
-            self._stack.best = _stacked_best(progress, choose_device(config.device))
-        self._stack.optimizer.take_over([each.optimizer for each in progress], [self._parameters(n) for n in networks])
+        self._device = device = choose_device(config.device)
+        self._seeds = np.array([member.seed for member in members])
         self._here = np.arange(len(members))
         """the members that are still in the stack"""
         self._improved = np.zeros(len(members), bool)
+        networks = [member.network for member in members]
+        self.network = StackedNetwork(networks, device)
+        is_new = not any(each.history.epochs for each in progress)
+        self._best = [tensor.clone() for tensor in self.network.state] if is_new else _stacked_best(progress, device)
+        self._optimizer = StackedAdamW(list(self.network.parameters.values()), weight_decay=config.weight_decay)
+        self._optimizer.load([each.optimizer for each in progress], [self._parameters(n) for n in networks])
+        # what several networks share is loaded, and sent to the device, once
+        loaded = {id(part): part.in_memory() for member in members for part in (member.train, member.validation)}
+        parts = [(loaded[id(member.train)], loaded[id(member.validation)]) for member in members]
+        self._spread = np.array([[_spread(pair[side].target) for pair in parts] for side in (0, 1)])
+        weights = [
+            class_weights(m.train, m.network.out.out_features) if config.class_weights else None for m in members
+        ]
+        present = [each for each in weights if each is not None]
+        self._weights = torch.stack(present).to(device) if present else None
+        data, self._numbers = join(parts)
+        self._data, self._sizes = data.to(device), data.sizes
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """All that depends on which replicas there are."""
+        config, seeds = self._config, self._seeds.tolist()
+        train, validation = ([pair[side] for pair in self._numbers] for side in (0, 1))
+        self._schedule = Schedule(train, seeds, self._sizes, config)
+        at_once = min(NODES_AT_ONCE, NUMBERS_AT_ONCE // self.network.table_rows)
+        chosen, self._validation_shape = portions(validation, self._sizes, at_once)
+        self._portions = len(chosen)
+        pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
+        empty = torch.full((self._schedule.steps, len(seeds), self._schedule.width), -1)
+        self._train = TrainingStep(
+            self._data,
+            self.network,
+            empty,
+            self._weights,
+            pool,
+            optimizer=self._optimizer,
+            seeds=seeds,
+            lower_precision=config.precision in ("auto", "bfloat16"),
+        )
+        self._evaluate = EvaluationStep(self._data, self.network, torch.from_numpy(chosen), self._weights, pool)
 
     def _parameters(self, network: nn.Module) -> list[nn.Parameter]:
-        return [network.get_parameter(name) for name in self._stack.network.parameters]
+        return [network.get_parameter(name) for name in self.network.parameters]
 
-    def run(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
+    def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
         here = alive[self._here]
-        if self._stack.saving(here) * (self._config.epochs + 1 - epoch) > WORTH_SHRINKING:
-            self._stack.keep_only(here)
-            self._here, here = self._here[here], here[here]
-        return {int(self._here[r]): ended for r, ended in self._stack.run(epoch, here).items()}
+        idle = (~here).mean() * sum(self._sizes[0, train].sum() for train, _ in self._numbers)  # nodes dragged along
+        if idle * (self._config.epochs + 1 - epoch) > WORTH_SHRINKING:
+            self._shrink(here)
+            here = here[here]
+        started = time.perf_counter()
+        plan = self._schedule.epoch(epoch, here)
+        self._train.begin(plan)
+        for shape in plan.shapes:
+            self._train(shape)
+        self._evaluate.restart()
+        for _ in range(self._portions):
+            self._evaluate(self._validation_shape)
+        scores = self._scores()  # all before was only sent off; here the host waits
+        seconds = time.perf_counter() - started
+        ended = {}
+        for r in np.flatnonzero(here).tolist():
+            last = np.flatnonzero(plan.chosen[:, r, 0] >= 0)[-1]
+            names = ("train_loss", "train_score", "validation_loss", "validation_score")
+            found = dict(zip(names, scores[:, r].tolist(), strict=True))
+            rate = float(plan.learning_rate[last, r])
+            ended[int(self._here[r])] = Epoch(epoch=epoch, learning_rate=rate, seconds=seconds, **found)
+        return ended
 
+    @torch.no_grad()
+    def _shrink(self, stay: Bools) -> None:
+        """The others get their best weights now and leave the stack; to those that stay it makes no difference."""
+        self.network.write_back(self._best)
+        here = torch.from_numpy(np.flatnonzero(stay)).to(self._device)
+        self.network.keep_only(here)
+        self._optimizer.keep_only(here, list(self.network.parameters.values()))
+        self._best = [tensor[here] for tensor in self._best]
+        self._weights = None if self._weights is None else self._weights[here]
+        self._here, self._seeds, self._spread = self._here[stay], self._seeds[stay], self._spread[:, stay]
+        self._numbers = [pair for pair, stays in zip(self._numbers, stay, strict=True) if stays]
+        self._set_up()
+
+    def _scores(self) -> Floats:
+        """(4, R) loss and score in training, loss and score in validation"""
+        sums = torch.stack([self._train.sums, self._evaluate.sums]).cpu().numpy()
+        rows: list[Floats] = []
+        for of_steps, (loss, weight, graphs, hits, means), spread in zip(
+            (True, False), sums, self._spread, strict=True
+        ):
+            with np.errstate(divide="ignore", invalid="ignore"):  # replicas that have stopped read no graphs
+                rows.append(means / graphs if of_steps else loss / weight)
+                rows.append(np.where(np.isnan(spread), hits / graphs, [*map(r2_of_sums, hits, spread)]))
+        return np.stack(rows)
+
+    def training_steps(self, number: int) -> list[Callable[[], None]]:
+        """The steps of an epoch alone, to be called in this order, and again and again if need be."""
+        plan = self._schedule.epoch(number, np.ones(len(self._seeds), bool))
+        self._train.begin(plan)
+
+        def restart() -> None:
+            self._train.number.zero_()
+            self._train(plan.shapes[0])
+
+        return [restart, *(partial(self._train, shape) for shape in plan.shapes[1:])]
+
+    @torch.no_grad()
     def keep_best(self, improved: Bools) -> None:
-        self._stack.keep_best(improved[self._here])
         self._improved = improved
+        if improved.any():
+            here = torch.from_numpy(improved[self._here]).to(self._device)
+            for best, now in zip(self._best, self.network.state, strict=True):
+                best.copy_(torch.where(here.view(-1, *[1] * (now.ndim - 1)), now, best))
 
-    def hand_over(self) -> None:
-        self._stack.network.write_back(self._stack.network.state)
+    def update_progress(self) -> None:
+        self.network.write_back(self.network.state)
         here = [self._progress[r] for r in self._here.tolist()]
-        self._stack.optimizer.hand_over(
-            [each.optimizer for each in here], [self._parameters(each.network) for each in here]
-        )
+        self._optimizer.store([each.optimizer for each in here], [self._parameters(each.network) for each in here])
         for r in np.flatnonzero(self._improved).tolist():
             self._progress[r].best = copy_of(self._progress[r].network)
 
     def finish(self) -> None:
-        self._stack.finish()
+        self.network.write_back(self._best)
+        for progress in self._progress:
+            progress.network.eval()
+        self._train.free()
+        self._evaluate.free()
+        torch.cuda.empty_cache()  # torch keeps the memory of recordings aside, even of those that are gone
 
 
 def _stacked_best(progress: Sequence[Progress], device: torch.device) -> list[Tensor]:
-    """The best weights so far in the order of the stack's state; the networks end as they were."""
-    networks = [each.network for each in progress]
-    now = [copy_of(network) for network in networks]
-    for each in progress:
-        each.network.load_state_dict(each.best)
-    best = [tensor.clone() for tensor in StackedNetwork(networks, device).state]
-    for network, state in zip(networks, now, strict=True):
-        network.load_state_dict(state)
-    return best
+    """The best weights so far in the order of the stack's state."""
+    networks = [copy.deepcopy(each.network) for each in progress]
+    for network, each in zip(networks, progress, strict=True):
+        network.load_state_dict(each.best)
+    return StackedNetwork(networks, device).state
+
+
+def _spread(target: Tensor | None) -> float:
+    """The sum of the squared distances of values from their mean; NaN for classes."""
+    if target is None or not target.is_floating_point():
+        return float("nan")
+    return sum_of_squares(target - target.mean())

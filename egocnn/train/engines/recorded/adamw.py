@@ -25,25 +25,25 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 class StackedAdamW:
+    """``torch.optim.AdamW`` over parameters (R, ...)."""
+
     def __init__(self, parameters: Sequence[Tensor], *, weight_decay: float) -> None:
         self._parameters = parameters
         self._weight_decay = weight_decay
         is_fused = parameters[0].is_cuda and find_spec("triton") is not None
         self._update = update_fused if is_fused else update_plain
-        self._first = [torch.zeros_like(p, requires_grad=False) for p in parameters]
-        self._second = [torch.zeros_like(p, requires_grad=False) for p in parameters]
+        self._first, self._second = ([torch.zeros_like(p, requires_grad=False) for p in parameters] for _ in MOMENTS)
         self.steps = torch.zeros(len(parameters[0]), dtype=torch.int64, device=parameters[0].device)
         """(R) done so far"""
 
     def keep_only(self, numbers: Tensor, parameters: Sequence[Tensor]) -> None:
         """Go on with these replicas alone, whose parameters these now are."""
         self._parameters = parameters
-        self._first = [moment[numbers] for moment in self._first]
-        self._second = [moment[numbers] for moment in self._second]
+        self._first, self._second = ([moment[numbers] for moment in m] for m in (self._first, self._second))
         self.steps = self.steps[numbers]
 
     @torch.no_grad()
-    def take_over(self, optimizers: Sequence[torch.optim.AdamW], parameters: Sequence[Sequence[nn.Parameter]]) -> None:
+    def load(self, optimizers: Sequence[torch.optim.AdamW], parameters: Sequence[Sequence[nn.Parameter]]) -> None:
         """Go on from where the ordinary optimisers of all replicas are; ``parameters``: of each, in our order."""
         for r, (optimizer, several) in enumerate(zip(optimizers, parameters, strict=True)):
             for parameter, *moments in zip(several, self._first, self._second, strict=True):
@@ -52,8 +52,8 @@ class StackedAdamW:
                         _own(moment[r], parameter).copy_(known[name])
                     self.steps[r] = int(known["step"])
 
-    def hand_over(self, optimizers: Sequence[torch.optim.AdamW], parameters: Sequence[Sequence[nn.Parameter]]) -> None:
-        """Put the ordinary optimisers of all replicas to where we are."""
+    def store(self, optimizers: Sequence[torch.optim.AdamW], parameters: Sequence[Sequence[nn.Parameter]]) -> None:
+        """Set the ordinary optimisers of all replicas to the state of this one."""
         for r, (optimizer, several, done) in enumerate(zip(optimizers, parameters, self.steps.tolist(), strict=True)):
             for parameter, *moments in zip(several, self._first, self._second, strict=True):
                 state = {n: _own(moment[r], parameter).clone() for moment, n in zip(moments, MOMENTS, strict=True)}

@@ -1,0 +1,101 @@
+"""Seeds and epoch -> which graphs every replica reads in which step, and the shape of the batch of each step.
+
+The order of a replica's graphs follows from its own seed and the epoch, exactly as in the plain engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from egocnn.config import TrainConfig
+from egocnn.data.arrays import Bools, Floats, Ints
+from egocnn.train.engines.common import epoch_seed, rate
+from egocnn.train.engines.recorded.joined import BatchShape
+
+LEVELS = 8
+"""An average batch takes this many units of places; few different shapes mean few recorded steps."""
+
+ALIGNMENT = (16, 1, 1)
+"""Units of nodes, entries and rest are multiples of this: a GPU's matrix units read 16 rows at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EpochPlan:
+    """One epoch of S steps."""
+
+    chosen: Ints
+    """(S, R, B) graph numbers, -1 for none"""
+    learning_rate: Floats
+    """(S, R)"""
+    shapes: tuple[BatchShape, ...]
+    """(S)"""
+
+
+class Schedule:
+    """The epochs of R replicas, each with graphs and a seed of its own; sizes (3, G) of all graphs."""
+
+    def __init__(self, graphs: Sequence[Ints], seeds: Sequence[int], sizes: Ints, config: TrainConfig) -> None:
+        self._graphs, self._seeds, self._sizes, self._config = graphs, seeds, sizes, config
+        self._batches = [math.ceil(len(own) / config.batch_size) for own in graphs]
+        self.steps = max(self._batches)
+        self.width = max(math.ceil(len(own) / n) for own, n in zip(graphs, self._batches, strict=True))
+        places = {len(own): self._places(len(own), n) for own, n in zip(graphs, self._batches, strict=True)}
+        self._slots = np.stack([places[len(own)] for own in graphs], axis=1)  # (S, R, B)
+        average = sizes[:, np.concatenate(graphs)].mean(axis=1) * self.width
+        self._unit = np.maximum(np.ceil(average / LEVELS / ALIGNMENT), 1).astype(np.int64) * ALIGNMENT
+
+    def _places(self, n_graphs: int, batches: int) -> Ints:
+        """(S, B) which of the shuffled graphs stand where: ``torch.tensor_split``, as one array; -1 for none"""
+        place = np.full((self.steps, self.width), -1)
+        for step, part in enumerate(np.array_split(np.arange(n_graphs), batches)):
+            place[step, : len(part)] = part
+        return place
+
+    def epoch(self, number: int, alive: Bools) -> EpochPlan:
+        """The steps of this epoch (the first is 1); replicas that have stopped read no graph."""
+        chosen = np.full(self._slots.shape, -1)
+        for r in np.flatnonzero(alive).tolist():
+            own = self._graphs[r]
+            random = torch.Generator().manual_seed(epoch_seed(self._seeds[r], number))
+            shuffled = own[torch.randperm(len(own), generator=random).numpy()]
+            slots = self._slots[:, r]
+            chosen[:, r] = np.where(slots >= 0, shuffled[slots], -1)
+        units = _units(self._sizes, chosen, self._unit).max(axis=0)
+        shapes = tuple(BatchShape(*(n * self._unit).tolist()) for n in units)
+        return EpochPlan(chosen, self._learning_rates(number), shapes)
+
+    def _learning_rates(self, epoch: int) -> Floats:
+        config = self._config
+        of_batches = {
+            n: [config.learning_rate * rate((epoch - 1 + step / n) / config.epochs, config) for step in range(n)]
+            for n in set(self._batches)
+        }
+        rates = np.zeros((self.steps, len(self._batches)))
+        for r, n in enumerate(self._batches):
+            rates[:n, r] = of_batches[n]
+        return rates
+
+
+def _units(sizes: Ints, chosen: Ints, unit: Ints) -> Ints:
+    """(3, S) units that the largest replica of each step fills, at least one"""
+    total = np.where(chosen >= 0, sizes[:, chosen], 0).sum(axis=3).max(axis=2)
+    units: Ints = np.maximum(-(-total // unit[:, None]), 1)
+    return units
+
+
+def portions(graphs: Sequence[Ints], sizes: Ints, nodes_at_once: int) -> tuple[Ints, BatchShape]:
+    """All graphs of every replica in order, cut into few steps of one shape: chosen (S, R, B), and that shape."""
+    largest = max(int(sizes[0, own].sum()) for own in graphs)
+    most = max(map(len, graphs))
+    steps = min(most, math.ceil(largest * len(graphs) / nodes_at_once)) or 1
+    width = math.ceil(most / steps)
+    filled = np.full((len(graphs), steps * width), -1)
+    for r, own in enumerate(graphs):
+        filled[r, : len(own)] = own
+    chosen = np.ascontiguousarray(filled.reshape(len(graphs), steps, width).transpose(1, 0, 2))
+    return chosen, BatchShape(*_units(sizes, chosen, np.ones(3, np.int64)).max(axis=1).tolist())
