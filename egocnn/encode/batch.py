@@ -27,6 +27,7 @@ class RestSteps:
     """(N) factor of the neighbours' sum: 1, or 1 over their number for the mean"""
 
     def to(self, device: torch.device) -> RestSteps:
+        """A copy on the device."""
         return RestSteps(self.ptr.to(device), self.steps.to(device), self.share.to(device))
 
     def batch(self, nodes: Tensor) -> Rest:
@@ -75,6 +76,7 @@ class EncodedGraphs:
         return self
 
     def to(self, device: torch.device) -> EncodedGraphs:
+        """A copy on the device."""
         moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._parts().items()}
         return EncodedGraphs(**moved)
 

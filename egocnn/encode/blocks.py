@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from egocnn.config import ModelConfig
@@ -76,13 +75,10 @@ class _Source:
 
     def attributes(self, nodes: slice | Ints) -> Tensor:
         """(n, A), standardised"""
-        return torch.from_numpy(self._standardised(nodes)).to(self.device)
-
-    def _standardised(self, nodes: slice | Ints) -> NDArray[np.float32]:
         attr = self.graphs.node_attr
         count = nodes.stop - nodes.start if isinstance(nodes, slice) else len(nodes)
         here = np.zeros((count, 0), np.float32) if attr is None else attr[nodes]
-        return self.encoder.standardised(replace(self.graphs, node_attr=here))
+        return torch.from_numpy(self.encoder.standardised(replace(self.graphs, node_attr=here))).to(self.device)
 
     def label(self, nodes: slice | Ints) -> Tensor:
         """(n)"""

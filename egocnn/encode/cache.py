@@ -43,8 +43,10 @@ class Column:
     dtype: np.dtype[Any]
     row: tuple[int, ...]
 
-    def size(self, rows: int) -> int:
-        return rows * int(self.dtype.itemsize * np.prod(self.row, dtype=np.int64))
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes in a record."""
+        return int(self.dtype.itemsize * np.prod(self.row, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +125,7 @@ class EncodedCache:
                 pointer = ends[column.unit]
                 parts.append(values[pointer[graph] : pointer[graph + 1]].tobytes())
         file.write(b"".join(parts))
-        lengths = np.zeros(len(prepared), np.int64)
-        for column in columns:
-            lengths += np.diff(ends[column.unit]) * column.size(1)
+        lengths: Ints = np.sum([np.diff(ends[column.unit]) * column.row_bytes for column in columns], axis=0)
         return lengths
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
@@ -151,6 +151,7 @@ class EncodedCache:
         self._unname()
 
     def close(self) -> None:
+        """Remove the records."""
         for file in self._files:
             with suppress(OSError):  # what a full disk has no room for is not wanted any more
                 file.close()
@@ -186,7 +187,8 @@ class EncodedCache:
                 if column.name in TOTALS:
                     rows[TOTALS[column.name]] = int(values.sum())
                 pieces[column.name].append(values)
-        return _put_together(counts, {name: _joined(several) for name, several in pieces.items()})
+        joined = {name: torch.from_numpy(np.concatenate(several)) for name, several in pieces.items()}
+        return _put_together(counts, joined)
 
     def _record(self, graph: int) -> bytes:
         file = self._files[int(np.searchsorted(self._bounds, graph, side="right")) - 1]
@@ -243,6 +245,7 @@ class CachedGraphs:
         return replace(self, node_ptr=self.node_ptr.to(device), target=target)
 
     def batch(self, chosen: Tensor) -> Batch:
+        """The graphs with these numbers, read from disk."""
         device = chosen.device
         some = self.cache.read(self.numbers[chosen.cpu().numpy()]).to(device)
         batch = some.batch(torch.arange(len(chosen), device=device))
@@ -299,7 +302,3 @@ def _put_together(counts: Ints, columns: dict[str, Tensor]) -> EncodedGraphs:
         place=columns["place"],
         target=None,
     )
-
-
-def _joined(several: list[NDArray[Any]]) -> Tensor:
-    return torch.from_numpy(np.concatenate(several))

@@ -23,7 +23,7 @@ OWN = np.uint64(0xD6E8FEB86659FD93)
 """Any odd 64-bit number with a balanced mix of bits; changing it changes every colour and so every saved ranking."""
 
 COUNTED_ROUNDS = 3
-"""Rounds after which the nodes of each colour are counted, unless told otherwise: ties fall to the later ones."""
+"""Rounds after which the nodes of each colour are counted, by default: ties fall to the later ones."""
 
 MOST_ROUNDS = 256
 """Enough for a chain of 500 nodes; longer ones are cut here to bound the time."""
@@ -46,21 +46,21 @@ def refine(graphs: Graphs, colour: Colours, *, weighted: bool = False, loops: In
     running = np.zeros(1 + max((entries.stop - entries.start for _, entries in portions), default=0), np.uint64)
     for nodes, entries in portions:
         message = running[1 : 1 + entries.stop - entries.start]  # used again: fresh memory costs more than the sums
-        _hear(graphs, sent, entries, message, weighted=weighted)
+        _write_messages(graphs, sent, entries, message, weighted=weighted)
         np.cumsum(message, out=message)
-        heard = running[graphs.indptr[nodes.start : nodes.stop + 1] - entries.start]
-        around[nodes] = heard[1:] - heard[:-1]  # differences of running sums also serve empty rows
+        until = running[graphs.indptr[nodes.start : nodes.stop + 1] - entries.start]
+        around[nodes] = until[1:] - until[:-1]  # differences of running sums also serve empty rows
     loops = find_loops(graphs) if loops is None else loops
     if len(loops):
         message = np.empty(len(loops), np.uint64)
-        _hear(graphs, sent, loops, message, weighted=weighted)
+        _write_messages(graphs, sent, loops, message, weighted=weighted)
         around[graphs.indices[loops]] += mix(message ^ OWN) - message  # not one more neighbour of the same colour
     # its own colour is mixed differently: else C with neighbours O, O, O may pass for O with C, C, C
     return mix(mix(colour ^ OWN) + around)
 
 
-def _hear(graphs: Graphs, sent: Colours, entries: slice | Ints, message: Colours, *, weighted: bool) -> None:
-    """Write down what each of these entries hears: what its neighbour sends (N), mixed with what the edge is like."""
+def _write_messages(graphs: Graphs, sent: Colours, entries: slice | Ints, message: Colours, *, weighted: bool) -> None:
+    """The message of each adjacency entry: what its neighbour sends (N), mixed with label and weight of the edge."""
     # clip: no neighbour is out of range, and to check each once more takes as long as to fetch it
     np.take(sent, graphs.indices[entries], out=message, mode="clip")
     for values in (graphs.edge_label, graphs.edge_weight if weighted else None):

@@ -64,6 +64,7 @@ def levels(degree: Ints) -> Ints:
 
 
 def name_of(level: int) -> str:
+    """The name of the label with this number."""
     if level < EXACT:
         return f"degree {level}"
     first, after = (int(np.ceil(EXACT * 2 ** (half / 2) - 1e-6)) for half in (level - EXACT, level - EXACT + 1))

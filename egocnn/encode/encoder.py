@@ -49,6 +49,7 @@ class Encoder:
 
     @staticmethod
     def fit(graphs: Graphs, config: ModelConfig) -> Encoder:
+        """Fitted on these graphs, as :meth:`fit_portions` does it."""
         check_nodes(len(graphs), graphs.n_nodes)
         by_degree = config.degrees and graphs.node_label is None
         graphs = describe_by_degree(graphs) if by_degree else graphs
@@ -86,6 +87,7 @@ class Encoder:
         )
 
     def shape(self, config: ModelConfig) -> PatchShape:
+        """How large Patchy-San's table is."""
         return PatchShape(
             slots=config.slots, node_labels=len(self.node_label_names), edge_labels=len(self.edge_label_names)
         )
@@ -100,17 +102,16 @@ class Encoder:
         patches = find_patches(graphs, table, self.shape(config))
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
         one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
-        adjacency = None if one_hop else torch.from_numpy(edge_weights(graphs, table))
         return EncodedGraphs(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
             rest=None if config.rest == "none" else _rest(graphs, table[:, : max(config.layer_k)], config),
-            steps=torch.from_numpy(_to_steps(table)),
             bag_ptr=torch.from_numpy(patches.ptr),
             bag_rows=torch.from_numpy(patches.rows),
             bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
             node_label=torch.from_numpy(label.astype(np.int32)),
             attributes=torch.from_numpy(self.standardised(graphs)),
-            adjacency=adjacency,
+            adjacency=None if one_hop else torch.from_numpy(edge_weights(graphs, table)),
+            steps=torch.from_numpy(_to_steps(table)),  # last: in place
             place=torch.from_numpy(order.place),
             target=self.targets(graphs),
         )
@@ -142,6 +143,7 @@ class Encoder:
         )
 
     def standardised(self, graphs: Graphs) -> NDArray[np.float32]:
+        """(N, A) node attributes by the scales of the training graphs"""
         attr = np.zeros((graphs.n_nodes, 0)) if graphs.node_attr is None else graphs.node_attr
         if attr.shape[1] != len(self.attr_mean):
             raise DataError(f"the model reads {len(self.attr_mean)} node attributes, these graphs have {attr.shape[1]}")
@@ -170,15 +172,18 @@ class Encoder:
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 
     def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is saved as arrays."""
         scales = {"attr_mean": self.attr_mean, "attr_scale": self.attr_scale}
         return {**scales, **{f"ranking.{name}": values for name, values in self.ranking.state().items()}}
 
     def texts(self) -> dict[str, Any]:
+        """What is saved as JSON."""
         names = ("by_degree", "node_label_names", "edge_label_names", "class_names", "target_mean", "target_scale")
         return {name: getattr(self, name) for name in names}
 
     @staticmethod
     def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Encoder:
+        """The encoder of which these are :meth:`arrays` and :meth:`texts`."""
         prefix = "ranking."
         ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
         plain: dict[str, Any] = {"by_degree": False}  # as in models that were saved before there was a choice
@@ -192,6 +197,7 @@ class Encoder:
 
 
 def check_nodes(graphs: int, nodes: int) -> None:
+    """Refuse graphs without any node."""
     if nodes == 0:
         raise DataError(f"{graphs} training graphs have no nodes at all; there is nothing to learn from")
 

@@ -35,14 +35,18 @@ class Survey:
 
     @staticmethod
     def of(portions: Iterable[Graphs]) -> Survey:
+        """Of all portions together."""
         survey = Survey()
         for graphs in portions:
             survey.add(graphs)
         return survey
 
     def add(self, graphs: Graphs) -> None:
+        """Count one more portion."""
         self.nodes += graphs.n_nodes
-        self.degrees = _added(self.degrees, np.bincount(graphs.degree))
+        counted = np.bincount(graphs.degree, minlength=len(self.degrees))
+        counted[: len(self.degrees)] += self.degrees
+        self.degrees = counted
         for kind, codes, names in (
             ("node", graphs.node_label, graphs.node_label_names),
             ("edge", graphs.edge_label, graphs.edge_label_names),
@@ -65,6 +69,7 @@ class Survey:
 
     @property
     def has_node_labels(self) -> bool:
+        """Whether nodes have labels of their own."""
         return self._used["node"] is not None
 
     @property
@@ -80,6 +85,7 @@ class ColourCounts:
         self._rounds: list[list[tuple[Colours, Ints]]] = [[] for _ in range(rounds)]
 
     def add(self, ranking: Ranking) -> None:
+        """The counts of one more portion."""
         for several, counted in zip(self._rounds, zip(ranking.colours, ranking.counts, strict=True), strict=True):
             several.append(counted)
             # not for every portion: to put many small ones together at once costs the same as one
@@ -87,6 +93,7 @@ class ColourCounts:
                 several[:] = [_together(several)]
 
     def ranking(self) -> Ranking:
+        """The counts of all portions."""
         counted = [_together(several) for several in self._rounds]
         return Ranking(tuple(colours for colours, _ in counted), tuple(counts for _, counts in counted))
 
@@ -104,6 +111,7 @@ class Moments:
         """of the distances from the mean, summed up"""
 
     def add(self, rows: NDArray[Any]) -> None:
+        """Further rows (n, columns)."""
         start = 0
         while start < len(rows):
             held = sum(map(len, self._held))
@@ -139,10 +147,3 @@ def _together(several: list[tuple[Colours, Ints]]) -> tuple[Colours, Ints]:
     counts = np.zeros(len(colours), np.int64)
     np.add.at(counts, place, np.concatenate([counts for _, counts in several]))
     return colours, counts
-
-
-def _added(one: Ints, other: Ints) -> Ints:
-    longer, shorter = (one, other) if len(one) > len(other) else (other, one)
-    added = longer.copy()
-    added[: len(shorter)] += shorter
-    return added

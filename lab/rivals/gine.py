@@ -174,8 +174,8 @@ def fit(
     """
     if not graphs.is_classification:
         raise DataError("GINE tells classes apart; these graphs have none")
-    config = TrainConfig(seed=seed, validation=validation)
-    learned, chosen_by = (graphs[numbers] for numbers in part_numbers(graphs.outline, config))
+    split = TrainConfig(seed=seed, validation=validation)
+    learned, chosen_by = (graphs[numbers] for numbers in part_numbers(graphs.outline, split))
     learned = with_own_labels(learned)
     chosen_by = chosen_by.with_names(
         nodes=learned.node_label_names, edges=learned.edge_label_names, classes=learned.class_names

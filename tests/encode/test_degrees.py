@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.degrees import EXACT, PROFILE, describe_by_degree, levels, name_of, profile
+from egocnn.encode.degrees import EXACT, PROFILE, describe_by_degree, levels, name_of
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
 from egocnn.study.invariance import relabel
@@ -137,36 +137,6 @@ def test_the_profile_of_a_star_by_hand() -> None:
     hub, leaf = math.log(5), math.log(2)
     found = attributes_of(describe_by_degree(star(4)))
     np.testing.assert_allclose(found, [[hub, leaf, leaf, leaf, 0]] + 4 * [[leaf, hub, hub, hub, 0]], rtol=1e-6)
-
-
-def test_a_node_between_two_of_different_degree_has_a_spread() -> None:
-    found = attributes_of(describe_by_degree(one_graph(5, [(0, 1), (1, 2), (2, 3), (2, 4)])))
-    low, high = math.log(2), math.log(4)
-    wanted = [math.log(3), low, high, (low + high) / 2, (high - low) / 2]
-    np.testing.assert_allclose(found[1], wanted, rtol=1e-6)
-
-
-def test_nodes_without_neighbours_have_a_profile_of_zeros_wherever_they_stand() -> None:
-    found = attributes_of(describe_by_degree(one_graph(5, [(1, 3)])))
-    assert (found[[0, 2, 4]] == 0).all()
-    np.testing.assert_allclose(found[[1, 3]], math.log(2) * np.array([[1, 1, 1, 1, 0]] * 2), rtol=1e-6)
-    assert (profile(np.zeros(3, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)) == np.zeros((3, 5))).all()
-
-
-def test_a_self_loop_makes_no_node_its_own_neighbour() -> None:
-    path, looped = [(0, 1), (1, 2)], [(0, 0), (0, 1), (1, 1), (1, 2)]
-    one, other = (describe_by_degree(one_graph(3, edges)) for edges in (path, looped))
-    np.testing.assert_array_equal(attributes_of(one), attributes_of(other))
-    assert names_of(one) == names_of(other)
-    assert (attributes_of(describe_by_degree(one_graph(1, [(0, 0)]))) == 0).all()
-
-
-def test_attributes_that_the_graph_has_already_stay_in_front() -> None:
-    own = [[7.0, -1.0], [8.0, 0.0], [9.0, 1.0]]
-    found = attributes_of(describe_by_degree(one_graph(3, [(0, 1)], node_attr=own)))
-    assert found.shape == (3, 2 + PROFILE)
-    assert found[:, :2].tolist() == own
-    np.testing.assert_array_equal(found[:, 2:], attributes_of(describe_by_degree(one_graph(3, [(0, 1)]))))
 
 
 @settings(max_examples=30)

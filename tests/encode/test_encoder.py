@@ -111,10 +111,9 @@ def test_a_column_of_small_numbers_is_standardised_as_any_other() -> None:
 
 def test_another_number_of_attributes_is_refused() -> None:
     encoder = Encoder.fit(one_graph(2, [(0, 1)], node_attr=[[1, 2], [3, 4]]), CONFIG)
-    with pytest.raises(DataError, match="the model reads 2 node attributes, these graphs have 1"):
-        encoder.apply(one_graph(2, [(0, 1)], node_attr=[[1], [2]]), CONFIG)
-    with pytest.raises(DataError, match="the model reads 2 node attributes, these graphs have 0"):
-        encoder.apply(one_graph(2, [(0, 1)]), CONFIG)
+    for count, columns in ((1, {"node_attr": [[1], [2]]}), (0, {})):
+        with pytest.raises(DataError, match=f"the model reads 2 node attributes, these graphs have {count}"):
+            encoder.apply(one_graph(2, [(0, 1)], **columns), CONFIG)
 
 
 # ── adjacency ─────────────────────────────────────────────────────────────────────────────────────
@@ -170,12 +169,9 @@ def test_a_classifier_passes_over_values(values: tuple[float, ...]) -> None:
     assert encoder.apply(with_values(*values), CONFIG).target is None
 
 
-def test_a_regressor_passes_over_classes() -> None:
+def test_a_regressor_passes_over_classes_and_graphs_without_a_target_need_none() -> None:
     encoder = Encoder.fit(with_values(1, 2), CONFIG)
     assert encoder.apply(with_classes(("no", "yes"), 0, 1), CONFIG).target is None
-
-
-def test_graphs_without_a_target_need_none() -> None:
     graphs = one_graph(2, [(0, 1)])
     assert Encoder.fit(graphs, CONFIG).apply(graphs, CONFIG).target is None
 

@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {"slots": 6, "k": 5, "width": 12, "hidden": 12, "sort_no
 
 
 class Untrained:
-    """Random weights over a encoder fitted on the graphs themselves."""
+    """Random weights over an encoder fitted on the graphs themselves."""
 
     def __init__(self, graphs: Graphs, config: ModelConfig) -> None:
         self.config = config
@@ -47,12 +47,8 @@ def check(graphs: Graphs, *, seeds: int = 2, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("readout", get_args(Readout))
-def test_molecule_like_trees(readout: Readout) -> None:
+def test_molecule_like_trees_and_random_connected_graphs(readout: Readout) -> None:
     check(random_trees(100, nodes=20, seed=0), readout=readout)
-
-
-@pytest.mark.parametrize("readout", get_args(Readout))
-def test_random_connected_graphs(readout: Readout) -> None:
     check(random_connected(100, nodes=12, extra=8, seed=0), readout=readout)
 
 
@@ -68,18 +64,11 @@ def test_trees_with_attributes_and_weights() -> None:
     check(trees.replace(node_label=labels, node_attr=attributes, edge_weight=weights), embedding="attributes")
 
 
-@pytest.mark.parametrize("embedding", ["patchy-san", "adjacency"])
+@pytest.mark.parametrize("changes", [{}, {"embedding": "adjacency"}, {"max_hops": 2}], ids=str)
 @settings(max_examples=60)
 @given(graphs=random_graphs(max_graphs=3, max_nodes=8), seed=st.integers(0, 20))
-def test_small_graphs_of_every_kind(embedding: Any, graphs: Graphs, seed: int) -> None:
-    predict = Untrained(graphs, ModelConfig(**SMALL, embedding=embedding))
-    assert_relabelling_invariant(predict, graphs, seed=seed)
-
-
-@settings(max_examples=60)
-@given(graphs=random_graphs(max_graphs=3, max_nodes=8), seed=st.integers(0, 20))
-def test_small_graphs_whose_neighbours_are_two_hops_away(graphs: Graphs, seed: int) -> None:
-    assert_relabelling_invariant(Untrained(graphs, ModelConfig(**SMALL, max_hops=2)), graphs, seed=seed)
+def test_small_graphs_of_every_kind(changes: dict[str, Any], graphs: Graphs, seed: int) -> None:
+    assert_relabelling_invariant(Untrained(graphs, ModelConfig(**SMALL, **changes)), graphs, seed=seed)
 
 
 @pytest.mark.parametrize("readout", get_args(Readout))
@@ -91,23 +80,25 @@ def test_all_of_mutag(readout: Readout, data_folder: Path) -> None:
     check(graphs, readout=readout)
 
 
-def test_benzene_with_alternating_bonds() -> None:
-    """All atoms are alike to Weisfeiler-Lehman, but their bonds are not: the label of the edge must decide."""
-    bonds = ["single", "double"] * 3 + ["single"] * 6
-    edges = [*cycle(0, 1, 2, 3, 4, 5), *((atom, atom + 6) for atom in range(6))]
-    check(one_graph(12, edges, edge_label=bonds, node_label=[*"CCCCCCHHHHHH"]), seeds=10)
+BENZENE = [*cycle(0, 1, 2, 3, 4, 5), *((atom, atom + 6) for atom in range(6))]
+PRISM = [*cycle(0, 1, 2), *cycle(3, 4, 5), (0, 3), (1, 4), (2, 5)]
+PETERSEN = [*cycle(0, 1, 2, 3, 4), *((n, n + 5) for n in range(5)), *((5 + n, 5 + (n + 2) % 5) for n in range(5))]
+SMALL_GRAPHS = {
+    # all atoms are alike to Weisfeiler-Lehman, but their bonds are not: the label of the edge must decide
+    "benzene with alternating bonds": one_graph(
+        12, BENZENE, edge_label=["single", "double"] * 3 + ["single"] * 6, node_label=[*"CCCCCCHHHHHH"]
+    ),
+    "attributes alone differ": one_graph(3, [(0, 1), (0, 2)], node_attr=[[0], [1], [5]]),
+    "weights behind alone differ": one_graph(5, [(0, 1), (0, 2), (1, 3), (2, 4)], edge_weight=[1, 1, 2, 3]),
+    "a chain with loops at its ends": one_graph(6, [(0, 0), *((n, n + 1) for n in range(5)), (5, 5)]),
+    "regular, all nodes symmetric": Graphs.concat([one_graph(6, PRISM), one_graph(10, PETERSEN)]),
+    "rings": Graphs.concat([one_graph(size, cycle(*range(size))) for size in (6, 7, 3)]),
+}
 
 
-def test_neighbours_that_differ_in_attributes_alone() -> None:
-    check(one_graph(3, [(0, 1), (0, 2)], node_attr=[[0], [1], [5]]), seeds=10)
-
-
-def test_neighbours_that_differ_in_the_weights_behind_them_alone() -> None:
-    check(one_graph(5, [(0, 1), (0, 2), (1, 3), (2, 4)], edge_weight=[1, 1, 2, 3]), seeds=10)
-
-
-def test_a_chain_with_loops_at_its_ends() -> None:
-    check(one_graph(6, [(0, 0), *((n, n + 1) for n in range(5)), (5, 5)]), seeds=10)
+@pytest.mark.parametrize("name", SMALL_GRAPHS)
+def test_small_graphs_with_symmetries(name: str) -> None:
+    check(SMALL_GRAPHS[name], seeds=10)
 
 
 def test_where_weisfeiler_lehman_is_blind_node_ids_decide() -> None:
@@ -123,13 +114,3 @@ def test_where_weisfeiler_lehman_is_blind_node_ids_decide() -> None:
     assert order.nodes.tolist() != list(range(12))
     with pytest.raises(AssertionError, match="changes the prediction"):
         check(graphs, seeds=5)
-
-
-def test_regular_graphs_are_no_exception_where_all_nodes_are_symmetric() -> None:
-    prism = [*cycle(0, 1, 2), *cycle(3, 4, 5), (0, 3), (1, 4), (2, 5)]
-    petersen = [*cycle(0, 1, 2, 3, 4), *((n, n + 5) for n in range(5)), *((5 + n, 5 + (n + 2) % 5) for n in range(5))]
-    check(Graphs.concat([one_graph(6, prism), one_graph(10, petersen)]), seeds=10)
-
-
-def test_rings_are_no_exception_although_all_their_nodes_are_alike() -> None:
-    check(Graphs.concat([one_graph(6, cycle(*range(6))), one_graph(7, cycle(*range(7))), one_graph(3, cycle(0, 1, 2))]))

@@ -81,17 +81,11 @@ def test_the_table_has_one_row_a_node_and_minus_one_where_neighbours_are_absent(
     assert (table[:, 1:] == -1).all()
 
 
-def test_heavier_edges_come_first_whatever_the_colours() -> None:
+def test_heavier_edges_come_first_whatever_the_colours_and_nearer_nodes_before_them() -> None:
     star = one_graph(4, [(0, 1), (0, 2), (0, 3)], edge_weight=[0.5, 3.0, 1.0], node_label=[*"CNOC"])
     assert rank_neighbours(star, 3)[0].tolist() == [2, 3, 1]
-
-
-def test_negative_weights_come_last() -> None:
-    star = one_graph(4, [(0, 1), (0, 2), (0, 3)], edge_weight=[-0.5, -3.0, 0.0])
-    assert rank_neighbours(star, 3)[0].tolist() == [3, 1, 2]
-
-
-def test_nearer_nodes_come_before_heavier_edges_farther_away() -> None:
+    negative = one_graph(4, [(0, 1), (0, 2), (0, 3)], edge_weight=[-0.5, -3.0, 0.0])
+    assert rank_neighbours(negative, 3)[0].tolist() == [3, 1, 2]
     chain = one_graph(3, [(0, 1), (1, 2)], edge_weight=[0.1, 9.0])
     assert rank_neighbours(chain, 2, max_hops=2)[0].tolist() == [1, 2]
 
@@ -110,18 +104,10 @@ def test_a_node_is_never_its_own_neighbour_and_no_neighbour_stands_twice(graphs:
 def test_rarer_colours_come_first() -> None:
     """The centre sees two C and one O; in this collection O is rare, whatever its number."""
     for names in (("C", "O"), ("O", "C")):
-        label = [names.index(name) for name in "CCOC"]
-        star = Graphs.from_edges(
-            node_counts=[4],
-            edges=np.array([[0, 1], [0, 2], [0, 3]]),
-            node_label=np.array(label),
-            node_label_names=names,
-        )
-        assert rank_neighbours(star, 3)[0, 0] == 2
+        assert rank_neighbours(star_of("C", "COC", names), 3)[0, 0] == 2
 
 
-def star_of(centre: str, leaves: str) -> Graphs:
-    names = ("C", "N", "O")
+def star_of(centre: str, leaves: str, names: tuple[str, ...] = ("C", "N", "O")) -> Graphs:
     return Graphs.from_edges(
         node_counts=[1 + len(leaves)],
         edges=np.array([[0, leaf] for leaf in range(1, len(leaves) + 1)]),

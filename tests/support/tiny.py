@@ -33,6 +33,11 @@ TRAIN = TrainConfig(epochs=4, learning_rate=1e-2)
 FLAGS = [word for name, value in SIZES.items() for word in (f"--{name}", str(value))]
 """the same for the command line"""
 
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
+"""the files of a complete run"""
+PATIENCE = 60.0
+"""seconds to wait for a process that should long have done what it is to do"""
+
 SMILES_TABLE = '''\
 name,smiles,label,split
 methane,C,alkane,train
@@ -119,3 +124,18 @@ def write_table(folder: Path, text: str = SMILES_TABLE, name: str = "molecules.c
 
 def names_in(folder: Path, *, hidden: bool = True) -> Sequence[str]:
     return sorted(file.name for file in folder.iterdir() if hidden or not file.name.startswith("."))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file under the folder."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def stop_after(epochs: int, error: BaseException | None = None) -> Report:
+    """A report that ends the training, by default with Ctrl-C."""
+
+    def stop(history: History, _: TrainConfig) -> None:
+        if len(history.epochs) == epochs:
+            raise error or KeyboardInterrupt
+
+    return stop

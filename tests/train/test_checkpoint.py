@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.errors import RunError
 from egocnn.train import loop
 from egocnn.train.checkpoint import Checkpoint
@@ -28,19 +28,12 @@ from tests.support.tiny import (
     parts,
     same,
     state,
+    stop_after,
     with_opposite_classes,
 )
 
 LONG = replace(TRAIN, epochs=6, patience=6)
-Report = Callable[[History, TrainConfig], None]
-
-
-def stop_after(epochs: int) -> Report:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == epochs:
-            raise KeyboardInterrupt
-
-    return stop
+GPU = pytest.param("recorded", "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
 
 
 def progress_of(model: ModelConfig = MODEL) -> Progress:
@@ -60,20 +53,22 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     "changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"embedding": "adjacency"}]
 )
 @pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize(("engine", "device"), [("plain", "cpu"), ("recorded", "cpu"), GPU])
 def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one(
-    changes: dict[str, object], task: str, tmp_path: Path
+    changes: dict[str, object], task: str, engine: EngineName, device: Device, tmp_path: Path
 ) -> None:
+    """Bit by bit, dropout included."""
     graphs = alcohols() if task == "classification" else oxygens()
-    model = ModelConfig(**(SIZES | changes))
+    model, config = ModelConfig(**(SIZES | changes), dropout=0.3), replace(LONG, device=device, batch_size=7)
     unbroken, train, validation = parts(graphs, model)
-    whole = fit(unbroken, train, validation, LONG)
+    whole = fit(unbroken, train, validation, config, engine=engine)
 
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
     for epochs in (1, 4, None):  # killed twice
         network, _, _ = parts(graphs, model)
         report = None if epochs is None else stop_after(epochs)
         resume, keep = checkpoint.resume, checkpoint.keep
-        history = fit(network, train, validation, LONG, resume=resume, keep=keep, report=report)
+        history = fit(network, train, validation, config, engine=engine, resume=resume, keep=keep, report=report)
     assert same(state(network), state(unbroken))
     assert [replace(e, seconds=0) for e in history.epochs] == [replace(e, seconds=0) for e in whole.epochs]
     assert history.best is not None

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,21 +17,24 @@ import pytest
 from egocnn.cli import main
 from egocnn.cli.commands.demo import demo
 from egocnn.cli.parser import build_parser
-from egocnn.config import TrainConfig
 from egocnn.errors import DivergedError, RunError
 from egocnn.model import Model
 from egocnn.train import run as runs
-from egocnn.train.history import History
 from egocnn.train.run import train_run
-from tests.support.tiny import ALCOHOLS, FLAGS, MODEL, TRAIN, alcohols, names_in
+from tests.support.tiny import (
+    ALCOHOLS,
+    COMPLETE,
+    FLAGS,
+    MODEL,
+    PATIENCE,
+    TRAIN,
+    alcohols,
+    contents,
+    names_in,
+    stop_after,
+)
 
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
-PATIENCE = 60.0
 OTHER = replace(TRAIN, seed=1)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.fixture
@@ -49,14 +51,6 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("other") / "run"
     train_run(alcohols(), folder, MODEL, OTHER)
     return (folder / "model.safetensors").read_bytes()
-
-
-def stop_after(epochs: int, error: BaseException) -> Callable[[History, TrainConfig], None]:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == epochs:
-            raise error
-
-    return stop
 
 
 def test_a_training_that_diverges_leaves_the_run_that_was_there(run: Path) -> None:
@@ -134,7 +128,7 @@ def test_what_a_killed_training_left_is_removed_by_one_that_needs_not_overwrite(
 
 def test_what_is_stopped_waits_beside_the_run_until_it_is_complete(run: Path, other: bytes) -> None:
     before = contents(run)
-    metrics = train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=stop_after(2, KeyboardInterrupt()))
+    metrics = train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=stop_after(2))
     assert metrics["interrupted"]
     assert contents(run) == before
     beside = run.with_name(".run.new")
@@ -155,7 +149,7 @@ def test_ctrl_c_says_where_the_new_model_is_and_that_the_old_one_is_as_it_was(
     fit = runs.train_run
     monkeypatch.setattr(
         "egocnn.train.run.train_run",
-        lambda *a, **k: fit(*a, **{**k, "report": stop_after(1, KeyboardInterrupt())}),
+        lambda *a, **k: fit(*a, **{**k, "report": stop_after(1)}),
     )
     assert main(["train", ALCOHOLS, *FLAGS, "--quiet", "-o", str(run), "--overwrite", "--seed", "1"]) == 130
     wanted = f"egocnn: stopped; the best model so far is in {run.with_name('.run.new')}, and {run} is as it was, "

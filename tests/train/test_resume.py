@@ -14,11 +14,7 @@ import pytest
 
 from egocnn.cli import main
 from egocnn.model import Model
-from tests.support.tiny import ALCOHOLS, FLAGS, alcohols, names_in
-
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
-PATIENCE = 60.0
-"""seconds to wait for a process that should long have done what it is to do"""
+from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, PATIENCE, alcohols, names_in
 
 
 def words(folder: Path) -> list[str]:

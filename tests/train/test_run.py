@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,29 +16,25 @@ from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.model import Model
 from egocnn.train import metrics
-from egocnn.train.history import History
 from egocnn.train.recipe import learn
 from egocnn.train.run import fingerprint, train_run, with_test_part
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, with_opposite_classes
-
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+from tests.support.tiny import (
+    COMPLETE,
+    MODEL,
+    SIZES,
+    TRAIN,
+    alcohols,
+    contents,
+    names_in,
+    oxygens,
+    stop_after,
+    with_opposite_classes,
+)
 
 
 def timeless(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in metrics.items() if name != "seconds"}
-
-
-def stop_after(epochs: int) -> Callable[[History, TrainConfig], None]:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == epochs:
-            raise KeyboardInterrupt
-
-    return stop
 
 
 @pytest.fixture(scope="module")

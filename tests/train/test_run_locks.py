@@ -16,12 +16,9 @@ import pytest
 from egocnn.errors import RunError
 from egocnn.train.run import train_run
 from tests.support.commands import check_refused, runner
-from tests.support.tiny import ALCOHOLS, FLAGS, MODEL, TRAIN, alcohols, names_in
+from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, MODEL, PATIENCE, TRAIN, alcohols, names_in
 from tests.train.distributed.test_distributed_faults import command as torchrun
 from tests.train.distributed.test_distributed_faults import said
-
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
-PATIENCE = 60.0
 
 HOLDER = """
 import os, sys

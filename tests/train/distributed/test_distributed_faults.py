@@ -17,13 +17,9 @@ import pytest
 from egocnn.cli import main
 from egocnn.model import Model
 from egocnn.train.engines.distributed.world import LOST
-from tests.support.tiny import ALCOHOLS, FLAGS, alcohols, names_in
+from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, PATIENCE, alcohols, names_in
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
-PATIENCE = 60.0
-"""seconds to wait for processes that should long have done what they are to do"""
 
 
 def command(folder: Path, *more: str, restarts: int = 0) -> list[str]:

@@ -21,25 +21,13 @@ from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.history import History, Report
 from egocnn.train.metrics import evaluate
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, alcohols, fit, fit_recorded, oxygens, parts, same, state
+from tests.support.tiny import MODEL, SIZES, alcohols, fit, fit_recorded, oxygens, parts, same, state, stop_after
 from tests.train.recorded.stacks import assert_close, assert_same_course, replicas
 
 CONFIG = TrainConfig(epochs=6, patience=6, learning_rate=1e-2, batch_size=7, device="cpu")
-DEVICES: list[Any] = [
-    "cpu",
-    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")),
-]
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 Fit = Callable[..., History]
-
-
-def stop_after(epochs: int) -> Report:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == epochs:
-            raise KeyboardInterrupt
-
-    return stop
 
 
 def timeless(history: History) -> list[Any]:
@@ -49,35 +37,8 @@ def timeless(history: History) -> list[Any]:
 # ── checkpoints ───────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    "changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"embedding": "adjacency"}]
-)
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one(
-    changes: dict[str, object], task: str, device: Device, tmp_path: Path
-) -> None:
-    """Bit by bit, dropout included."""
-    graphs = alcohols() if task == "classification" else oxygens()
-    model = ModelConfig(**(SIZES | changes), dropout=0.3)
-    config = replace(CONFIG, device=device)
-    unbroken, train, validation = parts(graphs, model)
-    whole = fit_recorded(unbroken, train, validation, config)
-
-    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
-    for epochs in (1, 4, None):  # killed twice
-        network, _, _ = parts(graphs, model)
-        report = None if epochs is None else stop_after(epochs)
-        resume, keep = checkpoint.resume, checkpoint.keep
-        history = fit_recorded(network, train, validation, config, resume=resume, keep=keep, report=report)
-    assert same(state(network), state(unbroken))
-    assert timeless(history) == timeless(whole)
-    assert (history.best and history.best.epoch) == (whole.best and whole.best.epoch) is not None
-    assert not history.interrupted
-
-
 def test_without_its_checkpoint_a_training_takes_another_course(tmp_path: Path) -> None:
-    """What the test above would not notice if moments and steps done were lost but made no difference."""
+    """What a resumed training would not show if moments and steps done were lost but made no difference."""
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
     courses = []
     for forget in (False, True):

@@ -18,24 +18,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from egocnn.config import TrainConfig
 from egocnn.nn.batch import Batchable
-from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.common import Member, Progress, epoch_seed
 from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
 from egocnn.train.engines.distributed.world import Group, World, current, exchange_device
-from egocnn.train.engines.plain import (
-    PlainEngine,
-    Trainer,
-    arithmetic,
-    epoch_by_epoch,
-    learn_norms,
-    set_rate,
-    shuffled,
-    update,
-)
-from egocnn.train.metrics import class_weights, loss_and_score, loss_of, weight_of
+from egocnn.train.engines.plain import PlainEngine, arithmetic
+from egocnn.train.metrics import loss_and_score, loss_of, weight_of
 
 
 class DistributedEngine(PlainEngine):
@@ -48,11 +38,57 @@ class DistributedEngine(PlainEngine):
         group = current()
         assert group is not None, "called outside of a group"
         _share_progress(group, progress)
-        self._world = group.world
         super().__init__(members, progress, config)
+        self._world = group.world
+        self._norms = [share_norms(member.network) for member in self.members]
+        with warnings.catch_warnings():
+            # later versions of torch have another name for broadcast_buffers
+            warnings.simplefilter("ignore", FutureWarning)
+            self._replicas = [
+                DistributedDataParallel(
+                    member.network,
+                    broadcast_buffers=False,
+                    find_unused_parameters=has_idle(member.network),
+                    gradient_as_bucket_view=True,  # one copy of the gradients less
+                )
+                for member in self.members
+            ]
 
-    def trainer(self, member: Member, progress: Progress, config: TrainConfig) -> Trainer:
-        return side_by_side(member, progress, config, self._world)
+    def train(self, r: int, epoch: int) -> tuple[float, float]:
+        """Every process computes its share of each batch; all end with the same weights, loss and score."""
+        world, train, weights = self._world, self.members[r].train, self.weights[r]
+        assert train.target is not None
+        batches = self.batches(r, epoch)
+        torch.manual_seed(epoch_seed(self.members[r].seed, epoch, world.rank + 1))  # each rank drops other activations
+        outputs = torch.zeros(len(train), self.members[r].network.out.out_features, device=self.device)
+        total = torch.zeros((), device=self.device)
+        for chosen in batches:
+            # too few graphs for all: every process computes them all, and so needs no one else
+            is_split = len(chosen) >= world.size
+            mine = share_of(chosen, train.node_ptr[chosen + 1] - train.node_ptr[chosen], world) if is_split else chosen
+            for norm in self._norms[r]:
+                norm.is_shared = is_split
+            batch = train.batch(mine)
+            assert batch.target is not None
+            with arithmetic(self.config, self.device):
+                logits = self._replicas[r](batch).output.float()
+            share = weight_of(batch.target, weights) / weight_of(train.target[chosen], weights)
+            loss = loss_of(logits, batch.target, weights) * (share if is_split else 1 / world.size)
+            self.progress[r].optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(loss * world.size)  # what all have is averaged, and what they sum up to is wanted
+            self.update(r)
+            total += loss.detach() * len(chosen)
+            if is_split or world.rank == 0:
+                outputs[mine] = logits.detach()
+        dist.all_reduce(outputs)
+        dist.all_reduce(total)
+        return _agreed_scores(outputs, train.target, total / len(train))
+
+    def validate(self, r: int) -> tuple[float, float]:
+        validation = self.members[r].validation
+        assert validation.target is not None
+        outputs = predict_together(self.members[r].network, validation, self._world)
+        return _agreed_scores(outputs, validation.target, loss_of(outputs, validation.target, self.weights[r]))
 
     def finish(self) -> None:
         super().finish()
@@ -67,61 +103,6 @@ def _share_progress(group: Group, progress: Sequence[Progress]) -> None:
         raise SystemExit(0)
     if not is_first:
         unpack(load(sent), "sent", progress)
-
-
-def side_by_side(member: Member, progress: Progress, config: TrainConfig, world: World) -> Trainer:
-    """Epochs of one network, of which every process computes its share; all end with the same weights and scores."""
-    network, train, validation = member.network, member.train, member.validation
-    device = choose_device(config.device)
-    weights = class_weights(train, network.out.out_features) if config.class_weights else None
-    norms = share_norms(network)
-    with warnings.catch_warnings():
-        # later versions of torch have another name for broadcast_buffers
-        warnings.simplefilter("ignore", FutureWarning)
-        replica = DistributedDataParallel(
-            network,
-            broadcast_buffers=False,
-            find_unused_parameters=has_idle(network),
-            gradient_as_bucket_view=True,  # one copy of the gradients less
-        )
-
-    def learn(epoch: int) -> tuple[float, float]:
-        assert train.target is not None
-        batches = shuffled(train, config)
-        torch.manual_seed(epoch_seed(member.seed, epoch, world.rank + 1))  # every rank drops its own activations
-        outputs = torch.zeros(len(train), network.out.out_features, device=device)
-        total = torch.zeros((), device=device)
-        for number, chosen in enumerate(batches):
-            set_rate(progress.optimizer, (epoch - 1 + number / len(batches)) / config.epochs, config)
-            counts = train.node_ptr[chosen + 1] - train.node_ptr[chosen]
-            # too few graphs for all: every process computes them all, and so needs no one else
-            is_split = len(chosen) >= world.size
-            mine = share_of(chosen, counts, world) if is_split else chosen
-            learn_norms(network, graphs=len(chosen), nodes=int(counts.sum()))
-            for norm in norms:
-                norm.is_shared = is_split
-            batch = train.batch(mine)
-            assert batch.target is not None
-            with arithmetic(config, device):
-                logits = replica(batch).output.float()
-            share = weight_of(batch.target, weights) / weight_of(train.target[chosen], weights)
-            loss = loss_of(logits, batch.target, weights) * (share if is_split else 1 / world.size)
-            progress.optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward(loss * world.size)  # what all have is averaged, and what they sum up to is wanted
-            update(progress)
-            total += loss.detach() * len(chosen)
-            if is_split or world.rank == 0:
-                outputs[mine] = logits.detach()
-        dist.all_reduce(outputs)
-        dist.all_reduce(total)
-        return _agreed_scores(outputs, train.target, total / len(train))
-
-    def validate() -> tuple[float, float]:
-        assert validation.target is not None
-        outputs = predict_together(network, validation, world)
-        return _agreed_scores(outputs, validation.target, loss_of(outputs, validation.target, weights))
-
-    return epoch_by_epoch(member, progress, config, learn, validate)
 
 
 @torch.no_grad()
