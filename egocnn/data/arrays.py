@@ -16,22 +16,15 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
 
-LARGEST = float(np.finfo(np.float32).max)
-"""The largest number that networks compute with."""
+LARGEST = float(np.finfo(np.float32).max)  # The largest number that networks compute with.
 
-ENTRIES_AT_ONCE = 1 << 16
-"""Entries of adjacency rows handed out together: few enough for the processor's cache."""
+ENTRIES_AT_ONCE = 1 << 16  # Entries of adjacency rows handed out together: few enough for the processor's cache.
 
-FEW = 1 << 11
-"""Up to so many numbers are sorted as fast by comparing them."""
+FEW = 1 << 11  # Up to so many numbers are sorted as fast by comparing them.
 
 MIX_START = np.uint64(0x9E3779B97F4A7C15)
-MIX_STEPS = (
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-)
-MIX_LAST = np.uint64(31)
-"""The numbers of splitmix64: what is added, the shifts and factors, the last shift."""
+MIX_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+MIX_LAST = np.uint64(31)  # The numbers of splitmix64: what is added, the shifts and factors, the last shift.
 
 
 def pointers(lengths: Ints) -> Ints:
@@ -188,6 +181,5 @@ def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None
         first, second = int(order[differs[0]]), int(order[differs[0] + 1])
         u, v = int(edges[second, 0]), int(edges[second, 1])
         raise DuplicateEdgeError(
-            f"edge {u}, {v} is given twice with different {what}: {values[first]} and {values[second]}",
-            (first, second),
+            f"edge {u}, {v} is given twice with different {what}: {values[first]} and {values[second]}", (first, second)
         )

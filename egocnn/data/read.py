@@ -12,14 +12,13 @@ from typing import Any
 from egocnn.config import ReadConfig
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.download import fetch_set, find_set
 from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
 from egocnn.data.sources.jsonlines import read_jsonlines
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.data.sources.smiles import parse_smiles, read_smiles_table
 from egocnn.data.sources.text import one_line, short
-from egocnn.data.sources.tu import read_tu
+from egocnn.data.sources.tu import fetch_set, find_set, read_tu
 from egocnn.data.store import Store, is_store
 from egocnn.errors import DataError, MissingExtraError
 

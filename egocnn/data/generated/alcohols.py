@@ -7,8 +7,7 @@ import numpy as np
 from egocnn.data.generated.molecules import VALENCE, Molecule
 from egocnn.data.generated.trees import Tree, build_tree, canonical_text
 
-PATIENCE = 1000
-"""Known skeletons met in a row before a size is held to have no others."""
+PATIENCE = 1000  # Known skeletons met in a row before a size is held to have no others.
 
 
 def alkanes_and_alcohols(

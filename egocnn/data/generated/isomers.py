@@ -19,8 +19,7 @@ from egocnn.data.generated.molecules import Molecule
 
 Decoration: TypeAlias = tuple[int, ...]
 
-MOST_DECORATIONS = 3**10
-"""Longer arms have more decorations than are worth listing: some of them are drawn."""
+MOST_DECORATIONS = 3**10  # Longer arms have more decorations than are worth listing: some of them are drawn.
 
 
 def isomers(arm: int, count: int, random: np.random.Generator) -> tuple[list[Molecule], list[Molecule]]:

@@ -20,10 +20,8 @@ class Molecule:
     """Carbons and oxygens in a tree of single bonds; hydrogens fill what their valence leaves free."""
 
     name: str
-    kind: str
-    """Its class by name."""
-    elements: str
-    """One letter per heavy atom."""
+    kind: str  # Its class by name.
+    elements: str  # One letter per heavy atom.
     bonds: tuple[tuple[int, int], ...]
     critical: tuple[int, ...]
     """Heavy atoms that make it one of its class. A terminal one brings its hydrogens and all its bonds."""
@@ -63,13 +61,7 @@ def draw(molecule: Molecule, *, hydrogens: bool) -> Drawn:
 
 
 def assemble(
-    molecules: Sequence[Molecule],
-    *,
-    class_names: tuple[str, ...],
-    part: Ints,
-    hydrogens: bool,
-    copies: int,
-    seed: int,
+    molecules: Sequence[Molecule], *, class_names: tuple[str, ...], part: Ints, hydrogens: bool, copies: int, seed: int
 ) -> Graphs:
     """Every molecule ``copies`` times as a graph, each time with its nodes in another random order."""
     drawn = [draw(molecule, hydrogens=hydrogens) for molecule in molecules for _ in range(copies)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-Tree: TypeAlias = list[list[int]]
-"""The neighbours of every node."""
+Tree: TypeAlias = list[list[int]]  # The neighbours of every node.
 
 
 def build_tree(n_nodes: int, bonds: Iterable[tuple[int, int]]) -> Tree:

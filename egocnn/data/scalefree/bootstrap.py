@@ -14,10 +14,8 @@ import numpy as np
 from egocnn.data.arrays import Ints
 from egocnn.data.scalefree.fit import Counts, PowerLaw, fit_power_law
 
-TABLE = 20_000
-"""Degrees of the tail that are drawn exactly; beyond them a continuous law is as good."""
-LARGEST = 2**53
-"""What is drawn beyond is taken for it: a law with an exponent near 1 knows no bounds."""
+TABLE = 20_000  # Degrees of the tail that are drawn exactly; beyond them a continuous law is as good.
+LARGEST = 2**53  # What is drawn beyond is taken for it: a law with an exponent near 1 knows no bounds.
 
 
 def goodness(

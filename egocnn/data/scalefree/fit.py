@@ -15,24 +15,18 @@ from scipy.special import zeta
 
 from egocnn.data.arrays import Floats, Ints
 
-EXPONENTS = (1.01, 12.0)
-"""Where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree."""
-STEPS = 45
-"""Of the golden-section search: they narrow the exponent to nine digits."""
-LEAST_TAIL = 50
-"""Nodes that a tail needs, below which a power law cannot be told from other laws."""
-MOST_STARTS = 250
-"""Distinct degrees, from the smallest on, that the tail may start at."""
+EXPONENTS = (1.01, 12.0)  # Where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree.
+STEPS = 45  # Of the golden-section search: they narrow the exponent to nine digits.
+LEAST_TAIL = 50  # Nodes that a tail needs, below which a power law cannot be told from other laws.
+MOST_STARTS = 250  # Distinct degrees, from the smallest on, that the tail may start at.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
     """How many nodes have each degree; nodes without neighbours are left out, as a power law knows no zero."""
 
-    degree: Ints
-    """(U) distinct degrees, ascending, 1 or more"""
-    nodes: Ints
-    """(U) nodes of each"""
+    degree: Ints  # (U) distinct degrees, ascending, 1 or more
+    nodes: Ints  # (U) nodes of each
 
     @staticmethod
     def of(degrees: Ints) -> Counts:
@@ -52,8 +46,7 @@ class PowerLaw:
     """The law that a share k^-exponent / zeta(exponent, start) of the tail has degree k."""
 
     exponent: float
-    start: int
-    """smallest degree of the tail"""
+    start: int  # smallest degree of the tail
     distance: float
     """Kolmogorov-Smirnov: greatest difference between the shares of the tail up to a degree, found and expected"""
     tail_nodes: int

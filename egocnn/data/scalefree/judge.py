@@ -30,8 +30,7 @@ CLOSE = 0.03
 """Distance from the power law beyond what chance explains, for which 1/sqrt(nodes of the tail) is a safe bound."""
 MARGIN = 0.01
 """By how much a log-normal law may raise the mean log-likelihood of a node: the likelihood by one per cent."""
-SIGNIFICANT = 0.05
-"""Chance below which an exponential law counts as beaten."""
+SIGNIFICANT = 0.05  # Chance below which an exponential law counts as beaten.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,7 @@ class Answer:
 
     question: str
     is_yes: bool
-    found: str
-    """the figure behind it, in words"""
+    found: str  # the figure behind it, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +47,16 @@ class Judgement:
     """What the degrees of a collection say."""
 
     graphs: int
-    nodes: int
-    """those with neighbours; the others have no place in a power law"""
+    nodes: int  # those with neighbours; the others have no place in a power law
     isolated: int
-    largest: int
-    """degree"""
-    law: PowerLaw | None
-    """None where no tail is long enough for one"""
+    largest: int  # degree
+    law: PowerLaw | None  # None where no tail is long enough for one
     log_normal: Comparison | None
     exponential: Comparison | None
     answers: tuple[Answer, ...]
-    p: float | None = None
-    """of the bootstrap, where it was run"""
+    p: float | None = None  # of the bootstrap, where it was run
     samples: int = 0
-    library: dict[str, Any] | None = field(default=None)
-    """the same figures by the powerlaw library, where it was asked"""
+    library: dict[str, Any] | None = field(default=None)  # the same figures by the powerlaw library, where it was asked
 
     @property
     def is_scale_free(self) -> bool:

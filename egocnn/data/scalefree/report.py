@@ -13,8 +13,7 @@ from egocnn.data.scalefree.judge import Judgement, judge
 from egocnn.data.scalefree.library import second_opinion
 from egocnn.data.scalefree.rivals import Comparison
 
-PLAUSIBLE = 0.1
-"""The p-value from which Clauset, Shalizi and Newman call a power law plausible."""
+PLAUSIBLE = 0.1  # The p-value from which Clauset, Shalizi and Newman call a power law plausible.
 
 
 def assess(

@@ -23,12 +23,9 @@ from egocnn.data.scalefree.fit import Counts, PowerLaw
 class Comparison:
     """The power law beside a rival; above 0 speaks for the power law."""
 
-    ratio: float
-    """log-likelihood of the tail under the power law, less that under the rival"""
-    z: float
-    """the ratio in standard errors"""
-    p: float
-    """chance of a ratio so far from 0, to either side, if both laws are equally good"""
+    ratio: float  # log-likelihood of the tail under the power law, less that under the rival
+    z: float  # the ratio in standard errors
+    p: float  # chance of a ratio so far from 0, to either side, if both laws are equally good
 
 
 def compare(law: PowerLaw, counts: Counts, rival: Floats) -> Comparison:

@@ -46,8 +46,7 @@ from egocnn.files import replacing
 
 NODE_KEYS = ("label", "attributes")
 STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")
-UNMENTIONED_NODES = 250_000
-"""Nodes beyond the number of its characters that a file may claim to have."""
+UNMENTIONED_NODES = 250_000  # Nodes beyond the number of its characters that a file may claim to have.
 EDGE_KEYS = ("source", "target", "label", "weight")
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────

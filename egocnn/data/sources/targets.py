@@ -16,8 +16,7 @@ from egocnn.data.arrays import LARGEST
 from egocnn.data.sources.text import listed, short
 from egocnn.errors import DataError
 
-MOST_CLASSES = 20
-"""More distinct whole numbers than this are taken for values to predict."""
+MOST_CLASSES = 20  # More distinct whole numbers than this are taken for values to predict.
 
 log = logging.getLogger("egocnn")
 

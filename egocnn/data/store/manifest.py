@@ -23,13 +23,10 @@ from egocnn.errors import DataError
 from egocnn.files import digest_of_plain
 
 FORMAT = "egocnn store"
-VERSION = 1
-"""Raised whenever an older egocnn could no longer read the folder."""
+VERSION = 1  # Raised whenever an older egocnn could no longer read the folder.
 NAME = "manifest.json"
-CHUNK = 1 << 20
-"""Bytes under one checksum: what is read is checked, and no more."""
-LARGEST = 1 << 28
-"""Bytes of a manifest that are believed: enough for the checksums of terabytes."""
+CHUNK = 1 << 20  # Bytes under one checksum: what is read is checked, and no more.
+LARGEST = 1 << 28  # Bytes of a manifest that are believed: enough for the checksums of terabytes.
 MOST_ATTRIBUTES = 1 << 20
 
 WHOLE = ("<i8", "<i4", "<i2", "|i1")
@@ -62,11 +59,9 @@ ALWAYS = ("node_ptr", "entry_ptr", "indptr", "indices", "names", "names_ptr")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    dtype: str
-    """as numpy writes it: <i4"""
+    dtype: str  # as numpy writes it: <i4
     shape: tuple[int, ...]
-    digests: tuple[str, ...]
-    """SHA-256 of every ``CHUNK`` bytes"""
+    digests: tuple[str, ...]  # SHA-256 of every ``CHUNK`` bytes
 
     @property
     def row_bytes(self) -> int:
@@ -87,10 +82,8 @@ class Manifest:
     node_label_names: tuple[str, ...] = ()
     edge_label_names: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
-    source: str = ""
-    """what the graphs were read from"""
-    read: Mapping[str, Any] = field(default_factory=dict)
-    """with which settings"""
+    source: str = ""  # what the graphs were read from
+    read: Mapping[str, Any] = field(default_factory=dict)  # with which settings
 
     @property
     def size(self) -> int:

@@ -25,10 +25,8 @@ from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, NAME_LISTS,
 from egocnn.data.store.portions import PORTION_BYTES, cuts
 from egocnn.errors import DataError
 
-POINTER = 8
-"""Bytes of a row of indptr, which is read along with every node."""
-HEAD = 200
-"""Bytes at the start of a manifest among which it says what it is."""
+POINTER = 8  # Bytes of a row of indptr, which is read along with every node.
+HEAD = 200  # Bytes at the start of a manifest among which it says what it is.
 
 
 def is_store(path: str | Path) -> bool:
@@ -191,11 +189,7 @@ class Store:
         return (columns[name].row_bytes for name in names if name in columns)
 
 
-_BY_UNIT = {
-    "nodes": NODE_COLUMNS,
-    "entries": ("indices", *EDGE_COLUMNS),
-    "graphs": GRAPH_COLUMNS,
-}
+_BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}
 _GRAPHS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
 """Columns of a store that are fields of Graphs as they are."""
 

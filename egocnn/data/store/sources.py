@@ -38,8 +38,7 @@ LINES = (".jsonl", ".ndjson", ".json")
 @dataclass(frozen=True, slots=True)
 class Source:
     portions: Iterable[Graphs]
-    facts: Facts | None = None
-    """as :func:`egocnn.data.store.write.write_store` takes them"""
+    facts: Facts | None = None  # as :func:`egocnn.data.store.write.write_store` takes them
 
 
 def stream_source(path: Path, config: ReadConfig) -> Source | None:
@@ -64,8 +63,7 @@ class _Said:
     numbers: list[str] = field(default_factory=list)
     fields: list[Mapping[str, Any]] = field(default_factory=list)
     smiles: list[Any] = field(default_factory=list)
-    groups: list[int] = field(default_factory=list)
-    """of molecules: copies of one have one number"""
+    groups: list[int] = field(default_factory=list)  # of molecules: copies of one have one number
     labels: dict[str, dict[str, None]] = field(default_factory=lambda: {"node": {}, "edge": {}})
 
     def add(self, place: str, number: int, fields: Mapping[str, Any], smiles: Any) -> None:

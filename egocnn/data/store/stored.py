@@ -21,10 +21,8 @@ class Stored:
     """G graphs of a store; in memory are a few numbers of each."""
 
     store: Store
-    numbers: Ints
-    """(G) their numbers in the store, ascending"""
-    node_counts: Ints
-    """(G)"""
+    numbers: Ints  # (G) their numbers in the store, ascending
+    node_counts: Ints  # (G)
     outline: Graphs
     """(G) graphs without nodes: targets, groups and parts, all that decides who is learned from and who is tested"""
 

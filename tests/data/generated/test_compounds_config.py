@@ -15,14 +15,7 @@ from egocnn.errors import ConfigError, DataError
 def test_the_text_form_reads_every_option() -> None:
     text = "compounds:isomers:sizes=3-6,hydrogens=yes,per-size=7,per_test_size=3,copies=2,hold_out=sizes,seed=5"
     config = CompoundsConfig(
-        family="isomers",
-        sizes=(3, 6),
-        hydrogens=True,
-        per_size=7,
-        per_test_size=3,
-        copies=2,
-        hold_out="sizes",
-        seed=5,
+        family="isomers", sizes=(3, 6), hydrogens=True, per_size=7, per_test_size=3, copies=2, hold_out="sizes", seed=5
     )
     one, other = read_compounds(text), generate(config)
     assert one.names == other.names
@@ -56,10 +49,7 @@ def test_the_text_form_reads_every_option() -> None:
             "compounds:methylalkanes:sizes=6-6",
             r".*: sizes of methylalkanes \(carbons of the chain, an odd number\) must lie between 5 and 501, got 6-6",
         ),
-        (
-            "compounds:alcohols:sizes=9",
-            ".*: sizes 9-9 leave none to hold out; give more, or hold_out=molecules",
-        ),
+        ("compounds:alcohols:sizes=9", ".*: sizes 9-9 leave none to hold out; give more, or hold_out=molecules"),
         ("compounds:alcohols:seed=-1", ".*: seed must be a whole number, got '-1'"),
         ("compounds:alcohols:seed=1,seed=2", ".*: seed is given twice"),
         ("compounds:alcohols:copies=0", ".*: copies must lie between 1 and 1000, got 0"),

@@ -133,10 +133,7 @@ PAIR = {"nodes": 2, "edges": [[0, 1]]}
         ({"nodes": 2, "edges": [{"from": 0, "to": 1}]}, "edge {'from': 0, 'to': 1} has a field 'from'"),
         ({"nodes": 2, "edges": [{"source": 0, "target": 1, "weight": "2"}]}, "edge weights must be numbers"),
         ({"nodes": 2, "edges": [{"source": 0, "target": 1, "weight": None}]}, "edge weights must be numbers"),
-        (
-            {"nodes": 2, "edges": [[0, 1, "x"], [1, 0, "y"]]},
-            "edge 1, 0 is given twice with different labels: x and y",
-        ),
+        ({"nodes": 2, "edges": [[0, 1, "x"], [1, 0, "y"]]}, "edge 1, 0 is given twice with different labels: x and y"),
         ({**PAIR, "critical_nodes": [2]}, "critical_nodes must be a list of nodes, got [2]"),
         ({**PAIR, "critical_nodes": True}, "critical_nodes must be a list of nodes, got True"),
         ({**PAIR, "critical_edges": [[0, 0]]}, "critical edge 0, 0 is not among the edges"),

@@ -55,8 +55,7 @@ def test_the_number_of_nodes_comes_from_what_says_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "edge_attr",
-    [[1, 0, 1], [[1], [0], [1]], [[0, 1], [1, 0], [0, 1]], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]],
+    "edge_attr", [[1, 0, 1], [[1], [0], [1]], [[0, 1], [1, 0], [0, 1]], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]]
 )
 def test_whole_or_one_hot_edge_attributes_are_labels(edge_attr: Any) -> None:
     assert from_pyg([triangle(edge_attr=torch.tensor(edge_attr))])[0].edge_label == ("1", "1", "0")

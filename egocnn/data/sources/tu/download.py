@@ -19,19 +19,18 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from egocnn.data.sources.archive import Archive
-from egocnn.data.sources.numbers import whole_lines
-from egocnn.data.sources.published import PUBLISHED, similar_names
 from egocnn.data.sources.text import short
-from egocnn.data.sources.tu import TABLES
+from egocnn.data.sources.tu.archive import Archive
+from egocnn.data.sources.tu.number_lines import whole_lines
+from egocnn.data.sources.tu.published import PUBLISHED, similar_names
+from egocnn.data.sources.tu.reader import TABLES
 from egocnn.errors import DataError
 from egocnn.files import replacing, write_text
 
 logger = logging.getLogger("egocnn")
 
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
-SECONDS = 30
-"""Without a byte for this long a download is given up."""
+SECONDS = 30  # Without a byte for this long a download is given up.
 CHUNK = 1 << 18
 ENDINGS = tuple(f"_{table}.txt" for table in TABLES)
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
-from egocnn.data.sources import archive
-from egocnn.data.sources.tu import read_tu
-from tests.data.sources.tu_sets import AUTO, TINY, assert_same, refusal, write_set
+from egocnn.data.sources.tu import archive, read_tu
+from tests.data.sources.tu.tu_sets import AUTO, TINY, assert_same, refusal, write_set
 
 # ── the real sets ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -36,8 +36,7 @@ class _Kind:
     noun: str
     dtype: Any
     pattern: re.Pattern[bytes]
-    shapes: bytes
-    """Table for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is."""
+    shapes: bytes  # Table for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is.
 
 
 def _shapes(of_numbers: bytes) -> bytes:
@@ -150,8 +149,7 @@ class _Layout:
 
     zero: NDArray[np.uint8]
     most: NDArray[np.uint8]
-    place_value: Floats
-    """(width of the line, columns)"""
+    place_value: Floats  # (width of the line, columns)
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.sources.numbers import (
+from egocnn.data.sources.tu.number_lines import (
     LONGEST_LINE,
     REAL,
     WHOLE,

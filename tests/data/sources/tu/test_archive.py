@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.sources import archive
-from egocnn.data.sources.archive import Archive, Folder, open_files, read_ahead
+from egocnn.data.sources.tu import archive
+from egocnn.data.sources.tu.archive import Archive, Folder, open_files, read_ahead
 from egocnn.errors import DataError
 
 TEXT = b"".join(b"%d, %d\n" % (i, i + 1) for i in range(2000))

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.data.sources import download
-from egocnn.data.sources.archive import Archive
-from egocnn.data.sources.download import CONTENT, content_digest, fetch_set, find_set
-from egocnn.data.sources.tu import read_tu
+from egocnn.data.sources.tu import download, read_tu
+from egocnn.data.sources.tu.archive import Archive
+from egocnn.data.sources.tu.download import CONTENT, content_digest, fetch_set, find_set
 from egocnn.errors import DataError
 
 TABLES = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "1\n-1\n"}

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.sources import archive
-from egocnn.data.sources.tu import read_tu
+from egocnn.data.sources.tu import archive, read_tu
 from egocnn.errors import DataError
-from tests.data.sources.tu_sets import AUTO, TINY, refusal, write_set
+from tests.data.sources.tu.tu_sets import AUTO, TINY, refusal, write_set
 
 HUGE = 10**12
 
@@ -34,14 +33,8 @@ HUGE = 10**12
         ({"A": "1, 2\n1, -1\n"}, "TINY_A.txt, line 2: node -1 is out of range; nodes are numbered 1 to 9"),
         ({"A": "1, 2\n1, 10\n"}, "TINY_A.txt, line 2: node 10 is out of range; nodes are numbered 1 to 9"),
         ({"A": f"1, 2\n{2**40}, 1\n"}, f"TINY_A.txt, line 2: node {2**40} is out of range; nodes are numbered 1 to 9"),
-        (
-            {"A": f"1, 2\n1, {'9' * 30}\n"},
-            f"TINY_A.txt, line 2: '{'9' * 30}' is too large; it must fit in 64 bits",
-        ),
-        (
-            {"graph_labels": "1\n-1\n1\n"},
-            "TINY_graph_labels.txt has 3 lines for 4 graphs; it must have one for each",
-        ),
+        ({"A": f"1, 2\n1, {'9' * 30}\n"}, f"TINY_A.txt, line 2: '{'9' * 30}' is too large; it must fit in 64 bits"),
+        ({"graph_labels": "1\n-1\n1\n"}, "TINY_graph_labels.txt has 3 lines for 4 graphs; it must have one for each"),
         ({"node_labels": "1\n"}, "TINY_node_labels.txt has 1 lines for 9 nodes; it must have one for each"),
         (
             {"edge_labels": "1\n1\n"},

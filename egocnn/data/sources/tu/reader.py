@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.archive import Files, open_files, read_ahead
-from egocnn.data.sources.numbers import integer_blocks, read_integers, read_reals
 from egocnn.data.sources.text import short
+from egocnn.data.sources.tu.archive import Files, open_files, read_ahead
+from egocnn.data.sources.tu.number_lines import integer_blocks, read_integers, read_reals
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 logger = logging.getLogger("egocnn")
@@ -47,8 +47,7 @@ class _Set:
     """The files of one set."""
 
     files: Files
-    prefix: str
-    """Everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``."""
+    prefix: str  # Everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``.
 
     @property
     def name(self) -> str:

@@ -10,9 +10,9 @@ import pytest
 
 import egocnn
 from egocnn.data.read import read
-from egocnn.data.sources.download import CONTENT
-from egocnn.data.sources.published import PUBLISHED, similar_names
 from egocnn.data.sources.smiles import parse_smiles
+from egocnn.data.sources.tu.download import CONTENT
+from egocnn.data.sources.tu.published import PUBLISHED, similar_names
 from egocnn.errors import DataError
 from tests.support.commands import check_refused, runner
 from tests.support.tiny import ALCOHOLS, FLAGS
