@@ -13,17 +13,16 @@ from egocnn.config import ReadConfig
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
-from egocnn.data.sources.jsonlines import read_jsonlines
+from egocnn.data.sources.jsonlines import JSON_SUFFIXES, read_jsonlines
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.data.sources.smiles import parse_smiles, read_smiles_table
+from egocnn.data.sources.table import TABLE_SUFFIXES
 from egocnn.data.sources.text import one_line, short
 from egocnn.data.sources.tu import fetch_set, find_set, read_tu
 from egocnn.data.store import Store, is_store
 from egocnn.errors import DataError, MissingExtraError
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ACCEPTED = (
     "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv or .tsv with SMILES, .jsonl, "
     ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, networkx graphs, or objects "

@@ -1,8 +1,9 @@
-"""What is said about each graph besides its structure -> columns of Graphs: name, target, split, group."""
+"""The fields of each graph besides its structure -> columns of Graphs: name, target, split, group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.data.sources.targets import encode_targets, encode_values, sort_names
-from egocnn.data.sources.text import listed, short
+from egocnn.data.sources.text import check_texts, listed, short
 from egocnn.errors import DataError, MissingColumnError
 
 TARGET_FIELDS = ("target", "label", "class", "y")
@@ -32,20 +33,22 @@ def graph_columns(
     places: Sequence[str],
     names: Sequence[str],
     typed: bool = True,
+    available: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The fields of each graph -> names, target, class_names, part and group.
 
-    ``places`` says where each graph stands, ``names`` what to call those without a name; ``typed`` fields tell
-    the number 1 from the text 1, which those of a CSV cannot.
+    ``places`` says where each graph stands, ``names`` what to call those without a name; ``typed`` fields distinguish
+    the number 1 from the text 1, which those of a CSV cannot; ``available`` names all fields of the file.
     """
-    available = list(dict.fromkeys(key for row in fields for key in row))
+    if available is None:
+        available = list(dict.fromkeys(key for row in fields for key in row))
     name_field = choose_field(available, config.name, NAME_FIELDS, where)
     target_field = choose_field(available, config.target, TARGET_FIELDS, where)
     split_field = choose_field(available, config.split, (), where)
     group_field = choose_field(available, config.group, (), where)
 
-    def texts(field: str) -> list[str]:
-        return [_text(row.get(field)) for row in fields]
+    def texts(name: str) -> list[str]:
+        return ["" if (value := row.get(name)) is None else str(value).strip() for row in fields]
 
     columns: dict[str, Any] = {"names": tuple(names)}
     if name_field is not None:
@@ -62,8 +65,52 @@ def graph_columns(
     return columns
 
 
+@dataclass(slots=True)
+class GraphFields:
+    """The fields of the graphs of one file besides their structure, collected while the graphs are read one by one."""
+
+    where: str
+    config: ReadConfig
+    typed: bool
+    places: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)  # of lines or rows: the names of graphs without a name
+    rows: list[Mapping[str, Any]] = field(default_factory=list)
+    smiles: list[Any] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)  # of molecules: copies of one molecule share a number
+    available: dict[str, None] = field(default_factory=dict)
+
+    def add(self, place: str, number: int, row: Mapping[str, Any], smiles: Any) -> None:
+        """Add one graph; of its fields only those are stored that may be read: a table may have a thousand others."""
+        config = self.config
+        named = (config.name, config.target, config.split, config.group)
+        self.places.append(place)
+        self.numbers.append(str(number))
+        self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
+        self.smiles.append(smiles)
+        self.available.update(dict.fromkeys(row))
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of Graphs with one entry per graph, once all graphs are added."""
+        columns = graph_columns(
+            self.rows,
+            self.config,
+            where=self.where,
+            places=self.places,
+            names=self.numbers,
+            typed=self.typed,
+            available=list(self.available),
+        )
+        if self.smiles and all(isinstance(text, str) for text in self.smiles):
+            columns["smiles"] = tuple(self.smiles)
+        if self.groups:
+            columns["group"] = np.array(self.groups, np.int64)
+        for name in ("names", "smiles", "class_names"):
+            check_texts(self.where, columns.get(name, ()))
+        return columns
+
+
 def graph_facts(graphs: Graphs, g: int) -> dict[str, Any]:
-    """What is said about graph ``g``, as the fields that :func:`graph_columns` reads."""
+    """Name, target, split, group and SMILES of graph ``g``, as the fields that :func:`graph_columns` reads."""
     facts: dict[str, Any] = {"name": graphs.names[g]}
     if graphs.target is not None:
         facts["target"] = graphs[g].target
@@ -77,7 +124,7 @@ def graph_facts(graphs: Graphs, g: int) -> dict[str, Any]:
 
 
 def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequence[str], where: str) -> str | None:
-    """The field that was asked for, else the first of the defaults that there is, in capitals or not."""
+    """The field that the user named, else the first of the defaults that there is, in capitals or not."""
     there_are = f"there are {listed(available)}" if available else "there are none"
     if wanted is not None:
         if wanted not in available:
@@ -101,6 +148,7 @@ def encode_labels(values: Sequence[str | None]) -> tuple[Ints, tuple[str, ...]]:
 
 
 def encode_parts(values: Sequence[str], places: Sequence[str]) -> Ints:
+    """Words for training, validation and test -> positions in ``PARTS``."""
     codes = np.empty(len(values), np.int64)
     for row, (value, place) in enumerate(zip(values, places, strict=True)):
         part = PART_WORDS.get(value.strip().lower())
@@ -111,11 +159,7 @@ def encode_parts(values: Sequence[str], places: Sequence[str]) -> Ints:
 
 
 def encode_groups(values: Sequence[str]) -> Ints:
-    """Equal texts get one number; an empty text says nothing, so that graph stands alone."""
+    """Equal texts get one number; a graph with an empty text is a group of its own."""
     number: dict[object, int] = {}
     keys: list[object] = [value.strip() or row for row, value in enumerate(values)]
     return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value).strip()

@@ -26,7 +26,7 @@ from egocnn.files import put_folder, told_of
 
 ROWS_AT_ONCE = 1 << 20
 
-Facts = Callable[[], Mapping[str, Any]]
+GraphColumns = Callable[[], Mapping[str, Any]]
 """Called when all portions are written: columns with one entry per graph, and orders of label names."""
 
 
@@ -36,7 +36,7 @@ def write_store(
     *,
     source: str = "",
     read: Mapping[str, Any] | None = None,
-    facts: Facts | None = None,
+    facts: GraphColumns | None = None,
     overwrite: bool = False,
     report: Callable[[int], None] | None = None,
 ) -> Manifest:

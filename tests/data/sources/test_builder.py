@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from egocnn.data.sources.builder import GraphRecord, Rejects, assemble, take_apart
+from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble, take_apart
 from egocnn.errors import DataError
 
 
@@ -75,15 +75,15 @@ def test_an_edge_given_twice_alike_counts_once() -> None:
 
 def test_the_first_bad_row_stops_unless_such_rows_are_skipped() -> None:
     with pytest.raises(DataError, match="row 1"):
-        Rejects(skip=False, where="m.csv").add(DataError("row 1"))
+        SkippedRows(skip=False, where="m.csv").add(DataError("row 1"))
 
 
 def test_rows_left_out_are_told_one_by_one_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
-    rejects = Rejects(skip=True, where="m.csv")
+    rejects = SkippedRows(skip=True, where="m.csv")
     with caplog.at_level(logging.WARNING, logger="egocnn"):
         for row in range(12):
             rejects.add(DataError(f"m.csv, row {row + 1}: bad"))
-        rejects.tell()
+        rejects.log_total()
     assert caplog.messages[0] == "left out: m.csv, row 1: bad"
     assert len(caplog.messages) == 11
     assert caplog.messages[-1] == "m.csv: 12 rows left out in all"

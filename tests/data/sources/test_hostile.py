@@ -15,7 +15,7 @@ from egocnn.data.read import read
 from egocnn.data.sources.jsonlines import UNMENTIONED_NODES
 from egocnn.data.sources.text import listed, one_line, short
 from egocnn.data.sources.tu import archive
-from egocnn.data.store.sources import stream_source
+from egocnn.data.store.stream import stream_source
 from egocnn.errors import DataError
 
 SECONDS = 4.0

@@ -30,7 +30,7 @@ GRAPHS: list[dict[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("egocnn.data.store.sources.AT_ONCE", 4)
+    monkeypatch.setattr("egocnn.data.store.stream.AT_ONCE", 4)
 
 
 def write_lines(path: Path, values: list[Any]) -> Path:
