@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats
-from egocnn.data.scalefree.fit import Counts, PowerLaw
+from egocnn.data.scalefree.power_law import Counts, PowerLaw
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import replacing
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from egocnn.data.generated import CompoundsConfig, generate, read_compounds
 from egocnn.data.generated.config import FAMILIES, FamilyName
-from egocnn.data.generated.isomers import methylalkanes
+from egocnn.data.generated.families import methylalkanes
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from tests.data.generated.molecules import atoms, canonical, configs, size_of
