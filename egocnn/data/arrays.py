@@ -165,14 +165,12 @@ def _distinct(key: Ints) -> tuple[Ints, Ints]:
     if (key[1:] < key[:-1]).any():
         key, source = np.unique(key, return_index=True)
         return key, source
-    # files often list the edges in order, both directions together: nothing to sort
-    fresh = np.ones(len(key), bool)
-    fresh[1:] = key[1:] != key[:-1]
-    source = np.flatnonzero(fresh)
-    return key[source], source
+    first = starts(key)  # files often list the edges in order, both directions together: nothing to sort
+    return key[first], first
 
 
 def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None:
+    """Raise :class:`DuplicateEdgeError` where an edge (E, 2) stands twice with different values (E)."""
     low, high = np.sort(edges, axis=1).T
     order = np.lexsort((high, low))
     same = (low[order][1:] == low[order][:-1]) & (high[order][1:] == high[order][:-1])

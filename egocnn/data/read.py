@@ -1,4 +1,4 @@
-"""The one entrance: any source of graphs -> Graphs."""
+"""Any source of graphs -> Graphs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ def _read_named(source: str, config: ReadConfig) -> Graphs:
         return read_compounds(source)
     if not source:
         raise DataError(f"an empty text is not a source of graphs; {ACCEPTED}")
-    path = _expand(source)
+    try:
+        path = Path(source).expanduser()
+    except RuntimeError:  # the home of an unknown user
+        path = Path(source)
     try:
         if path.is_dir():
             return _read_folder(path, config)
@@ -101,7 +104,7 @@ def _read_named(source: str, config: ReadConfig) -> Graphs:
 
 
 def _find_by_name(source: str) -> Path:
-    """The files of a TU set; the refusal of a molecule says how it would be read."""
+    """The files of a TU set; where the name is a SMILES, the error says how molecules are read."""
     try:
         if re.fullmatch(r"[\w-]+", source):
             return find_set(source) or fetch_set(source)
@@ -118,13 +121,6 @@ def _is_smiles(text: str) -> bool:
     except (DataError, MissingExtraError):
         return False
     return True
-
-
-def _expand(source: str) -> Path:
-    try:
-        return Path(source).expanduser()
-    except RuntimeError:  # ~somebody who has no home here
-        return Path(source)
 
 
 def _read_folder(path: Path, config: ReadConfig) -> Graphs:
@@ -152,7 +148,7 @@ def _read_file(path: Path, config: ReadConfig) -> Graphs:
 
 
 def _read_objects(source: Any, config: ReadConfig) -> Graphs:
-    # a data set of PyTorch Geometric makes up an edge_index of all its graphs when asked for one: look, do not ask
+    # a data set of PyTorch Geometric computes an edge_index of all its graphs on access: look without accessing it
     is_data = inspect.getattr_static(source, "edge_index", None) is not None
     if is_data and hasattr(source, "to_data_list"):  # a batch of PyTorch Geometric
         source = source.to_data_list()
@@ -165,7 +161,7 @@ def _read_objects(source: Any, config: ReadConfig) -> Graphs:
         raise DataError("no graphs are given")
     if all(map(_is_networkx, items)):
         return from_networkx(items, config)
-    if all(map(_is_data, items)):
+    if all(hasattr(item, "edge_index") for item in items):
         return from_pyg(items, config)
     kinds = ", ".join(sorted({type(item).__name__ for item in items})[:5])
     raise DataError(f"a sequence of {kinds} is not a source of graphs; {ACCEPTED}")
@@ -173,7 +169,3 @@ def _read_objects(source: Any, config: ReadConfig) -> Graphs:
 
 def _is_networkx(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("nodes", "edges", "graph", "is_multigraph"))
-
-
-def _is_data(value: Any) -> bool:
-    return hasattr(value, "edge_index")

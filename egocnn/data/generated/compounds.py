@@ -9,7 +9,7 @@ from itertools import zip_longest
 import numpy as np
 
 from egocnn.data.arrays import Bools, Ints, pointers
-from egocnn.data.generated.config import CompoundsConfig, Family, parse_config
+from egocnn.data.generated.compounds_config import CompoundsConfig, Family, parse_config
 from egocnn.data.generated.families import VALENCE, Molecule, alkanes_and_alcohols, isomers, methylalkanes
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS

@@ -15,6 +15,7 @@ Tree: TypeAlias = list[list[int]]  # The neighbours of every node.
 
 
 def build_tree(n_nodes: int, bonds: Iterable[tuple[int, int]]) -> Tree:
+    """Bonds -> the neighbours of every node."""
     tree: Tree = [[] for _ in range(n_nodes)]
     for u, v in bonds:
         tree[u].append(v)

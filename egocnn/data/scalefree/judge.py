@@ -40,20 +40,21 @@ CLOSE = 0.03
 MARGIN = 0.01
 """By how much a log-normal law may raise the mean log-likelihood of a node: the likelihood by one per cent."""
 SIGNIFICANT = 0.05  # Chance below which an exponential law counts as beaten.
+PLAUSIBLE = 0.1  # The p-value from which Clauset, Shalizi and Newman call a power law plausible.
 
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One question of the rule."""
+    """One question of the rule, and its answer."""
 
     question: str
     is_yes: bool
-    found: str  # the figure behind it, in words
+    found: str  # the number that decided, with its limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the degrees of a collection say."""
+    """How far the degrees of a collection follow a power law."""
 
     graphs: int
     nodes: int  # those with neighbours; the others have no place in a power law
@@ -65,10 +66,11 @@ class Judgement:
     answers: tuple[Criterion, ...]
     p: float | None = None  # of the bootstrap, where it was run
     samples: int = 0
-    library: dict[str, Any] | None = field(default=None)  # the same figures by the powerlaw library, where it was asked
+    library: dict[str, Any] | None = field(default=None)  # the same figures by the powerlaw library, where wanted
 
     @property
     def is_scale_free(self) -> bool:
+        """Whether every criterion is met."""
         return bool(self.answers) and all(answer.is_yes for answer in self.answers)
 
     @property
@@ -81,6 +83,7 @@ class Judgement:
 
     @property
     def advice(self) -> str:
+        """Whether to tie the layers."""
         if self.is_scale_free:
             return (
                 "scale-free: try --tie, which reads every zoom level with the same filters; the validation score has "
@@ -89,11 +92,12 @@ class Judgement:
         return "not scale-free: leave the layers untied, as they are by default; the paper lost by tying on such graphs"
 
     def to_plain(self) -> dict[str, Any]:
+        """The judgement as JSON values."""
         return {"scale_free": self.is_scale_free, "reason": self.reason, "advice": self.advice, **asdict(self)}
 
 
 def judge(graphs: Graphs) -> Judgement:
-    """All but the bootstrap: fast enough to be asked before every training."""
+    """All but the bootstrap: fast enough to run before every training."""
     return judge_counts(Counts.of(graphs.degree), graphs=len(graphs), nodes=graphs.n_nodes)
 
 
@@ -125,7 +129,7 @@ def decide_tie(model: ModelConfig, graphs: Graphs) -> tuple[ModelConfig, Judgeme
 
 
 def decide_by(model: ModelConfig, judged: Callable[[], Judgement]) -> tuple[ModelConfig, Judgement | None]:
-    """The same with a judgement that is asked for where it is needed."""
+    """The same with a judgement that is computed only where it is needed."""
     if model.tie != "auto":
         return model, None
     judgement = judged()
@@ -139,36 +143,19 @@ def _answers(law: PowerLaw, largest: int, other: Comparison, thin: Comparison) -
     gain = -other.ratio / law.tail_nodes
     low, high = EXPONENTS
     side = "for the power law" if thin.z > 0 else "against the power law"
+    hubs = f"degrees reach {reach:,.1f} times the tail's smallest, {RANGE:.0f} wanted"
+    exponent = f"the exponent is {law.exponent:.2f}, {low:g} to {high:g} wanted"
+    distance = f"the distance is {law.distance:.4f}, {allowed:.4f} allowed"
+    against_exponential = f"{abs(thin.z):.1f} standard errors {side} (p = {thin.p:.2g})"
+    against_log_normal = f"it changes a node's log-likelihood by {gain:+.4f}, up to {MARGIN:+g} allowed"
+    heavier = thin.z > 0 and thin.p < SIGNIFICANT
     return (
-        Criterion(
-            "Are there hubs",
-            reach >= RANGE,
-            f"degrees reach {reach:,.1f} times the tail's smallest, {RANGE:.0f} wanted",
-        ),
-        Criterion(
-            "Is the exponent that of a scale-free network",
-            low < law.exponent < high,
-            f"the exponent is {law.exponent:.2f}, {low:g} to {high:g} wanted",
-        ),
-        Criterion(
-            "Is the power law close to the degrees",
-            law.distance <= allowed,
-            f"the distance is {law.distance:.4f}, {allowed:.4f} allowed",
-        ),
-        Criterion(
-            "Is the tail heavier than an exponential one",
-            thin.z > 0 and thin.p < SIGNIFICANT,
-            f"{abs(thin.z):.1f} standard errors {side} (p = {thin.p:.2g})",
-        ),
-        Criterion(
-            "Is a log-normal law no better, or hardly",
-            gain <= MARGIN,
-            f"it changes a node's log-likelihood by {gain:+.4f}, up to {MARGIN:+g} allowed",
-        ),
+        Criterion("Are there hubs", reach >= RANGE, hubs),
+        Criterion("Is the exponent that of a scale-free network", low < law.exponent < high, exponent),
+        Criterion("Is the power law close to the degrees", law.distance <= allowed, distance),
+        Criterion("Is the tail heavier than an exponential one", heavier, against_exponential),
+        Criterion("Is a log-normal law no better, or hardly", gain <= MARGIN, against_log_normal),
     )
-
-
-PLAUSIBLE = 0.1  # The p-value from which Clauset, Shalizi and Newman call a power law plausible.
 
 
 def assess(
@@ -179,7 +166,7 @@ def assess(
     library: bool = False,
     report: Callable[[int], None] | None = None,
 ) -> Judgement:
-    """The judgement with the p-value of so many bootstrap samples (0: without), and the library's figures if asked."""
+    """The judgement with the p-value of so many bootstrap samples (0: none), by the powerlaw ``library`` as well."""
     judgement = judge(graphs)
     law = judgement.law
     if law is None:
@@ -190,7 +177,7 @@ def assess(
 
 
 def lines(judgement: Judgement) -> list[str]:
-    """The judgement in words."""
+    """The judgement as lines of text."""
     isolated = f" ({judgement.isolated:,} without neighbours left out)" if judgement.isolated else ""
     text = [f"{judgement.nodes:,} nodes in {judgement.graphs:,} graphs{isolated}, degrees up to {judgement.largest:,}"]
     law = judgement.law

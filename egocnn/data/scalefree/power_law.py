@@ -28,7 +28,7 @@ from egocnn.errors import MissingExtraError
 
 EXPONENTS = (1.01, 12.0)  # Where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree.
 STEPS = 45  # Of the golden-section search: they narrow the exponent to nine digits.
-LEAST_TAIL = 50  # Nodes that a tail needs, below which a power law cannot be told from other laws.
+LEAST_TAIL = 50  # Nodes that a tail needs, below which a power law cannot be distinguished from other laws.
 MOST_STARTS = 250  # Distinct degrees, from the smallest on, that the tail may start at.
 
 
@@ -41,10 +41,12 @@ class Counts:
 
     @staticmethod
     def of(degrees: Ints) -> Counts:
+        """Degrees of nodes (N) -> how often each occurs."""
         return Counts(*np.unique(degrees[degrees > 0], return_counts=True))
 
     @property
     def total(self) -> int:
+        """Nodes of all degrees."""
         return int(self.nodes.sum())
 
     def tail(self, start: int) -> Counts:

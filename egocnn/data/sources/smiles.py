@@ -110,7 +110,7 @@ def atom_label(atom: Any) -> str:
 
 
 def bond_label(bond: Any) -> str:
-    """single, double, triple, aromatic, or RDKit's word for a rarer kind."""
+    """single, double, triple, aromatic, or RDKit's name of a rarer kind."""
     kind: str = bond.GetBondType().name
     return kind.lower()
 

@@ -1,4 +1,4 @@
-"""What a store says of itself: manifest.json <-> Manifest, refused unless every word of it makes sense.
+"""The description of a store: manifest.json <-> Manifest, refused unless every field of it is valid.
 
 A store is a folder with ``manifest.json`` and one file ``NAME.bin`` for each column: the numbers themselves, little end
 first, row after row, and nothing else. The columns are those of :class:`~egocnn.data.graphs.Graphs`; in addition
@@ -59,12 +59,15 @@ ALWAYS = ("node_ptr", "entry_ptr", "indptr", "indices", "names", "names_ptr")
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """The file of one column: its numbers and their checksums."""
+
     dtype: str  # as numpy writes it: <i4
     shape: tuple[int, ...]
     digests: tuple[str, ...]  # SHA-256 of every ``CHUNK`` bytes
 
     @property
     def row_bytes(self) -> int:
+        """Bytes of one row."""
         return int(np.dtype(self.dtype).itemsize) * math.prod(self.shape[1:])
 
     @property
@@ -75,6 +78,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
+    """Sizes, names and columns of a store."""
+
     graphs: int
     nodes: int
     entries: int
@@ -91,6 +96,7 @@ class Manifest:
         return sum(column.size for column in self.columns.values())
 
     def to_text(self) -> str:
+        """The manifest as JSON, with its own checksum."""
         plain: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,

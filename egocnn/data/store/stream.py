@@ -15,11 +15,10 @@ from typing import Any
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphRecord, assemble
-from egocnn.data.sources.columns import GraphFields
+from egocnn.data.sources.columns import GraphFields, sort_names
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records
 from egocnn.data.sources.smiles import smiles_records
 from egocnn.data.sources.table import TABLE_SUFFIXES
-from egocnn.data.sources.targets import sort_names
 from egocnn.data.store.read import Store, is_store
 from egocnn.data.store.write import GraphColumns
 from egocnn.errors import DataError

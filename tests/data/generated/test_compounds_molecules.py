@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.generated import CompoundsConfig, generate, read_compounds
-from egocnn.data.generated.config import FamilyName
+from egocnn.data.generated.compounds_config import FamilyName
 from egocnn.data.generated.trees import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
 from tests.data.generated.molecules import atoms, canonical, configs, is_tree, neighbours, size_of, truth, without

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from egocnn.data.generated import CompoundsConfig, generate, read_compounds
-from egocnn.data.generated.config import FAMILIES, FamilyName
+from egocnn.data.generated.compounds_config import FAMILIES, FamilyName
 from egocnn.data.generated.families import methylalkanes
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS

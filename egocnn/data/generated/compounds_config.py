@@ -29,6 +29,7 @@ class Family:
 
     @property
     def size_list(self) -> list[int]:
+        """All sizes of the family's range, ascending."""
         first, last = self.sizes
         return list(range(first + (self.limits[0] - first) % self.step, last + 1, self.step))
 
