@@ -178,9 +178,9 @@ def test_a_power_law_is_plausible_an_exponential_is_not_and_the_seed_decides() -
     true, false = Counts.of(zipf(2.4, 2000, seed=4)), Counts.of(np.random.default_rng(0).poisson(6, 3000) + 1)
     law, other = fit_power_law(true), PowerLaw(exponent=1.6, start=1, distance=0.35, tail_nodes=3000)
     assert law is not None
-    heard: list[int] = []
-    assert goodness(true, law, samples=30, seed=0, report=heard.append) > 0.1
-    assert heard == list(range(1, 31))
+    reported: list[int] = []
+    assert goodness(true, law, samples=30, seed=0, report=reported.append) > 0.1
+    assert reported == list(range(1, 31))
     assert goodness(false, other, samples=10, seed=0) == 0
     assert goodness(true, law, samples=30, seed=0) == goodness(true, law, samples=30, seed=0)
     assert len({goodness(true, law, samples=30, seed=seed) for seed in range(4)}) > 1

@@ -80,34 +80,24 @@ def test_values_to_predict_are_read_as_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "config", "message"),
+    ("text", "options", "message"),
     [
-        (
-            "smiles,y\nC,1\nc1ccc,0\n",
-            ReadConfig(),
-            "row 2: SMILES 'c1ccc' does not parse (unclosed ring); --skip-invalid",
-        ),
-        ("smiles\nC(C\n", ReadConfig(), "row 1: SMILES 'C(C' does not parse (extra open parentheses at position 2)"),
-        (
-            "smiles\nCN(C)(C)C\n",
-            ReadConfig(),
-            "row 1: SMILES 'CN(C)(C)C' does not parse (Explicit valence for atom # 1 N",
-        ),
-        ("smiles\nc1cccc1\n", ReadConfig(), "row 1: SMILES 'c1cccc1' does not parse (Can't kekulize mol"),
-        ("smiles,y\n,1\n", ReadConfig(), "row 1: SMILES '' has no atoms"),
-        ("smiles\nCC ethane\n", ReadConfig(), "row 1: SMILES 'CC ethane' does not parse"),
-        ("smiles\nCé\n", ReadConfig(), "row 1: SMILES 'Cé' does not parse (a character that SMILES does not know)"),
-        (
-            f"smiles\n{'C' * 20_000}\n",
-            ReadConfig(),
-            f"row 1: SMILES '{'C' * 56}... has 20000 characters; 5000 are read",
-        ),
-        ("smiles,fold\nC,train\nN,holdout\n", ReadConfig(split="fold"), "row 2: split 'holdout' must be one of"),
-        ("smiles,y\nC,1\nN,x\n", ReadConfig(task="regression"), "row 2: target 'x' is not a finite number"),
+        ("smiles,y\nC,1\nc1ccc,0\n", {}, "row 2: SMILES 'c1ccc' does not parse (unclosed ring); --skip-invalid"),
+        ("smiles\nC(C\n", {}, "row 1: SMILES 'C(C' does not parse (extra open parentheses at position 2)"),
+        ("smiles\nCN(C)(C)C\n", {}, "row 1: SMILES 'CN(C)(C)C' does not parse (Explicit valence for atom # 1 N"),
+        ("smiles\nc1cccc1\n", {}, "row 1: SMILES 'c1cccc1' does not parse (Can't kekulize mol"),
+        ("smiles,y\n,1\n", {}, "row 1: SMILES '' has no atoms"),
+        ("smiles\nCC ethane\n", {}, "row 1: SMILES 'CC ethane' does not parse"),
+        ("smiles\nCé\n", {}, "row 1: SMILES 'Cé' does not parse (a character that SMILES does not know)"),
+        (f"smiles\n{'C' * 20_000}\n", {}, f"row 1: SMILES '{'C' * 56}... has 20000 characters; 5000 are read"),
+        ("smiles,fold\nC,train\nN,holdout\n", {"split": "fold"}, "row 2: split 'holdout' must be one of"),
+        ("smiles,y\nC,1\nN,x\n", {"task": "regression"}, "row 2: target 'x' is not a finite number"),
     ],
 )
-def test_a_bad_row_is_named_with_its_reason(tmp_path: Path, text: str, config: ReadConfig, message: str) -> None:
-    assert refusal(read_smiles_table, write(tmp_path, text), config).startswith(f"molecules.csv, {message}")
+def test_a_bad_row_is_named_with_its_reason(tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
+    assert refusal(read_smiles_table, write(tmp_path, text), ReadConfig(**options)).startswith(
+        f"molecules.csv, {message}"
+    )
 
 
 def test_a_column_that_is_missing_is_named_with_those_there_are(tmp_path: Path) -> None:

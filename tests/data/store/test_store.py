@@ -24,7 +24,7 @@ from tests.support.tiny import alcohols, names_in, oxygens
 @settings(max_examples=20)
 @given(random_graphs(unseen=True), st.integers(1, 2000), st.integers(1, 2000))
 def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_in(
-    graphs: Graphs, written: int, asked: int
+    graphs: Graphs, written: int, at_once: int
 ) -> None:
     with TemporaryDirectory() as folder:
         first, second = Path(folder, "first"), Path(folder, "second")
@@ -32,7 +32,7 @@ def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_
         assert_equal(read(first), graphs)
         write_store(Store.open(first).portions(written), second)
         assert_equal(read(second), graphs)
-        portions = list(Store.open(second).portions(asked))
+        portions = list(Store.open(second).portions(at_once))
         assert sum(map(len, portions)) == len(graphs)
         start = 0
         for portion in portions:

@@ -1,24 +1,32 @@
-"""Names of sets -> files: where they are looked for, and downloads from a server on this machine."""
+"""Names of sets -> files: where they are looked for, downloads from a server on this machine, what is never sent."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import logging
+import socket
 import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import egocnn
 from egocnn.config import ReadConfig
+from egocnn.data.read import read
+from egocnn.data.sources.smiles import parse_smiles
 from egocnn.data.sources.tu import download, read_tu
 from egocnn.data.sources.tu.archive import Archive
 from egocnn.data.sources.tu.download import CONTENT, content_digest, fetch_set, find_set
+from egocnn.data.sources.tu.published import PUBLISHED, similar_names
 from egocnn.errors import DataError
+from tests.support.commands import check_refused, runner
 from tests.support.samples import refusal
+from tests.support.tiny import ALCOHOLS, FLAGS
 
 TABLES = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "1\n-1\n"}
 
@@ -162,10 +170,7 @@ def test_an_address_that_is_none_is_refused(server: Server, monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("content", "missing_bytes", "message"),
-    [
-        (packed(), 10, "KKI.zip: broke off"),
-        (b"<html>Sorry</html>", 0, "KKI.zip: not a zip file, or a damaged one"),
-    ],
+    [(packed(), 10, "KKI.zip: broke off"), (b"<html>Sorry</html>", 0, "KKI.zip: not a zip file, or a damaged one")],
 )
 def test_a_body_that_breaks_off_or_is_no_zip_leaves_nothing_behind(
     server: Server, tmp_path: Path, content: bytes, missing_bytes: int, message: str
@@ -260,3 +265,80 @@ def test_only_plain_names_are_looked_for(server: Server, name: str) -> None:
 def test_the_digests_are_those_of_the_sets(data_folder: Path, name: str) -> None:
     with Archive(data_folder / "tu" / f"{name}.zip") as archive:
         assert content_digest(archive) == CONTENT[name]
+
+
+SECRETS = ("CCO", "c1ccccc1O", "CC-O", "OCC1", "N", "NOSUCH", "MUTAGS", "some_name")
+
+
+@pytest.fixture
+def hosts_requested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[object]:
+    """Hosts whose address anybody has looked up; no address is given."""
+    hosts: list[object] = []
+
+    def refuse(host: object, *_: object, **__: object) -> Any:
+        hosts.append(host)
+        raise OSError("no network in this test")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setenv("EGOCNN_CACHE", str(tmp_path / "cache"))
+    for name in ("EGOCNN_DATA", "EGOCNN_TU_URL", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return hosts
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_what_is_not_published_is_refused_without_a_request(text: str, hosts_requested: list[object]) -> None:
+    with pytest.raises(DataError, match="is neither a file or folder nor the name of a published TU data set") as error:
+        read(text)
+    assert "\n" not in str(error.value)
+    assert hosts_requested == []
+
+
+@pytest.mark.parametrize("text", ["CCO", "CC(=O)O", "c1ccccc1O", "OC[C@@H](N)C"])
+def test_the_error_says_how_a_molecule_is_read(text: str, hosts_requested: list[object]) -> None:
+    pytest.importorskip("rdkit")
+    with pytest.raises(DataError, match="a SMILES by itself is not read yet; put it into a column of"):
+        read(text)
+    assert hosts_requested == []
+
+
+def test_no_command_and_no_model_asks_for_a_molecule(
+    tmp_path: Path, hosts_requested: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runner(capsys)
+    assert run("train", ALCOHOLS, "-o", tmp_path / "run", *FLAGS, "--epochs", "1", "--quiet")[0] == 0
+    wanted = "CCO: is neither a file or folder nor the name of a published TU data set"
+    check_refused(run, wanted, "info", "CCO")
+    check_refused(run, wanted, "predict", tmp_path / "run", "CCO", "-o", tmp_path / "p.csv")
+    check_refused(run, wanted, "explain", tmp_path / "run", "CCO", "-o", tmp_path / "report")
+    check_refused(run, wanted, "train", "CCO", "-o", tmp_path / "other")
+    model = egocnn.load(tmp_path / "run")
+    for ask in (model.predict, model.predict_proba, model.explain):
+        with pytest.raises(DataError, match=wanted):
+            ask("CCO")
+    assert hosts_requested == []
+
+
+def test_a_published_name_is_asked_for(hosts_requested: list[object]) -> None:
+    """Else the tests above would pass with any reader that never asks."""
+    with pytest.raises(DataError, match="no network in this test"):
+        read("KKI")
+    assert hosts_requested == ["www.chrsmrrs.com"]
+
+
+def test_a_name_that_is_nearly_right_is_put_right(hosts_requested: list[object]) -> None:
+    for name, wanted in (("mutag", "MUTAG"), ("PTC-MR", "PTC_MR"), ("IMDB_BINARY", "IMDB-BINARY"), ("NCI", "NCI1")):
+        assert wanted in similar_names(name)
+    with pytest.raises(DataError, match="did you mean MUTAG"):
+        read("Mutag")
+    assert similar_names("CCO") == []
+    assert hosts_requested == []
+
+
+def test_all_sets_of_the_paper_are_published_and_no_name_is_a_molecule() -> None:
+    pytest.importorskip("rdkit")
+    assert set(CONTENT) < PUBLISHED
+    assert len(PUBLISHED) == 128
+    for name in sorted(PUBLISHED):
+        with pytest.raises(DataError):
+            parse_smiles(name)
