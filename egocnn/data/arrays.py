@@ -16,15 +16,16 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
 
-LARGEST = float(np.finfo(np.float32).max)  # The largest number that networks compute with.
+LARGEST = float(np.finfo(np.float32).max)  # the largest number that networks compute with
 
-ENTRIES_AT_ONCE = 1 << 16  # Entries of adjacency rows handed out together: few enough for the processor's cache.
+ENTRIES_AT_ONCE = 1 << 16  # entries of adjacency rows handed out together: few enough for the processor's cache
 
-FEW = 1 << 11  # Up to so many numbers are sorted as fast by comparing them.
+FEW = 1 << 11  # up to so many numbers are sorted as fast by comparing them
 
+# the numbers of splitmix64: what is added, the shifts and factors, the last shift
 MIX_START = np.uint64(0x9E3779B97F4A7C15)
 MIX_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
-MIX_LAST = np.uint64(31)  # The numbers of splitmix64: what is added, the shifts and factors, the last shift.
+MIX_LAST = np.uint64(31)
 
 
 def pointers(lengths: Ints) -> Ints:

@@ -11,9 +11,9 @@ import numpy as np
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 
-FACTOR = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: multiples scatter consecutive numbers evenly.
-SLOTS_PER_EDGE = 2  # At least; more slots mean fewer edges that compete for one, and more memory.
-EDGES_AT_ONCE = 1 << 17  # Edges put in their slots together: bounds the memory.
+FACTOR = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: multiples scatter consecutive numbers evenly
+SLOTS_PER_EDGE = 2  # at least; more slots mean fewer edges that compete for one, and more memory
+EDGES_AT_ONCE = 1 << 17  # edges put in their slots together: bounds the memory
 
 
 class EdgeTable:

@@ -16,7 +16,7 @@ PARTS = ("train", "validation", "test")
 NODE_COLUMNS = ("node_label", "node_attr", "node_truth")
 EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
 GRAPH_COLUMNS = ("target", "group", "part")
-ENTRIES_AT_ONCE = 1 << 15  # Adjacency entries checked together: few enough for the processor's cache.
+ENTRIES_AT_ONCE = 1 << 15  # adjacency entries checked together: few enough for the processor's cache
 INTEGERS = ("node_ptr", "indptr", "indices", "node_label", "edge_label", "group", "part")
 
 

@@ -16,7 +16,7 @@ class Family:
     """A family with its range and its own choice for every setting."""
 
     class_names: tuple[str, str]
-    size: str  # What its sizes count.
+    size: str  # what its sizes count
     limits: tuple[int, int]
     step: int = 1
     training_share: float

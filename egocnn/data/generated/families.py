@@ -19,7 +19,7 @@ import numpy as np
 from egocnn.data.generated.trees import build_tree, canonical_text, path_end, subtree_texts
 
 VALENCE = {"C": 4, "O": 2}
-PATIENCE = 1000  # Known skeletons met in a row before a size is held to have no others.
+PATIENCE = 1000  # known skeletons met in a row before a size is held to have no others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def _grow(n_carbons: int, random: np.random.Generator) -> tuple[tuple[int, int],
 
 Decoration: TypeAlias = tuple[int, ...]
 
-MOST_DECORATIONS = 3**10  # Longer arms have more decorations than are worth listing: some of them are drawn.
+MOST_DECORATIONS = 3**10  # longer arms have more decorations than are worth listing: some of them are drawn
 
 
 def isomers(arm: int, count: int, random: np.random.Generator) -> tuple[list[Molecule], list[Molecule]]:

@@ -11,7 +11,7 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 
-Tree: TypeAlias = list[list[int]]  # The neighbours of every node.
+Tree: TypeAlias = list[list[int]]  # the neighbours of every node
 
 
 def build_tree(n_nodes: int, bonds: Iterable[tuple[int, int]]) -> Tree:

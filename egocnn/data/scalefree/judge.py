@@ -39,8 +39,8 @@ CLOSE = 0.03
 """Distance from the power law beyond what chance explains, for which 1/sqrt(nodes of the tail) is a safe bound."""
 MARGIN = 0.01
 """By how much a log-normal law may raise the mean log-likelihood of a node: the likelihood by one per cent."""
-SIGNIFICANT = 0.05  # Chance below which an exponential law counts as beaten.
-PLAUSIBLE = 0.1  # The p-value from which Clauset, Shalizi and Newman call a power law plausible.
+SIGNIFICANT = 0.05  # chance below which an exponential law counts as beaten
+PLAUSIBLE = 0.1  # the p-value from which Clauset, Shalizi and Newman call a power law plausible
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,12 @@ from scipy.special import log_ndtr, zeta
 from egocnn.data.arrays import Floats, Ints
 from egocnn.errors import MissingExtraError
 
-EXPONENTS = (1.01, 12.0)  # Where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree.
-STEPS = 45  # Of the golden-section search: they narrow the exponent to nine digits.
-LEAST_TAIL = 50  # Nodes that a tail needs, below which a power law cannot be distinguished from other laws.
-MOST_STARTS = 250  # Distinct degrees, from the smallest on, that the tail may start at.
+EXPONENTS = (1.01, 12.0)  # where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree
+STEPS = 45  # of the golden-section search: they narrow the exponent to nine digits
+LEAST_TAIL = 50  # nodes that a tail needs, below which a power law cannot be distinguished from other laws
+MOST_STARTS = 250  # distinct degrees, from the smallest on, that the tail may start at
+TABLE = 20_000  # degrees of the tail that are drawn exactly; beyond them a continuous law is as good
+LARGEST_DEGREE = 2**53  # what is drawn beyond is taken for it: a law with an exponent near 1 knows no bounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,10 +181,6 @@ def _log_normal_shares(tail: Counts, mean: float, log_deviation: float) -> Float
     return np.maximum(shares, -1e6)
 
 
-TABLE = 20_000  # Degrees of the tail that are drawn exactly; beyond them a continuous law is as good.
-LARGEST = 2**53  # What is drawn beyond is taken for it: a law with an exponent near 1 knows no bounds.
-
-
 def goodness(
     counts: Counts, law: PowerLaw, *, samples: int, seed: int, report: Callable[[int], None] | None = None
 ) -> float:
@@ -215,7 +213,7 @@ def draw_tail(law: PowerLaw, nodes: int, random: np.random.Generator) -> Ints:
     degree = law.start + np.maximum(place, 0)
     beyond = above <= share_from[-1]
     scale = (share_from[-1] / np.maximum(above[beyond], np.finfo(float).tiny)) ** (1 / (law.exponent - 1))
-    degree[beyond] = np.minimum((law.start + TABLE - 0.5) * scale + 0.5, LARGEST)
+    degree[beyond] = np.minimum((law.start + TABLE - 0.5) * scale + 0.5, LARGEST_DEGREE)
     return degree
 
 

@@ -17,9 +17,9 @@ from egocnn.data.sources.columns import encode_labels
 from egocnn.data.sources.text import check_texts, one_line
 from egocnn.errors import DataError, DuplicateEdgeError
 
-MOST_NODES = 10_000_000  # A few bytes can claim any number of nodes; this many in one graph are believed.
+MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
 
-MOST_SKIPPED_LINES = 10  # Rows left out that are reported one by one; the rest are counted.
+MOST_SKIPPED_LINES = 10  # rows left out that are reported one by one; the rest are counted
 
 log = logging.getLogger("egocnn")
 
@@ -31,7 +31,7 @@ class GraphRecord:
     A column is None where the source does not have it, and a label is None where it is not known.
     """
 
-    place: str  # Where the graph stands, for error messages: ``graphs.jsonl, line 3``.
+    place: str  # where the graph stands, for error messages: ``graphs.jsonl, line 3``
     n_nodes: int
     edges: Ints | Sequence[Sequence[int]]  # (E, 2)
     node_label: Sequence[str | None] | None = None

@@ -29,7 +29,7 @@ PART_WORDS = {
     **dict.fromkeys(("validation", "valid", "val", "dev"), PARTS.index("validation")),
     **dict.fromkeys(("test",), PARTS.index("test")),
 }
-MOST_CLASSES = 20  # More distinct whole numbers than this are taken for values to predict.
+MOST_CLASSES = 20  # more distinct whole numbers than this are taken for values to predict
 
 log = logging.getLogger("egocnn")
 

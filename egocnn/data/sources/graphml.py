@@ -18,7 +18,7 @@ from egocnn.data.sources.text import read_bytes, short
 from egocnn.errors import DataError, MissingExtraError
 
 GRAPH_SUFFIXES = (".graphml", ".gexf")
-READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)  # Data of nodes and edges that are read.
+READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)  # data of nodes and edges that are read
 
 
 def read_graph_file(path: Path, config: ReadConfig) -> Graphs:

@@ -47,7 +47,7 @@ from egocnn.files import replacing
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 NODE_KEYS = ("label", "attributes")
 STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")
-UNMENTIONED_NODES = 250_000  # Nodes beyond the number of its characters that a file may claim to have.
+UNMENTIONED_NODES = 250_000  # nodes beyond the number of its characters that a file may claim to have
 EDGE_KEYS = ("source", "target", "label", "weight")
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────

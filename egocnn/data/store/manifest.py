@@ -23,10 +23,10 @@ from egocnn.errors import DataError
 from egocnn.files import digest_of_plain
 
 FORMAT = "egocnn store"
-VERSION = 1  # Raised whenever an older egocnn could no longer read the folder.
+VERSION = 1  # raised whenever an older egocnn could no longer read the folder
 NAME = "manifest.json"
-CHUNK = 1 << 20  # Bytes under one checksum: what is read is checked, and no more.
-LARGEST = 1 << 28  # Bytes of a manifest that are believed: enough for the checksums of terabytes.
+CHUNK = 1 << 20  # bytes under one checksum: what is read is checked, and no more
+LARGEST = 1 << 28  # bytes of a manifest that are believed: enough for the checksums of terabytes
 MOST_ATTRIBUTES = 1 << 20
 
 WHOLE = ("<i8", "<i4", "<i2", "|i1")

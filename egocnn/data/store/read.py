@@ -26,8 +26,8 @@ from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, NAME_LISTS,
 from egocnn.data.store.portions import PORTION_BYTES, cuts
 from egocnn.errors import DataError
 
-POINTER = 8  # Bytes of a row of indptr, which is read along with every node.
-HEAD = 200  # Bytes at the start of a manifest that hold its format.
+POINTER = 8  # bytes of a row of indptr, which is read along with every node
+HEAD = 200  # bytes at the start of a manifest that hold its format
 
 
 def is_store(path: str | Path) -> bool:

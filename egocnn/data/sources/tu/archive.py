@@ -16,13 +16,13 @@ from egocnn.data.sources.text import one_line, short
 from egocnn.errors import DataError
 
 CHUNK = 1 << 20
-MOST_BYTES = 64 << 30  # A zip that holds more than this is refused.
-MOST_EXPANSION = 1000  # A member that expands by more than this is refused, once it is larger than ``SMALL``.
+MOST_BYTES = 64 << 30  # a zip that holds more than this is refused
+MOST_EXPANSION = 1000  # a member that expands by more than this is refused, once it is larger than ``SMALL``
 SMALL = 100_000_000
 MOST_EXPANSION_IN_ALL = 100
 """All members together may expand by this, once they are larger than ``SMALL_IN_ALL``: no real set comes near it."""
 SMALL_IN_ALL = 1 << 20
-LONGEST_NAME = 120  # Characters of a member's name that a message shows.
+LONGEST_NAME = 120  # characters of a member's name that a message shows
 
 # all that zipfile has been seen to raise over bytes that are not as they should be
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
@@ -31,8 +31,8 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Value
 class Files(Protocol):
     """What the readers need of a folder or a zip."""
 
-    where: str  # What to call it in a message.
-    paths: tuple[str, ...]  # Its files, as paths inside it with ``/`` between the parts, sorted.
+    where: str  # what to call it in a message
+    paths: tuple[str, ...]  # its files, as paths inside it with ``/`` between the parts, sorted
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The content of one file."""

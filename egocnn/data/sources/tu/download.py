@@ -30,7 +30,7 @@ from egocnn.files import replacing, write_text
 logger = logging.getLogger("egocnn")
 
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
-SECONDS = 30  # Without a byte for this long a download is given up.
+SECONDS = 30  # without a byte for this long a download is given up
 CHUNK = 1 << 18
 ENDINGS = tuple(f"_{table}.txt" for table in TABLES)
 

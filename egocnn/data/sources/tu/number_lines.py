@@ -36,7 +36,7 @@ class _Kind:
     noun: str
     dtype: Any
     pattern: re.Pattern[bytes]
-    shapes: bytes  # Table for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is.
+    shapes: bytes  # table for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is
 
 
 def _shapes(of_numbers: bytes) -> bytes:

@@ -47,7 +47,7 @@ class _Set:
     """The files of one set."""
 
     files: Files
-    prefix: str  # Everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``.
+    prefix: str  # everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``
 
     @property
     def name(self) -> str:
