@@ -42,13 +42,13 @@ def replacing(path: Path) -> Iterator[Path]:
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = _scratch(path)
+    handle, temporary = scratch(path)
     try:
         yield temporary
         # without fsync a crash of the machine may leave the new name on an empty file
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
+        temporary.chmod(0o666 & ~umask())  # mkstemp makes private files; results are ordinary ones
         temporary.replace(path)
     except SafetensorError as error:  # its word for a full disk
         raise OSError(f"{path}: {error}") from None
@@ -66,7 +66,7 @@ def replacing_in(folder: Path, *, first: str, last: str) -> Iterator[Path]:
     Until then nothing in ``folder`` changes. The files ``first`` and ``last`` go before and after all others.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = _scratch(folder / STAGE, is_folder=True)
+    handle, temporary = scratch(folder / STAGE, is_folder=True)
     try:
         yield temporary
         new = (file.relative_to(temporary) for file in temporary.rglob("*") if file.is_file())
@@ -129,7 +129,7 @@ def is_left(name: str, *of: str) -> bool:
     return name.endswith(".tmp") and any(name.startswith(f".{each}.") for each in (*of, STAGE))
 
 
-def _scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
+def scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
     """A new file or folder beside the path, with a lock on it, once what is left of earlier ones is gone."""
     for left in [Path(entry.path) for entry in os.scandir(path.parent) if is_left(entry.name, path.name)]:
         _remove_if_left(left)
@@ -189,7 +189,8 @@ def _lock(handle: int, *, wait: bool) -> bool:
     return True
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The permissions that new files do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -17,11 +17,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from egocnn.config import ReadConfig
-from egocnn.data.generated.config import parse_config
+from egocnn.data.generated.compounds_config import parse_config
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
-from egocnn.data.store.sources import stream_source
+from egocnn.data.store.stream import stream_source
 from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
 from egocnn.study.crossval.kept import Kept

@@ -1,24 +1,32 @@
-"""Names of sets -> files: where they are looked for, and downloads from a server on this machine."""
+"""Names of sets -> files: where they are looked for, downloads from a server on this machine, what is never sent."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import logging
+import socket
 import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import egocnn
 from egocnn.config import ReadConfig
-from egocnn.data.sources import download
-from egocnn.data.sources.archive import Archive
-from egocnn.data.sources.download import CONTENT, content_digest, fetch_set, find_set
-from egocnn.data.sources.tu import read_tu
+from egocnn.data.read import read
+from egocnn.data.sources.smiles import parse_smiles
+from egocnn.data.sources.tu import download, read_tu
+from egocnn.data.sources.tu.archive import Archive
+from egocnn.data.sources.tu.download import CONTENT, content_digest, fetch_set, find_set
+from egocnn.data.sources.tu.published import PUBLISHED, similar_names
 from egocnn.errors import DataError
+from tests.support.commands import check_refused, runner
+from tests.support.samples import refusal
+from tests.support.tiny import ALCOHOLS, FLAGS
 
 TABLES = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n2\n", "graph_labels": "1\n-1\n"}
 
@@ -33,12 +41,12 @@ def packed(name: str = "KKI", folder: str = "KKI/", change: tuple[str, str] = ("
 
 
 class Server:
-    """What is served under which path, and what was asked for."""
+    """What is served under which path, and what was requested for."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.missing_bytes = 0
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
 
 @pytest.fixture
@@ -48,7 +56,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            served.asked.append(self.path)
+            served.requested.append(self.path)
             content = served.files.get(self.path)
             if content is None:
                 self.send_error(404)
@@ -73,7 +81,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread.join()
 
 
-def kept(tmp_path: Path) -> list[str]:
+def stored(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "cache").rglob("*") if path.is_file())
 
 
@@ -91,9 +99,9 @@ def test_a_set_is_downloaded_once_with_its_checksum_beside_it(
     assert sum("downloading" in message for message in caplog.messages) == 1
     written = path.with_name("KKI.zip.sha256").read_text(encoding="ascii")
     assert written == f"{hashlib.sha256(packed()).hexdigest()}  KKI.zip\n"
-    assert kept(tmp_path) == ["KKI.zip", "KKI.zip.sha256"]
+    assert stored(tmp_path) == ["KKI.zip", "KKI.zip.sha256"]
     assert find_set("KKI") == fetch_set("KKI") == path
-    assert server.asked == ["/sets/KKI.zip"]
+    assert server.requested == ["/sets/KKI.zip"]
     assert len(read_tu(path, ReadConfig())) == 2
 
 
@@ -119,25 +127,23 @@ def test_a_known_set_with_other_texts_is_refused_and_not_kept(
     server.files["/sets/KKI.zip"] = packed(change=change)
     with pytest.raises(DataError, match=r"KKI\.zip: not the KKI that egocnn knows"):
         fetch_set("KKI")
-    assert kept(tmp_path) == []
+    assert stored(tmp_path) == []
 
 
 def test_a_set_that_the_server_does_not_have_lists_what_was_tried(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(DataError) as error:
-        fetch_set("OHSU")
-    message = str(error.value)
+    message = refusal(fetch_set, "OHSU")
     assert message.startswith("no folder, file or set called 'OHSU'; EGOCNN_DATA is not set, not in the cache (")
     assert message.endswith("/sets/OHSU.zip gives: HTTP 404 Not Found")
-    assert server.asked == ["/sets/OHSU.zip"]
-    assert kept(tmp_path) == []
+    assert server.requested == ["/sets/OHSU.zip"]
+    assert stored(tmp_path) == []
 
 
-def test_a_name_that_is_not_published_is_not_asked_for_and_still_found_here(server: Server, tmp_path: Path) -> None:
+def test_a_name_that_is_not_published_is_not_requested_for_and_still_found_here(server: Server, tmp_path: Path) -> None:
     """A server of one's own is a server too: what is typed may be a molecule."""
     server.files["/sets/CCO.zip"] = packed("CCO")
     with pytest.raises(DataError, match="CCO: is neither a file or folder nor the name of a published TU data set"):
         fetch_set("CCO")
-    assert server.asked == []
+    assert server.requested == []
     path = tmp_path / "cache" / "tu" / "CCO.zip"
     path.parent.mkdir(parents=True)
     path.write_bytes(packed("CCO"))
@@ -151,7 +157,7 @@ def test_without_a_server_the_message_is_as_clear(
     monkeypatch.setenv("EGOCNN_TU_URL", "http://127.0.0.1:1")
     with pytest.raises(DataError, match=r"no folder, file or set called 'KKI'; not in EGOCNN_DATA \(.*refused"):
         fetch_set("KKI")
-    assert server.asked == []
+    assert server.requested == []
 
 
 @pytest.mark.parametrize("url", ["file:///etc", "ftp://127.0.0.1", "elsewhere", "http://[", "http://"])
@@ -159,22 +165,20 @@ def test_an_address_that_is_none_is_refused(server: Server, monkeypatch: pytest.
     monkeypatch.setenv("EGOCNN_TU_URL", url)
     with pytest.raises(DataError):
         fetch_set("KKI")
-    assert server.asked == []
+    assert server.requested == []
 
 
-def test_a_body_that_breaks_off_leaves_nothing_behind(server: Server, tmp_path: Path) -> None:
-    server.files["/sets/KKI.zip"] = packed()
-    server.missing_bytes = 10
-    with pytest.raises(DataError, match=r"KKI\.zip: broke off"):
-        fetch_set("KKI")
-    assert kept(tmp_path) == []
-
-
-def test_a_page_instead_of_a_zip_leaves_nothing_behind(server: Server, tmp_path: Path) -> None:
-    server.files["/sets/KKI.zip"] = b"<html>Sorry</html>"
-    with pytest.raises(DataError, match=r"KKI\.zip: not a zip file, or a damaged one"):
-        fetch_set("KKI")
-    assert kept(tmp_path) == []
+@pytest.mark.parametrize(
+    ("content", "missing_bytes", "message"),
+    [(packed(), 10, "KKI.zip: broke off"), (b"<html>Sorry</html>", 0, "KKI.zip: not a zip file, or a damaged one")],
+)
+def test_a_body_that_breaks_off_or_is_no_zip_leaves_nothing_behind(
+    server: Server, tmp_path: Path, content: bytes, missing_bytes: int, message: str
+) -> None:
+    server.files["/sets/KKI.zip"] = content
+    server.missing_bytes = missing_bytes
+    assert message in refusal(fetch_set, "KKI")
+    assert stored(tmp_path) == []
 
 
 def test_an_interrupted_download_leaves_nothing_behind(
@@ -187,7 +191,7 @@ def test_an_interrupted_download_leaves_nothing_behind(
     monkeypatch.setattr(download, "_check_content", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fetch_set("KKI")
-    assert kept(tmp_path) == []
+    assert stored(tmp_path) == []
 
 
 def test_a_cache_that_cannot_be_written_is_named(
@@ -216,7 +220,7 @@ def test_a_file_put_into_the_cache_by_hand_is_taken_as_it_is(server: Server, tmp
     path.parent.mkdir(parents=True)
     path.write_bytes(packed())
     assert find_set("KKI") == path
-    assert server.asked == []
+    assert server.requested == []
 
 
 @pytest.mark.parametrize("place", ["tu/KKI.zip", "KKI.zip", "KKI", "tu/KKI"])
@@ -254,10 +258,87 @@ def test_only_plain_names_are_looked_for(server: Server, name: str) -> None:
     with pytest.raises(DataError, match="cannot be the name of a set") as error:
         fetch_set(name)
     assert len(str(error.value)) < 200
-    assert server.asked == []
+    assert server.requested == []
 
 
 @pytest.mark.parametrize("name", sorted(CONTENT))
 def test_the_digests_are_those_of_the_sets(data_folder: Path, name: str) -> None:
     with Archive(data_folder / "tu" / f"{name}.zip") as archive:
         assert content_digest(archive) == CONTENT[name]
+
+
+SECRETS = ("CCO", "c1ccccc1O", "CC-O", "OCC1", "N", "NOSUCH", "MUTAGS", "some_name")
+
+
+@pytest.fixture
+def hosts_requested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[object]:
+    """Hosts whose address anybody has looked up; no address is given."""
+    hosts: list[object] = []
+
+    def refuse(host: object, *_: object, **__: object) -> Any:
+        hosts.append(host)
+        raise OSError("no network in this test")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setenv("EGOCNN_CACHE", str(tmp_path / "cache"))
+    for name in ("EGOCNN_DATA", "EGOCNN_TU_URL", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return hosts
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_what_is_not_published_is_refused_without_a_request(text: str, hosts_requested: list[object]) -> None:
+    with pytest.raises(DataError, match="is neither a file or folder nor the name of a published TU data set") as error:
+        read(text)
+    assert "\n" not in str(error.value)
+    assert hosts_requested == []
+
+
+@pytest.mark.parametrize("text", ["CCO", "CC(=O)O", "c1ccccc1O", "OC[C@@H](N)C"])
+def test_the_error_says_how_a_molecule_is_read(text: str, hosts_requested: list[object]) -> None:
+    pytest.importorskip("rdkit")
+    with pytest.raises(DataError, match="a SMILES by itself is not read yet; put it into a column of"):
+        read(text)
+    assert hosts_requested == []
+
+
+def test_no_command_and_no_model_asks_for_a_molecule(
+    tmp_path: Path, hosts_requested: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runner(capsys)
+    assert run("train", ALCOHOLS, "-o", tmp_path / "run", *FLAGS, "--epochs", "1", "--quiet")[0] == 0
+    wanted = "CCO: is neither a file or folder nor the name of a published TU data set"
+    check_refused(run, wanted, "info", "CCO")
+    check_refused(run, wanted, "predict", tmp_path / "run", "CCO", "-o", tmp_path / "p.csv")
+    check_refused(run, wanted, "explain", tmp_path / "run", "CCO", "-o", tmp_path / "report")
+    check_refused(run, wanted, "train", "CCO", "-o", tmp_path / "other")
+    model = egocnn.load(tmp_path / "run")
+    for ask in (model.predict, model.predict_proba, model.explain):
+        with pytest.raises(DataError, match=wanted):
+            ask("CCO")
+    assert hosts_requested == []
+
+
+def test_a_published_name_is_asked_for(hosts_requested: list[object]) -> None:
+    """Else the tests above would pass with any reader that never asks."""
+    with pytest.raises(DataError, match="no network in this test"):
+        read("KKI")
+    assert hosts_requested == ["www.chrsmrrs.com"]
+
+
+def test_a_name_that_is_nearly_right_is_put_right(hosts_requested: list[object]) -> None:
+    for name, wanted in (("mutag", "MUTAG"), ("PTC-MR", "PTC_MR"), ("IMDB_BINARY", "IMDB-BINARY"), ("NCI", "NCI1")):
+        assert wanted in similar_names(name)
+    with pytest.raises(DataError, match="did you mean MUTAG"):
+        read("Mutag")
+    assert similar_names("CCO") == []
+    assert hosts_requested == []
+
+
+def test_all_sets_of_the_paper_are_published_and_no_name_is_a_molecule() -> None:
+    pytest.importorskip("rdkit")
+    assert set(CONTENT) < PUBLISHED
+    assert len(PUBLISHED) == 128
+    for name in sorted(PUBLISHED):
+        with pytest.raises(DataError):
+            parse_smiles(name)

@@ -1,26 +1,105 @@
-"""Carbon chains with methyl groups: arm length or chain length -> symmetric and asymmetric molecules.
+"""A size -> the molecules of a family: alkanes and alcohols, isomers with methyl groups, chains with one methyl.
 
-Carbons of an arm are counted from the centre: position 0 is the centre itself, position a the end of an arm of
+Carbons of an isomer's arm are counted from the centre: position 0 is the centre itself, position a the end of an arm of
 length a. A decoration says how many methyls, 0 to 2, the positions 1 to a - 1 carry. A methyl at position a - 1 is the
-twin of the end of its arm: no model can tell the two apart, and the critical structure names the methyl alone.
+twin of the end of its arm: no model can distinguish the two, and the critical structure names the methyl alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import factorial, prod
 from typing import TypeAlias
 
 import numpy as np
 
-from egocnn.data.generated.molecules import Molecule
+from egocnn.data.generated.trees import build_tree, canonical_text, path_end, subtree_texts
+
+VALENCE = {"C": 4, "O": 2}
+PATIENCE = 1000  # known skeletons met in a row before a size is held to have no others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Molecule:
+    """Carbons and oxygens in a tree of single bonds; hydrogens fill what their valence leaves free."""
+
+    name: str
+    kind: str  # its class by name
+    elements: str  # one letter per heavy atom
+    bonds: tuple[tuple[int, int], ...]
+    critical: tuple[int, ...]
+    """Heavy atoms that decide the class. A terminal one brings its hydrogens and all its bonds."""
+
+    @property
+    def smiles(self) -> str:
+        """The molecule as text."""
+        tree = build_tree(len(self.elements), self.bonds)
+        root = path_end(tree)  # an end, so that the text runs along a longest chain
+        return subtree_texts(self.elements, tree, root)[root]
+
+
+def alkanes_and_alcohols(
+    n_carbons: int, count: int, random: np.random.Generator
+) -> tuple[list[Molecule], list[Molecule]]:
+    """One alkane and one alcohol on each of ``count`` distinct skeletons, or on all that a small size has.
+
+    The first pair is the straight chain, with the OH at its end; elsewhere it sits on any carbon with a bond to spare.
+    """
+    alkanes, alcohols = [], []
+    carbons, formula = "C" * n_carbons, f"C{n_carbons}" if n_carbons > 1 else "C"
+    for number, bonds in enumerate(_skeletons(n_carbons, count, random), start=1):
+        tree = build_tree(n_carbons, bonds)
+        free = [carbon for carbon, neighbours in enumerate(tree) if len(neighbours) < VALENCE["C"]]
+        holders = [n_carbons - 1] if number == 1 else free
+        holder = holders[random.integers(len(holders))]
+        name = f"{formula}H{2 * n_carbons + 2} #{number}"
+        alkanes.append(Molecule(name=name, kind="alkane", elements=carbons, bonds=bonds, critical=()))
+        name = f"{formula}H{2 * n_carbons + 1}OH #{number}"
+        bonds = (*bonds, (holder, n_carbons))
+        critical = (n_carbons,)
+        alcohols.append(Molecule(name=name, kind="alcohol", elements=carbons + "O", bonds=bonds, critical=critical))
+    return alkanes, alcohols
+
+
+def _skeletons(n_carbons: int, count: int, random: np.random.Generator) -> list[tuple[tuple[int, int], ...]]:
+    """The straight chain, then random branched ones, no two isomorphic."""
+
+    def key(skeleton: tuple[tuple[int, int], ...]) -> str:
+        return canonical_text("C" * n_carbons, build_tree(n_carbons, skeleton))
+
+    chain = tuple((carbon - 1, carbon) for carbon in range(1, n_carbons))
+    found = {key(chain): chain}
+    known_in_a_row = 0
+    while len(found) < count and n_carbons > 3 and known_in_a_row < PATIENCE:
+        skeleton = _grow(n_carbons, random)
+        known_in_a_row = 0 if found.setdefault(key(skeleton), skeleton) is skeleton else known_in_a_row + 1
+    return list(found.values())
+
+
+def _grow(n_carbons: int, random: np.random.Generator) -> tuple[tuple[int, int], ...]:
+    """Add carbon after carbon: mostly to the last one for a long molecule, mostly anywhere for a bushy one."""
+    bushiness, *draws = random.random(2 * n_carbons + 1).tolist()
+    bonds: list[tuple[int, int]] = []
+    free = [0]
+    degree = [0] * n_carbons
+    for carbon in range(1, n_carbons):
+        anywhere, where = draws[2 * carbon : 2 * carbon + 2]
+        holder = free[int(where * len(free))] if anywhere < bushiness else carbon - 1
+        bonds.append((holder, carbon))
+        degree[holder] += 1
+        degree[carbon] = 1
+        if degree[holder] == VALENCE["C"]:
+            free.remove(holder)
+        free.append(carbon)
+    return tuple(bonds)
+
 
 Decoration: TypeAlias = tuple[int, ...]
 
-MOST_DECORATIONS = 3**10
-"""Longer arms have more decorations than are worth listing: some of them are drawn."""
+MOST_DECORATIONS = 3**10  # longer arms have more decorations than are worth listing: some of them are drawn
 
 
 def isomers(arm: int, count: int, random: np.random.Generator) -> tuple[list[Molecule], list[Molecule]]:

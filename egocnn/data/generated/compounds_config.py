@@ -16,8 +16,7 @@ class Family:
     """A family with its range and its own choice for every setting."""
 
     class_names: tuple[str, str]
-    size: str
-    """What its sizes count."""
+    size: str  # what its sizes count
     limits: tuple[int, int]
     step: int = 1
     training_share: float
@@ -30,6 +29,7 @@ class Family:
 
     @property
     def size_list(self) -> list[int]:
+        """All sizes of the family's range, ascending."""
         first, last = self.sizes
         return list(range(first + (self.limits[0] - first) % self.step, last + 1, self.step))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from egocnn.data.sources.numbers import (
+from egocnn.data.sources.tu.number_lines import (
     LONGEST_LINE,
     REAL,
     WHOLE,
@@ -23,6 +23,7 @@ from egocnn.data.sources.numbers import (
     whole_lines,
 )
 from egocnn.errors import DataError
+from tests.support.samples import refusal
 
 FIELDS = st.one_of(
     st.integers(-(10**4), 10**8).map(str),
@@ -139,9 +140,7 @@ def test_blocks_say_on_which_line_they_begin() -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_file_line_value_and_rule(text: bytes, message: str) -> None:
-    with pytest.raises(DataError) as error:
-        read_integers([text], "file")
-    assert str(error.value) == message
+    assert refusal(read_integers, [text], "file") == message
 
 
 @pytest.mark.parametrize("field", [b"nan", b"inf", b"-Infinity", b"1e999", b"1_0", b"0x10"])

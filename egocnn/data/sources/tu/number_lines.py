@@ -3,7 +3,7 @@
 A line holds fields separated by commas (blanks around them are free) or by blanks alone; every line has the same
 number of fields; blank lines may only follow the last one. Three engines read a piece of the text, and what one of
 them declines goes to the next: ``_parse_even`` takes lines that all look alike, ``_parse_clean`` any tidy text, and
-``_parse_lines``, line by line, defines the format and finds the words for what is wrong.
+``_parse_lines``, line by line, defines the format and describes what is wrong.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class _Kind:
     noun: str
     dtype: Any
     pattern: re.Pattern[bytes]
-    shapes: bytes
-    """Table for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is."""
+    shapes: bytes  # table for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is
 
 
 def _shapes(of_numbers: bytes) -> bytes:
@@ -150,8 +149,7 @@ class _Layout:
 
     zero: NDArray[np.uint8]
     most: NDArray[np.uint8]
-    place_value: Floats
-    """(width of the line, columns)"""
+    place_value: Floats  # (width of the line, columns)
 
 
 @lru_cache(maxsize=4)
@@ -207,7 +205,11 @@ def _parse_lines(piece: bytes, columns: int, kind: _Kind, where: str, first_line
 
 def _parse_line(line: bytes, columns: int, kind: _Kind) -> list[int | float]:
     fields = _fields(line)
-    if not _is_text(line):
+    try:
+        is_text = "\0" not in line.decode("utf-8")
+    except UnicodeDecodeError:
+        is_text = False
+    if not is_text:
         raise ValueError(f"{_shown(line)} is not text; the file must be plain UTF-8")
     if len(fields) != columns:
         plural = "field" if len(fields) == 1 else "fields"
@@ -231,10 +233,3 @@ def _parse_field(field: bytes, kind: _Kind) -> int | float:
 
 def _shown(value: bytes) -> str:
     return short(value[:200].decode("utf-8", "replace").strip(), 40)
-
-
-def _is_text(line: bytes) -> bool:
-    try:
-        return "\0" not in line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False

@@ -1,6 +1,6 @@
 """The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet.
 
-Only published names are asked of the server, whichever it is; any other name is looked for on this machine alone.
+Only published names are sent to the server, whichever it is; any other name is looked for on this machine alone.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from egocnn.data.sources.archive import Archive
-from egocnn.data.sources.numbers import whole_lines
-from egocnn.data.sources.published import PUBLISHED, similar_names
 from egocnn.data.sources.text import short
-from egocnn.data.sources.tu import TABLES
+from egocnn.data.sources.tu.archive import Archive
+from egocnn.data.sources.tu.number_lines import whole_lines
+from egocnn.data.sources.tu.published import PUBLISHED, similar_names
+from egocnn.data.sources.tu.reader import TABLES
 from egocnn.errors import DataError
 from egocnn.files import replacing, write_text
 
 logger = logging.getLogger("egocnn")
 
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
-SECONDS = 30
-"""Without a byte for this long a download is given up."""
+SECONDS = 30  # without a byte for this long a download is given up
 CHUNK = 1 << 18
 ENDINGS = tuple(f"_{table}.txt" for table in TABLES)
 
-# what content_digest says of the sets of the paper, so that they mean the same graphs everywhere
+# content_digest of the sets of the paper, so that their names mean the same graphs everywhere
 CONTENT = {
     "MUTAG": "ebaf09aaa6206449a51c8c1761cff451f566c28c13891873cb425e2da09a9998",
     "PTC_MR": "5330ab1fa56672b7c7bf1d6afebbd17fd4476d668a70b012478f57808530c71c",
@@ -121,23 +120,18 @@ def _data_paths(name: str) -> list[Path]:
 
 def _cache_path(name: str) -> Path:
     if os.environ.get("EGOCNN_CACHE"):
-        cache = Path(os.environ["EGOCNN_CACHE"])
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache", "egocnn")
-    return cache / "tu" / f"{name}.zip"
-
-
-def _home() -> Path:
+        return Path(os.environ["EGOCNN_CACHE"], "tu", f"{name}.zip")
     try:
-        return Path.home()
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
         raise DataError("no home folder to keep downloads in; set EGOCNN_CACHE to a folder") from None
+    return Path(cache, "egocnn", "tu", f"{name}.zip")
 
 
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # in a folder that may not be entered, say
+    except OSError:  # for example in a folder that may not be entered
         return False
 
 

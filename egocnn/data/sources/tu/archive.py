@@ -10,23 +10,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Protocol, Self
 
 from egocnn.data.sources.text import one_line, short
 from egocnn.errors import DataError
 
 CHUNK = 1 << 20
-MOST_BYTES = 64 << 30
-"""A zip that holds more than this is refused."""
-MOST_EXPANSION = 1000
-"""A member that expands by more than this is refused, once it is larger than ``SMALL``."""
+MOST_BYTES = 64 << 30  # a zip that holds more than this is refused
+MOST_EXPANSION = 1000  # a member that expands by more than this is refused, once it is larger than ``SMALL``
 SMALL = 100_000_000
 MOST_EXPANSION_IN_ALL = 100
 """All members together may expand by this, once they are larger than ``SMALL_IN_ALL``: no real set comes near it."""
 SMALL_IN_ALL = 1 << 20
-LONGEST_NAME = 120
-"""Characters of a member's name that a message shows."""
+LONGEST_NAME = 120  # characters of a member's name that a message shows
 
 # all that zipfile has been seen to raise over bytes that are not as they should be
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
@@ -35,13 +31,14 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Value
 class Files(Protocol):
     """What the readers need of a folder or a zip."""
 
-    where: str
-    """What to call it in a message."""
-    paths: tuple[str, ...]
-    """Its files, as paths inside it with ``/`` between the parts, sorted."""
+    where: str  # what to call it in a message
+    paths: tuple[str, ...]  # its files, as paths inside it with ``/`` between the parts, sorted
 
-    def chunks(self, path: str) -> Iterator[bytes]: ...
-    def verify(self) -> None: ...
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """The content of one file."""
+
+    def verify(self) -> None:
+        """Raise a :class:`DataError` where a file does not have its checksum."""
 
 
 class Folder:
@@ -57,6 +54,7 @@ class Folder:
         self.paths = _printable(file.relative_to(path).as_posix() for file in files)
 
     def chunks(self, path: str) -> Iterator[bytes]:
+        """The content of one file."""
         with self._reading(path), (self._path / path).open("rb") as file:
             while chunk := file.read(CHUNK):
                 yield chunk
@@ -94,12 +92,11 @@ class Archive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._zip.close()
 
     def chunks(self, path: str) -> Iterator[bytes]:
+        """The content of one member."""
         member = self._members[path]
         try:
             with self._zip.open(member) as stream:
@@ -181,7 +178,7 @@ def open_files(path: Path) -> Iterator[Files]:
     """A folder or a zip, whichever ``path`` is."""
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
-    except OSError as error:  # a name longer than the system allows, say
+    except OSError as error:  # for example a name longer than the system allows
         raise DataError(f"{path}: cannot be read ({_reason(error)})") from None
     if is_folder:
         yield Folder(path)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.archive import Files, open_files, read_ahead
-from egocnn.data.sources.numbers import integer_blocks, read_integers, read_reals
 from egocnn.data.sources.text import short
+from egocnn.data.sources.tu.archive import Files, open_files, read_ahead
+from egocnn.data.sources.tu.number_lines import integer_blocks, read_integers, read_reals
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 logger = logging.getLogger("egocnn")
@@ -47,8 +47,7 @@ class _Set:
     """The files of one set."""
 
     files: Files
-    prefix: str
-    """Everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``."""
+    prefix: str  # everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``
 
     @property
     def name(self) -> str:
@@ -88,14 +87,13 @@ def _find_set(files: Files) -> _Set:
         if len(here) > 1:
             raise DataError(f"{files.where}: holds several sets, {', '.join(here[:5])}; name a folder with one")
         if here:
-            return _complete(_Set(files, here[0]))
-    raise DataError(f"{files.where}: no NAME_A.txt in it, so it is not a set in the TU format")
-
-
-def _complete(tables: _Set) -> _Set:
+            break
+    else:
+        raise DataError(f"{files.where}: no NAME_A.txt in it, so it is not a set in the TU format")
+    tables = _Set(files, here[0])
     for table in NEEDED:
         if not tables.has(table):
-            raise DataError(f"{tables.files.where}: {tables.file(table)} is missing; a TU set needs it")
+            raise DataError(f"{files.where}: {tables.file(table)} is missing; a TU set needs it")
     if tables.has("edge_attributes"):
         logger.info("%s is left alone: edge attributes are not read", tables.file("edge_attributes"))
     return tables
@@ -251,7 +249,7 @@ def _read_node_attributes(tables: _Set, n_nodes: int) -> Floats | None:
 
 
 def _read_target(tables: _Set, n_graphs: int, config: ReadConfig) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
-    """The classes of the graphs, or numbers where there are only those or they are asked for."""
+    """The classes of the graphs, or numbers where there are no classes or regression is set."""
     has_labels, has_numbers = tables.has("graph_labels"), tables.has("graph_attributes")
     if not has_labels and not has_numbers:
         if config.target is not None:
