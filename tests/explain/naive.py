@@ -12,7 +12,7 @@ from torch import nn
 from egocnn.data.graphs import Graphs
 from egocnn.model import Model
 from egocnn.nn import AdjacencyVector, Attributes, PatchySan
-from tests.explain.questions import Array, array
+from tests.explain.random_models import Array, array
 
 Edge = tuple[int, int]
 

@@ -17,12 +17,11 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import keep_nodes
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
-from egocnn.explain.layers import run_layers
 from egocnn.model import Model
 from egocnn.train.checkpoint import sealed
 from egocnn.train.loop import loss_of
 from egocnn.train.recipe import learn
-from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
+from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens, same, state
@@ -46,7 +45,7 @@ def weights(head: AttentionHead) -> dict[str, torch.Tensor]:
 
 def loss(predictor: Model, head: AttentionHead, graphs: Graphs) -> float:
     batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
-    h = run_layers(predictor.network.eval(), batch).h[-1]
+    h = predictor.network.eval()(batch).layers[-1].detach()
     assert batch.target is not None
     return float(loss_of(head(h, batch), batch.target).detach())
 
@@ -57,9 +56,9 @@ def loss(predictor: Model, head: AttentionHead, graphs: Graphs) -> float:
 @settings(max_examples=40)
 @given(graphs=random_graphs(max_graphs=3, max_nodes=6), seed=st.integers(0, 99))
 def test_attention_is_the_softmax_over_the_nodes_of_a_graph_and_the_head_is_linear(graphs: Graphs, seed: int) -> None:
-    question = ask(predictor_for(graphs, outputs=3, seed=seed), graphs)
-    h, head = question.layers.h[-1], head_for(8, 3, seed=seed)
-    scores, logits = head.scores(h, question.batch), head(h, question.batch)
+    explained = forward_pass(predictor_for(graphs, outputs=3, seed=seed), graphs)
+    h, head = explained.h[-1], head_for(8, 3, seed=seed)
+    scores, logits = head.scores(h, explained.batch), head(h, explained.batch)
     for g, (first, last) in enumerate(zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)):
         rows = array(h)[first:last]
         weight = np.exp(rows @ array(head.attend))
@@ -70,10 +69,10 @@ def test_attention_is_the_softmax_over_the_nodes_of_a_graph_and_the_head_is_line
 
 def test_large_scores_do_not_overflow() -> None:
     graphs = one_graph(3, [(0, 1), (1, 2)], node_label=[*"CNO"])
-    question = ask(predictor_for(graphs, outputs=2, width=10), graphs)
+    explained = forward_pass(predictor_for(graphs, outputs=2, width=10), graphs)
     head = head_for(10)
     head.attend.mul_(1e5)
-    scores = head.scores(question.layers.h[-1], question.batch)
+    scores = head.scores(explained.h[-1], explained.batch)
     assert bool(torch.isfinite(scores).all())
     assert float(scores.sum()) == pytest.approx(1)
 

@@ -14,7 +14,7 @@ from egocnn.explain.evidence import evidence_of_inputs, margins
 from egocnn.explain.techniques import by_gradient, by_integrated_gradients, by_relevance
 from egocnn.model import Model
 from egocnn.nn.readout import counted
-from tests.explain.questions import ask, assert_close, predictor_for
+from tests.explain.random_models import assert_close, forward_pass, predictor_for
 from tests.support.samples import one_graph
 
 READOUTS = pytest.mark.parametrize("readout", ["max", "mean", "sum", "log", "mean+log+max", "sort"])
@@ -25,7 +25,7 @@ def chain() -> Graphs:
 
 
 def of_inputs_alone(graphs: Graphs, **changes: Any) -> Model:
-    """A network whose head is deaf to its layers."""
+    """A network whose head is deaf to its explained."""
     predictor = predictor_for(graphs, outputs=2, count_inputs=True, **changes)
     hidden = predictor.network.hidden
     columns = predictor.network.counted
@@ -39,15 +39,15 @@ def of_inputs_alone(graphs: Graphs, **changes: Any) -> Model:
 def test_the_evidence_of_the_labels_is_the_gradient_times_what_they_were_read_as(readout: Any) -> None:
     graphs = chain()
     predictor = of_inputs_alone(graphs, readout=readout, pool_norm=True)
-    layers, network = ask(predictor, graphs).layers, predictor.network
+    explained, network = forward_pass(predictor, graphs, [1]), predictor.network
     classes = torch.tensor([1])
-    found = evidence_of_inputs(layers, classes)
+    found = evidence_of_inputs(explained)
     assert found.shape == (6, 3)
     eye = np.eye(3)[np.asarray(graphs.node_label)]
     assert not found.numpy()[eye == 0].any()  # a node speaks for its own label alone
     factor = torch.ones(6, requires_grad=True)
     labels = torch.from_numpy(eye).float() * factor[:, None]
-    total = margins(network.head(network.read_out(layers.h, replace(layers.batch, inputs=labels))), classes).sum()
+    total = margins(network.head(network.read_out(explained.h, replace(explained.batch, inputs=labels))), classes).sum()
     (gradient,) = torch.autograd.grad(total, factor)
     assert_close(found.sum(dim=1).detach(), gradient)
 
@@ -55,33 +55,33 @@ def test_the_evidence_of_the_labels_is_the_gradient_times_what_they_were_read_as
 def test_nodes_are_important_for_what_their_labels_count() -> None:
     graphs = chain()
     predictor = of_inputs_alone(graphs, readout="sum")
-    question = ask(predictor, graphs, [0], against=1.0)
-    answer = by_relevance(question)
-    own = evidence_of_inputs(question.layers, torch.tensor([0])).sum(dim=1)
+    explained = forward_pass(predictor, graphs, [0], against=1.0)
+    importances = by_relevance(explained)
+    own = evidence_of_inputs(explained).sum(dim=1)
     assert bool(own.any())
-    assert_close(answer.nodes, own)
+    assert_close(importances.nodes, own)
     label = np.asarray(graphs.node_label)
     for number in range(3):  # all of a label alike
-        assert len(set(np.round(answer.nodes.numpy()[label == number], 5))) == 1
+        assert len(set(np.round(importances.nodes.numpy()[label == number], 5))) == 1
 
 
 @READOUTS
 def test_the_gradient_techniques_find_what_the_labels_count(readout: Any) -> None:
     graphs = chain()
     predictor = of_inputs_alone(graphs, readout=readout)
-    question = ask(predictor, graphs, [1])
-    own = evidence_of_inputs(question.layers, question.classes).sum(dim=1)
+    explained = forward_pass(predictor, graphs, [1])
+    own = evidence_of_inputs(explained).sum(dim=1)
     if "max" not in readout:  # nodes that share a maximum share its gradient otherwise
-        assert_close(by_gradient(question).nodes, own)
-    batch = question.batch
+        assert_close(by_gradient(explained).nodes, own)
+    batch = explained.batch
     nothing = torch.zeros(6, predictor.network.counted)
     with torch.no_grad():
         network = predictor.network
         empty, whole = (
-            margins(network.head(network.read_out(question.layers.h, replace(batch, inputs=labels))), question.classes)
+            margins(network.head(network.read_out(explained.h, replace(batch, inputs=labels))), explained.classes)
             for labels in (nothing, None)
         )
-    steps = ask(predictor, graphs, [1], steps=400)
+    steps = forward_pass(predictor, graphs, [1], steps=400)
     assert float(by_integrated_gradients(steps).nodes.sum()) == pytest.approx(float(whole - empty), abs=2e-2)
 
 
@@ -99,16 +99,16 @@ def test_the_evidence_of_attributes_goes_to_the_nodes_that_have_them(readout: An
     graphs = one_graph(4, [(0, 1), (1, 2), (2, 3)], node_attr=[[0.0, 1.0], [0.5, 1.0], [3.0, 1.0], [-2.0, 1.0]])
     predictor = of_inputs_alone(graphs, readout=readout)
     assert predictor.network.counted == 2 * 16
-    question = ask(predictor, graphs, [1], against=1.0)
-    found = evidence_of_inputs(question.layers, question.classes)
+    explained = forward_pass(predictor, graphs, [1], against=1.0)
+    found = evidence_of_inputs(explained)
     assert found.shape == (4, 32)
     assert bool(found.any())
-    assert_close(by_relevance(question).nodes, found.sum(dim=1))
+    assert_close(by_relevance(explained).nodes, found.sum(dim=1))
 
 
 def test_labels_that_the_model_does_not_know_count_for_none() -> None:
     graphs = chain()
     predictor = predictor_for(graphs, outputs=2, count_inputs=True, readout="sum")
     for names, counts in ((("C", "N", "O"), [3, 2, 1]), (("C", "N", "Xe"), [3, 2, 0])):
-        layers = ask(predictor, graphs.replace(node_label_names=names)).layers
-        assert predictor.network.read_out(layers.h, layers.batch)[0, -3:].tolist() == counts
+        explained = forward_pass(predictor, graphs.replace(node_label_names=names))
+        assert predictor.network.read_out(explained.h, explained.batch)[0, -3:].tolist() == counts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.explain.evidence import evidence, margins, slopes
-from tests.explain.questions import ask, assert_close, predictor_for
+from tests.explain.random_models import assert_close, forward_pass, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 
@@ -48,15 +48,15 @@ def test_the_evidence_of_a_graph_adds_up_to_gradient_times_what_was_pooled_or_su
         graphs, outputs=outputs, seed=seed, readout=readout, head_norm=seed % 2 == 0, pool_norm=seed % 3 == 0, **changes
     )
     classes = [number % outputs for number in range(len(graphs))]
-    layers = ask(predictor, graphs, classes).layers
+    explained = forward_pass(predictor, graphs, classes)
     found = np.zeros(len(graphs))
-    for own in evidence(layers, torch.tensor(classes)):
+    for own in evidence(explained):
         np.add.at(found, graphs.graph_of, own.sum(dim=1).detach().numpy())
     network = predictor.network
-    pooled = network.read_out(layers.h, layers.batch).detach().requires_grad_()
+    pooled = network.read_out(explained.h, explained.batch).detach().requires_grad_()
     (gradient,) = torch.autograd.grad(margins(network.head(pooled), torch.tensor(classes)).sum(), pooled)
     taken, first = pooled.detach().clone(), 0
-    for kind, width in ((kind, h.shape[1]) for h in layers.read for kind in readout.split("+")):
+    for kind, width in ((kind, h.shape[1]) for h in explained.read for kind in readout.split("+")):
         if kind == "log":  # of 1 + a sum: the gradient of the logarithm, times the sum
             total = torch.expm1(taken[:, first : first + width])
             taken[:, first : first + width] = total / (1 + total)
@@ -73,12 +73,12 @@ def test_the_slope_is_the_gradient_wherever_no_two_nodes_attain_the_maximum(
 ) -> None:
     predictor = predictor_for(graphs, outputs=3, seed=seed, readout=readout, jump=jump)
     classes = torch.zeros(len(graphs), dtype=torch.long)
-    layers = ask(predictor, graphs).layers
-    reached = [h.detach().requires_grad_() for h in layers.h]
+    explained = forward_pass(predictor, graphs)
+    reached = [h.detach().requires_grad_() for h in explained.h]
     network = predictor.network
-    total = margins(network.head(network.read_out(reached, layers.batch)), classes).sum()
+    total = margins(network.head(network.read_out(reached, explained.batch)), classes).sum()
     read = reached if jump else reached[-1:]
-    for h, gradient, found in zip(read, torch.autograd.grad(total, read), slopes(layers, classes), strict=True):
+    for h, gradient, found in zip(read, torch.autograd.grad(total, read), slopes(explained), strict=True):
         if "max" not in readout:
             assert_close(found, gradient)
             continue
@@ -93,8 +93,8 @@ def test_the_slope_is_the_gradient_wherever_no_two_nodes_attain_the_maximum(
 def test_symmetric_nodes_share_the_evidence_of_the_maximum_alike() -> None:
     """A star of four equal leaves: whichever unit they attain the maximum of, they attain it together."""
     graphs = one_graph(5, [(0, 1), (0, 2), (0, 3), (0, 4)], node_label=[*"CNNNN"])
-    layers = ask(predictor_for(graphs, outputs=2, readout="max", k=4, width=10), graphs).layers
-    (found,) = evidence(layers, torch.tensor([0]))
+    explained = forward_pass(predictor_for(graphs, outputs=2, readout="max", k=4, width=10), graphs)
+    (found,) = evidence(explained)
     leaves = found[1:]
     assert bool((leaves.abs().sum(dim=0) > 0).any())
     for leaf in leaves[1:]:
@@ -103,10 +103,10 @@ def test_symmetric_nodes_share_the_evidence_of_the_maximum_alike() -> None:
 
 def test_rounding_does_not_decide_which_of_two_equal_nodes_holds_the_evidence() -> None:
     graphs = one_graph(2, [(0, 1)], node_label=["C", "C"])
-    layers = ask(predictor_for(graphs, outputs=2, readout="max"), graphs).layers
-    (exact,) = evidence(layers, torch.tensor([0]))
-    layers.h[-1][0] *= 1 + 1e-7
-    assert_close(evidence(layers, torch.tensor([0]))[0], exact, tolerance=1e-5)
-    layers.h[-1][0] *= 1 + 1e-3
-    assert bool((evidence(layers, torch.tensor([0]))[0][1] == 0).all())
+    explained = forward_pass(predictor_for(graphs, outputs=2, readout="max"), graphs)
+    (exact,) = evidence(explained)
+    explained.h[-1][0] *= 1 + 1e-7
+    assert_close(evidence(explained)[0], exact, tolerance=1e-5)
+    explained.h[-1][0] *= 1 + 1e-3
+    assert bool((evidence(explained)[0][1] == 0).all())
     assert bool((exact[1] != 0).any())

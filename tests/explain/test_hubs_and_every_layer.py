@@ -14,12 +14,12 @@ from egocnn.config import ExplainConfig, ModelConfig, Technique
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain, fit_attention
 from egocnn.explain.attention import AttentionHead, load_attention, save_attention
-from egocnn.explain.backtrack import backtrack, relevance, transposed
+from egocnn.explain.backtrack import backtrack
 from egocnn.explain.techniques import by_attention, by_relevance
 from egocnn.model import Model
 from egocnn.study.invariance import relabel
 from egocnn.train.recipe import learn
-from tests.explain.questions import ask, assert_close, head_for, predictor_for
+from tests.explain.random_models import assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.tiny import MODEL, TRAIN, alcohols
 
@@ -54,13 +54,13 @@ def answers(predictor: Model, graphs: Graphs, technique: Technique, head: Attent
 
 def test_what_a_layer_holds_is_what_arrived_and_its_own_evidence() -> None:
     graphs = hubs()
-    layers = ask(predictor_for(graphs, jump=True, rest="sum", depth=3), graphs).layers
-    own = [torch.rand_like(h) * (h > 0) for h in layers.h]
-    for rule in (relevance(0.25), transposed):
-        together = list(backtrack(layers, own, rule))
+    explained = forward_pass(predictor_for(graphs, jump=True, rest="sum", depth=3), graphs)
+    own = [torch.rand_like(h) * (h > 0) for h in explained.h]
+    for gamma in (0.25, None):
+        together = list(backtrack(explained, own, gamma))
         alone = [
             # a layer's evidence alone: the deeper layers hold nothing
-            list(backtrack(layers, [own[i] if i == layer else torch.zeros_like(own[i]) for i in range(4)], rule))
+            list(backtrack(explained, [own[i] if i == layer else torch.zeros_like(own[i]) for i in range(4)], gamma))
             for layer in range(4)
         ]
         for number, step in enumerate(together):
@@ -76,7 +76,7 @@ def test_a_head_that_looks_at_the_embeddings_alone_sends_nothing_through_the_lay
     predictor = predictor_for(graphs, jump=True, depth=2, rest="mean", k=1)
     with torch.no_grad():
         predictor.network.hidden.weight[:, 8:] = 0
-    above, between, embedded, at_the_input = by_relevance(ask(predictor, graphs, [0, 1] * 3)).trace
+    above, between, embedded, at_the_input = by_relevance(forward_pass(predictor, graphs, [0, 1] * 3)).trace
     for nodes, edges in (above, between):
         assert bool((nodes == 0).all())
         assert bool((edges == 0).all())
@@ -88,10 +88,10 @@ def test_a_head_that_looks_at_the_embeddings_alone_sends_nothing_through_the_lay
 def test_the_papers_technique_is_blind_to_evidence_of_lower_layers() -> None:
     graphs = hubs()
     predictor = predictor_for(graphs, jump=True)
-    one = by_attention(ask(predictor, graphs, attention=head_for(8)))
+    one = by_attention(forward_pass(predictor, graphs, attention=head_for(8)))
     with torch.no_grad():
         predictor.network.hidden.weight.zero_()
-    other = by_attention(ask(predictor, graphs, attention=head_for(8)))
+    other = by_attention(forward_pass(predictor, graphs, attention=head_for(8)))
     assert float(one.nodes.abs().max()) > 0
     assert torch.equal(one.nodes, other.nodes)
 
@@ -103,13 +103,13 @@ def test_what_crosses_to_a_neighbour_beyond_k_counts_for_their_edge() -> None:
     """A star of six leaves: one is ranked first, five are beyond, and all but that one are alike."""
     star = one_graph(7, [(0, leaf) for leaf in range(1, 7)], node_label=[*"CNOOOOO"])
     for kind in ("sum", "mean"):
-        layers = ask(predictor_for(star, outputs=2, k=1, rest=kind, depth=1, seed=3), star).layers
-        rest = layers.batch.rest
+        explained = forward_pass(predictor_for(star, outputs=2, k=1, rest=kind, depth=1, seed=3), star)
+        rest = explained.batch.rest
         assert rest is not None
-        top = torch.zeros_like(layers.h[-1])
-        top[0] = layers.h[-1][0]
-        for rule in (relevance(0.25), transposed):
-            (step,) = backtrack(layers, [top], rule)
+        top = torch.zeros_like(explained.h[-1])
+        top[0] = explained.h[-1][0]
+        for gamma in (0.25, None):
+            (step,) = backtrack(explained, [top], gamma)
             assert rest.owner.tolist() == [0] * 5
             assert_close(step.nodes[rest.source].sum(dim=1), step.beyond, tolerance=1e-12)
             assert_close(step.beyond, step.beyond[:1].expand(5), tolerance=1e-12)

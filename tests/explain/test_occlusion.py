@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from egocnn.config import ExplainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.explain import explain, occlusion
-from egocnn.explain.occlusion import occlude
+from egocnn.explain import explain, techniques
+from egocnn.explain.techniques import occlude
 from egocnn.model import Model
 from tests.data.test_subgraphs import without_edge, without_node
-from tests.explain.questions import predictor_for
+from tests.explain.random_models import predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 
@@ -61,7 +61,7 @@ def test_cutting_in_portions_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     predictor = predictor_for(trees, outputs=2)
     classes = np.zeros(5, np.int64)
     at_once = occlude(predictor, trees, classes, device="cpu")
-    monkeypatch.setattr(occlusion, "NODES_AT_ONCE", 10)
+    monkeypatch.setattr(techniques, "NODES_AT_ONCE", 10)
     for one, other in zip(at_once, occlude(predictor, trees, classes, device="cpu"), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 

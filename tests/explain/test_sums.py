@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graphs
-from egocnn.explain.sums import EdgeNumbers
-from egocnn.explain.techniques import BACKWARD
-from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
+from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.techniques import TECHNIQUES
+from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 
@@ -40,7 +40,7 @@ def test_what_crosses_an_edge_either_way_is_added_up() -> None:
     assert edges.crossings(table, crossed).tolist() == [101.0, 1010.0]
 
 
-@pytest.mark.parametrize("technique", [name for name in BACKWARD if name != "integrated-gradients"])
+@pytest.mark.parametrize("technique", [name for name in TECHNIQUES if name != "integrated-gradients"])
 @pytest.mark.parametrize("embedding", ["patchy-san", "adjacency"])
 @settings(max_examples=10)
 @given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
@@ -48,6 +48,6 @@ def test_nodes_together_hold_what_edges_together_hold_where_all_nodes_have_edges
     technique: str, embedding: str, graphs: Graphs, seed: int
 ) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, embedding=embedding, width=8)
-    answer = BACKWARD[technique](ask(predictor, graphs, attention=head_for(8, seed=seed)))
-    nodes, apart = array(answer.nodes), graphs.degree == 0
-    assert_close(nodes[~apart].sum(), answer.edges.sum(), tolerance=1e-5 * max(1.0, float(np.abs(nodes).sum())))
+    importances = TECHNIQUES[technique](forward_pass(predictor, graphs, attention=head_for(8, seed=seed)))
+    nodes, apart = array(importances.nodes), graphs.degree == 0
+    assert_close(nodes[~apart].sum(), importances.edges.sum(), tolerance=1e-5 * max(1.0, float(np.abs(nodes).sum())))

@@ -14,11 +14,11 @@ from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.explain.evidence import margins
-from egocnn.explain.techniques import BACKWARD, Question, by_attention, by_gradient, by_integrated_gradients
+from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, by_attention, by_gradient, by_integrated_gradients
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.explain.naive import Found
-from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
+from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 
@@ -44,9 +44,9 @@ def rich_trees(n_graphs: int = 3) -> Graphs:
     )
 
 
-def whole_margin(question: Question, batch: Batch) -> float:
+def whole_margin(explained: ExplainedBatch, batch: Batch) -> float:
     with torch.no_grad():
-        return float(margins(question.network(batch).output, question.classes).sum())
+        return float(margins(explained.network(batch).output, explained.classes).sum())
 
 
 def scaled(batch: Batch, part: str, at: tuple[int, ...], factor: float) -> Batch:
@@ -74,12 +74,12 @@ def test_the_gradient_times_the_input_agrees_with_finite_differences(
     """Every entry of the input is scaled up and down a little, one after the other."""
     trees = rich_trees()
     predictor = predictor_for(trees, outputs=2, seed=1, readout=readout, **changes, **more)
-    question = ask(predictor, trees)
-    answer = by_gradient(question)
-    batch, tiny = question.batch, 1e-6
+    explained = forward_pass(predictor, trees)
+    importances = by_gradient(explained)
+    batch, tiny = explained.batch, 1e-6
 
     def difference(part: str, *at: int) -> float:
-        up, down = (whole_margin(question, scaled(batch, part, at, 1 + sign * tiny)) for sign in (1, -1))
+        up, down = (whole_margin(explained, scaled(batch, part, at, 1 + sign * tiny)) for sign in (1, -1))
         return (up - down) / (2 * tiny)
 
     wanted = Found(np.zeros(trees.n_nodes))
@@ -89,47 +89,47 @@ def test_the_gradient_times_the_input_agrees_with_finite_differences(
     else:
         wanted.own += [sum(difference("attributes", node, a) for a in range(2)) for node in range(trees.n_nodes)]
     for entry in range(0 if changes else len(batch.bags.rows)):
-        u, v = int(question.places.u[entry]), int(question.places.v[entry])
-        if question.places.is_edge[entry]:
+        u, v = int(explained.places.u[entry]), int(explained.places.v[entry])
+        if explained.places.is_edge[entry]:
             wanted.join(u, v, difference("bags", entry))
         else:
             wanted.own[u] += difference("bags", entry)
     nodes, edges = wanted.importances(trees)
-    assert_close(answer.nodes, nodes, tolerance=1e-5)
-    assert_close(answer.edges, edges, tolerance=1e-5)
+    assert_close(importances.nodes, nodes, tolerance=1e-5)
+    assert_close(importances.edges, edges, tolerance=1e-5)
 
 
 def test_a_nodes_own_attributes_count_for_that_node() -> None:
     trees = rich_trees()
     predictor = predictor_for(trees, outputs=2, embedding="attributes")
-    question = ask(predictor, trees)
-    answer, tiny = by_gradient(question), 1e-6
+    explained = forward_pass(predictor, trees)
+    importances, tiny = by_gradient(explained), 1e-6
     for node in range(trees.n_nodes):
         up, down = (
             whole_margin(
-                question,
-                scaled(scaled(question.batch, "attributes", (node, 0), 1 + t), "attributes", (node, 1), 1 + t),
+                explained,
+                scaled(scaled(explained.batch, "attributes", (node, 0), 1 + t), "attributes", (node, 1), 1 + t),
             )
             for t in (tiny, -tiny)
         )
-        assert float(answer.nodes[node]) == pytest.approx((up - down) / (2 * tiny), abs=1e-5)
+        assert float(importances.nodes[node]) == pytest.approx((up - down) / (2 * tiny), abs=1e-5)
 
 
-def margins_from(question: Question, h: Tensor) -> Tensor:
+def margins_from(explained: ExplainedBatch, h: Tensor) -> Tensor:
     """The margins (B) of a network whose nodes have these embeddings."""
-    network, batch, reached = question.network, question.batch, [h]
+    network, batch, reached = explained.network, explained.batch, [h]
     for conv in network.convs:
         reached.append(conv(reached[-1], batch.neighbours, batch.rest))
-    return margins(network.head(network.read_out(reached, batch)), question.classes)
+    return margins(network.head(network.read_out(reached, batch)), explained.classes)
 
 
 @READ_MORE
 def test_through_a_module_of_ones_own_the_gradient_reaches_the_nodes_embeddings(more: dict[str, Any]) -> None:
     trees = random_trees(3, nodes=6, seed=5)
-    question = ask(predictor_for(trees, outputs=2, own=True, **more), trees)
-    h = question.layers.h[0].detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(margins_from(question, h).sum(), h)
-    found = by_gradient(question)
+    explained = forward_pass(predictor_for(trees, outputs=2, own=True, **more), trees)
+    h = explained.h[0].detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(margins_from(explained, h).sum(), h)
+    found = by_gradient(explained)
     assert_close(found.nodes, (gradient * h).sum(dim=1).detach())
     assert float(found.nodes.abs().max()) > 0
 
@@ -142,11 +142,11 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
 ) -> None:
     trees = rich_trees(4)
     predictor = predictor_for(trees, outputs=outputs, seed=2, **(SMOOTH | changes | more))
-    question = ask(predictor, trees, [number % outputs for number in range(4)], steps=500)
-    answer = by_integrated_gradients(question)
-    network, batch = predictor.network, question.batch
+    explained = forward_pass(predictor, trees, [number % outputs for number in range(4)], steps=500)
+    importances = by_integrated_gradients(explained)
+    network, batch = predictor.network, explained.batch
     if changes.get("own"):
-        before = margins_from(question, torch.zeros(trees.n_nodes, 4, dtype=torch.float64))
+        before = margins_from(explained, torch.zeros(trees.n_nodes, 4, dtype=torch.float64))
     else:
         nothing = replace(
             batch,
@@ -154,9 +154,9 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
             adjacency=0 * batch.adjacency,
             bags=replace(batch.bags, weight=torch.zeros(len(batch.bags.rows), dtype=torch.float64)),
         )
-        before = margins(network(nothing).output, question.classes)
-    after = margins(network(batch).output, question.classes)
-    sums = np.bincount(trees.graph_of, weights=array(answer.nodes))
+        before = margins(network(nothing).output, explained.classes)
+    after = margins(network(batch).output, explained.classes)
+    sums = np.bincount(trees.graph_of, weights=array(importances.nodes))
     assert_close(sums, (after - before).detach(), tolerance=5e-3)
     assert float((after - before).detach().abs().max()) > 0.1
 
@@ -164,13 +164,13 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
 def test_one_step_of_integrated_gradients_is_the_gradient_half_way_times_the_input() -> None:
     trees = rich_trees()
     predictor = predictor_for(trees, outputs=2, embedding="attributes", **SMOOTH)
-    question = ask(predictor, trees, steps=1)
-    half = replace(question.batch, attributes=question.batch.attributes / 2)
+    explained = forward_pass(predictor, trees, steps=1)
+    half = replace(explained.batch, attributes=explained.batch.attributes / 2)
     attributes = half.attributes.requires_grad_()
-    total = margins(predictor.network(half).output, question.classes).sum()
+    total = margins(predictor.network(half).output, explained.classes).sum()
     (gradient,) = torch.autograd.grad(total, attributes)
-    wanted = (gradient * question.batch.attributes).sum(dim=1)
-    assert_close(by_integrated_gradients(question).nodes, wanted.detach())
+    wanted = (gradient * explained.batch.attributes).sum(dim=1)
+    assert_close(by_integrated_gradients(explained).nodes, wanted.detach())
 
 
 # ── the trace ─────────────────────────────────────────────────────────────────────────────────────
@@ -184,22 +184,23 @@ def test_the_trace_starts_at_the_deepest_layer_and_ends_with_the_importances(
     technique: str, more: dict[str, Any], graphs: Graphs, depth: int
 ) -> None:
     predictor = predictor_for(graphs, outputs=2, depth=depth, **more)
-    question = ask(predictor, graphs, attention=head_for(8))
-    answer = BACKWARD[technique](question)
-    assert len(answer.trace) == depth + 2
-    for nodes, edges in answer.trace:
+    explained = forward_pass(predictor, graphs, attention=head_for(8))
+    importances = TECHNIQUES[technique](explained)
+    assert len(importances.trace) == depth + 2
+    for nodes, edges in importances.trace:
         assert nodes.shape == (graphs.n_nodes,)
         assert edges.shape == (graphs.n_edges,)
-    assert bool((answer.trace[0][1] == 0).all())
-    assert torch.equal(answer.trace[-1][0], answer.nodes)
-    assert torch.equal(answer.trace[-1][1], answer.edges)
+    assert bool((importances.trace[0][1] == 0).all())
+    assert torch.equal(importances.trace[-1][0], importances.nodes)
+    assert torch.equal(importances.trace[-1][1], importances.edges)
 
 
 def test_evidence_against_a_class_counts_as_much_as_it_is_told_to() -> None:
     trees = random_trees(5, nodes=8, seed=1)
     predictor = predictor_for(trees, outputs=2)
     none, some, whole = (
-        BACKWARD["relevance"](ask(predictor, trees, against=against)).trace[0][0] for against in (0.0, 0.5, 1.0)
+        TECHNIQUES["relevance"](forward_pass(predictor, trees, against=against)).trace[0][0]
+        for against in (0.0, 0.5, 1.0)
     )
     assert bool((none >= 0).all())
     assert float((none - whole).max()) > 0
@@ -209,7 +210,9 @@ def test_evidence_against_a_class_counts_as_much_as_it_is_told_to() -> None:
 def test_what_lowers_a_value_always_counts_as_much_as_what_raises_it() -> None:
     trees = random_trees(5, nodes=8, seed=1)
     predictor = predictor_for(trees, outputs=1, seed=4, width=8, hidden=16, readout="sum")
-    tops = [BACKWARD["relevance"](ask(predictor, trees, against=against)).trace[0][0] for against in (0.0, 1.0)]
+    tops = [
+        TECHNIQUES["relevance"](forward_pass(predictor, trees, against=against)).trace[0][0] for against in (0.0, 1.0)
+    ]
     assert torch.equal(tops[0], tops[1])
     assert float(tops[0].min()) < 0 < float(tops[0].max())
 
@@ -217,15 +220,15 @@ def test_what_lowers_a_value_always_counts_as_much_as_what_raises_it() -> None:
 def test_the_papers_technique_asks_for_its_attention_layer() -> None:
     graphs = one_graph(2, [(0, 1)])
     with pytest.raises(ConfigError, match="needs an attention layer"):
-        by_attention(ask(predictor_for(graphs, outputs=2), graphs))
+        by_attention(forward_pass(predictor_for(graphs, outputs=2), graphs))
 
 
 def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
     trees = random_trees(3, nodes=6, seed=0)
     predictor: Model = predictor_for(trees, outputs=2)
-    question = ask(predictor, trees, attention=head_for(8))
+    explained = forward_pass(predictor, trees, attention=head_for(8))
     before = {name: value.clone() for name, value in predictor.network.state_dict().items()}
-    for technique in BACKWARD.values():
-        technique(question)
+    for technique in TECHNIQUES.values():
+        technique(explained)
     assert all(torch.equal(value, before[name]) for name, value in predictor.network.state_dict().items())
     assert all(parameter.grad is None for parameter in predictor.network.parameters())
