@@ -179,7 +179,8 @@ class _Portion:
         outputs = self.model.outputs(keep_nodes(self.graphs[numbers], chosen[nodes]), device=self.device)
         before = self.outputs[numbers]
         if self.model.class_names:
-            return np.equal(outputs.argmax(axis=1), before.argmax(axis=1))
+            same: Bools = outputs.argmax(axis=1) == before.argmax(axis=1)
+            return same
         return np.less_equal(np.abs(outputs - before)[:, 0], NEAR)
 
     def fidelity(self, chosen: Bools) -> list[Fidelity]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,10 +12,9 @@ from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
-from egocnn.explain.patterns.labelled import lies_in, plan
-from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, mine
+from egocnn.explain.patterns.labelled import lies_in
+from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, find_presence, mine
 from egocnn.explain.patterns.names import name_fragment
-from egocnn.explain.patterns.presence import Presence, Report
 from egocnn.explain.patterns.record import Occurrence, Pattern, is_significant
 from egocnn.explain.patterns.samples import Sample, read_samples
 from egocnn.explain.structure import CriticalStructure
@@ -35,7 +34,7 @@ def find_patterns(
     least_nodes: int = 1,
     most_nodes: int = 12,
     data: str | None = None,
-    report: Report | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> list[Pattern]:
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
@@ -71,21 +70,16 @@ def find_patterns(
     per_class = {name: closed(fragments, name, min_support=min_support) for name in names}
     tests = sum(map(len, per_class.values()))
     chosen = {name: _most_telling(per_class[name], name, samples) for name in names}
-    wanted = {id(fragment): fragment for some in chosen.values() for fragment in some}
-    # small ones first: where they are not, nothing that contains them is
-    ordered = sorted(wanted.values(), key=lambda f: len(f.shape.labels))
-    presence = Presence(samples, ordered, report)
-    for fragment in ordered:
-        presence.of(fragment)
+    presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values(), report)
     patterns = []
     for name in names:
-        counted = [_count(f, name, *presence.of(f), samples, tests) for f in chosen[name]]
+        counted = [_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]]
         patterns += [_pattern(c, samples, tests) for c in _distinct(sorted(counted, key=_rank), most)]
-    return _told_apart(patterns)
+    return _distinguished(patterns)
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedFragment:
     """A fragment with what was counted for one class."""
 
     fragment: Fragment
@@ -99,6 +93,7 @@ class Counted:
 
     @property
     def critical(self) -> int:
+        """graphs of the class where it is critical"""
         return len(self.fragment.where[self.name])
 
 
@@ -116,7 +111,7 @@ def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sa
 
 def _count(
     fragment: Fragment, name: str, present: Bools, undecided: Bools, samples: Sequence[Sample], tests: int
-) -> Counted:
+) -> CountedFragment:
     of_class = np.array([sample.group == name for sample in samples])
     # counted against the pattern: a search given up must not make it look more telling
     present = present | (undecided & ~of_class)
@@ -124,7 +119,7 @@ def _count(
     both = int((present & of_class).sum())
     lift = (both / holders) / (members / graphs) if members and holders else 0.0
     chance = chance_of_as_many(both, holders, members, graphs)
-    return Counted(fragment, name, present, both, members, lift, min(1.0, chance * tests), int(undecided.sum()))
+    return CountedFragment(fragment, name, present, both, members, lift, min(1.0, chance * tests), int(undecided.sum()))
 
 
 def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> float:
@@ -144,33 +139,31 @@ def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> flo
     return min(1.0, math.exp(most) * sum(math.exp(one - most) for one in logarithms)) if logarithms else 0.0
 
 
-def _rank(counted: Counted) -> tuple[bool, float, float]:
+def _rank(counted: CountedFragment) -> tuple[bool, float, float]:
     telling = is_significant(counted.p_value) and counted.lift > 1
     worth = counted.critical * (math.log2(counted.lift) if telling else 1.0)
     return not telling, -worth, -len(counted.fragment.shape.labels)
 
 
-def _distinct(counted: Sequence[Counted], most: int) -> list[Counted]:
+def _distinct(counted: Sequence[CountedFragment], most: int) -> list[CountedFragment]:
     """The first ``most``, without those that add little to one before them."""
-    kept: list[Counted] = []
+    chosen: list[CountedFragment] = []
     for one in counted:
-        if len(kept) == most:
+        if len(chosen) == most:
             break
-        if not any(one.lift < MORE_TELLING * better.lift and _adds_little(one, better) for better in kept):
-            kept.append(one)
-    return kept
+        if not any(one.lift < MORE_TELLING * better.lift and _adds_little(one, better) for better in chosen):
+            chosen.append(one)
+    return chosen
 
 
-def _adds_little(one: Counted, better: Counted) -> bool:
+def _adds_little(one: CountedFragment, better: CountedFragment) -> bool:
     """One lies in the other, or the better one is critical nearly wherever this one is."""
     here, there = one.fragment.where[one.name], better.fragment.where[better.name]
-    if len(here.keys() & there.keys()) >= ALIKE * len(here):
-        return True
     small, large = sorted((one.fragment.shape, better.fragment.shape), key=lambda shape: len(shape.labels))
-    return lies_in(plan(small), large)
+    return len(here.keys() & there.keys()) >= ALIKE * len(here) or lies_in(small, large)
 
 
-def _pattern(counted: Counted, samples: Sequence[Sample], tests: int) -> Pattern:
+def _pattern(counted: CountedFragment, samples: Sequence[Sample], tests: int) -> Pattern:
     fragment, name = counted.fragment, counted.name
     holders = int(counted.present.sum())
     places = _typical(fragment.where[name], name, samples)
@@ -210,44 +203,32 @@ def _typical(
 def _cut(example: Occurrence, fragment: Fragment, sample: Sample, name: str) -> Graph:
     """The fragment as a graph of its own, with the labels the search saw."""
     whole, place = example.graph, {node: i for i, node in enumerate(example.nodes)}
-    inside = np.array([u in place and v in place and u != v for u, v in whole.edges.tolist()], dtype=bool)
-    edges = np.array([sorted((place[u], place[v])) for u, v in whole.edges[inside].tolist()], dtype=np.int64)
-    order = np.lexsort(edges.T[::-1]) if len(edges) else np.zeros(0, np.int64)
+    ends = [(u, v) for u, v in whole.edges.tolist() if u in place and v in place and u != v]
+    edges = sorted(sorted((place[u], place[v])) for u, v in ends)
     bonds = {(u, v): bond for u, v, bond in fragment.shape.edges}
     labels = None
     if whole.node_label is not None:
-        own = len(fragment.shape.labels)
-        plain = [whole.node_label[node] for node in example.nodes]
-        seen = [_without_hydrogens(label) if sample.is_molecule else label for label in fragment.shape.labels]
-        labels = (*seen, *plain[own:]) if len(plain) > own or not sample.is_molecule else fragment.shape.labels
-    edges = edges.reshape(-1, 2)[order]
+        own = fragment.shape.labels
+        hydrogens = tuple(whole.node_label[node] for node in example.nodes[len(own) :])
+        if sample.is_molecule and hydrogens:  # they are nodes, and no part of the label
+            own = tuple(label if label.startswith("H") else label.split("H")[0] for label in own)
+        labels = own + hydrogens
     return Graph(
         name=name,
         n_nodes=len(example.nodes),
-        edges=edges,
+        edges=np.array(edges, np.int64).reshape(-1, 2),
         node_label=labels,
-        edge_label=None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges.tolist()),
-        edge_weight=None,
-        node_attr=None,
-        target=None,
-        smiles=None,
-        node_truth=None,
-        edge_truth=None,
+        edge_label=None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges),
+        **dict.fromkeys(("edge_weight", "node_attr", "target", "smiles", "node_truth", "edge_truth")),
     )
 
 
-def _without_hydrogens(label: str) -> str:
-    return label if label.startswith("H") else label.split("H")[0]
-
-
-def _told_apart(patterns: Sequence[Pattern]) -> list[Pattern]:
+def _distinguished(patterns: Sequence[Pattern]) -> list[Pattern]:
     """Patterns of a class that would go by the same name get their SMILES, or a number, added."""
     names = [(pattern.class_name, pattern.name) for pattern in patterns]
-    seen: dict[tuple[str, str], int] = {}
-    told = []
-    for key, pattern in zip(names, patterns, strict=True):
-        seen[key] = seen.get(key, 0) + 1
-        if names.count(key) > 1:
-            pattern = replace(pattern, name=f"{pattern.name} ({pattern.smiles or f'no. {seen[key]}'})")
-        told.append(pattern)
-    return told
+    return [
+        pattern
+        if names.count(key) == 1
+        else replace(pattern, name=f"{pattern.name} ({pattern.smiles or f'no. {names[: i + 1].count(key)}'})")
+        for i, (key, pattern) in enumerate(zip(names, patterns, strict=True))
+    ]

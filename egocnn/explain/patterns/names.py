@@ -1,4 +1,4 @@
-"""Fragments -> names in a person's words: functional groups for molecules, shapes for the rest."""
+"""Fragments -> their names in plain words: functional groups for molecules, shapes for the rest."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from egocnn.data.molecules import to_molecule
-from egocnn.explain.patterns.chemistry import to_smiles
-from egocnn.explain.patterns.groups import name_atoms_of
+from egocnn.explain.patterns.chemistry import name_atoms_of, to_smiles
 from egocnn.explain.patterns.labelled import Labelled
 from egocnn.explain.patterns.samples import Sample
 
@@ -49,32 +48,24 @@ def _along(shape: Labelled, *, molecule: bool) -> str:
 
 
 def _name_shape(shape: Labelled) -> str:
+    """triangle, ring of 6 nodes, star with 4 arms (C, O × 4), ..."""
     N, E = len(shape.labels), len(shape.edges)
     degree = sorted(len(row) for row in shape.neighbours)
     if N == 1:
         return f"node {shape.labels[0]}" if shape.labels[0] else "single node"
     if chain := _along(shape, molecule=False):
         return chain
-    if N == 2:
-        kind = "edge"
-    elif N == 3 and E == 3:
-        kind = "triangle"
-    elif E == N * (N - 1) // 2:
-        kind = f"clique of {N} nodes"
-    elif E == N and degree[0] == 2:
-        kind = f"ring of {N} nodes"
-    elif E == N - 1 and degree[-1] == 2:
-        kind = f"path of {N} nodes"
-    elif E == N - 1 and degree[-1] == N - 1:
-        kind = f"star with {N - 1} arms"
-    elif E == N - 1:
-        kind = f"tree of {N} nodes"
-    else:
-        kind = f"{N} nodes, {E} edges"
-    return kind + _counted(shape)
-
-
-def _counted(shape: Labelled) -> str:
+    kinds = (
+        (N == 2, "edge"),
+        (N == 3 and E == 3, "triangle"),
+        (E == N * (N - 1) // 2, f"clique of {N} nodes"),
+        (E == N and degree[0] == 2, f"ring of {N} nodes"),
+        (E == N - 1 and degree[-1] == 2, f"path of {N} nodes"),
+        (E == N - 1 and degree[-1] == N - 1, f"star with {N - 1} arms"),
+        (E == N - 1, f"tree of {N} nodes"),
+        (True, f"{N} nodes, {E} edges"),
+    )
+    kind = next(name for fits, name in kinds if fits)
     counts = Counter(label for label in shape.labels if label)
     texts = [label if count == 1 else f"{label} × {count}" for label, count in sorted(counts.items())]
-    return f" ({', '.join(texts)})" if texts else ""
+    return f"{kind} ({', '.join(texts)})" if texts else kind
