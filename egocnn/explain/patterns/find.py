@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
 from egocnn.explain.patterns.labelled import lies_in
 from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, find_presence, mine
 from egocnn.explain.patterns.names import name_fragment
-from egocnn.explain.patterns.record import Occurrence, Pattern, is_significant
+from egocnn.explain.patterns.record import Occurrence, Pattern, PatternCounts
 from egocnn.explain.patterns.samples import Sample, read_samples
 from egocnn.explain.structure import CriticalStructure
 
@@ -24,6 +24,9 @@ MOST_TESTED = 200
 MOST_EXAMPLES = 5
 MORE_TELLING = 1.1
 """Of two patterns, one inside or always beside the other, the lower in rank stays if its lift is so much higher."""
+
+Counted = tuple[Fragment, PatternCounts]
+"""a candidate with what was counted for one class"""
 
 
 def find_patterns(
@@ -74,27 +77,8 @@ def find_patterns(
     patterns = []
     for name in names:
         counted = [_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]]
-        patterns += [_pattern(c, samples, tests) for c in _distinct(sorted(counted, key=_rank), most)]
+        patterns += [_pattern(f, counts, samples) for f, counts in _distinct(sorted(counted, key=_rank), most)]
     return _distinguished(patterns)
-
-
-@dataclass(frozen=True)
-class CountedFragment:
-    """A fragment with what was counted for one class."""
-
-    fragment: Fragment
-    name: str
-    present: Bools
-    in_class: int
-    of_class: int
-    lift: float
-    p_value: float
-    undecided: int
-
-    @property
-    def critical(self) -> int:
-        """graphs of the class where it is critical"""
-        return len(self.fragment.where[self.name])
 
 
 def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sample]) -> list[Fragment]:
@@ -111,15 +95,24 @@ def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sa
 
 def _count(
     fragment: Fragment, name: str, present: Bools, undecided: Bools, samples: Sequence[Sample], tests: int
-) -> CountedFragment:
+) -> Counted:
     of_class = np.array([sample.group == name for sample in samples])
     # counted against the pattern: a search given up must not make it look more telling
     present = present | (undecided & ~of_class)
-    graphs, members, holders = len(samples), int(of_class.sum()), int(present.sum())
-    both = int((present & of_class).sum())
-    lift = (both / holders) / (members / graphs) if members and holders else 0.0
-    chance = chance_of_as_many(both, holders, members, graphs)
-    return CountedFragment(fragment, name, present, both, members, lift, min(1.0, chance * tests), int(undecided.sum()))
+    members, holders, both = (int(some.sum()) for some in (of_class, present, present & of_class))
+    chance = chance_of_as_many(both, holders, members, len(samples))
+    return fragment, PatternCounts(
+        class_name=name,
+        critical=len(fragment.where[name]),
+        of_predicted=sum(any(explained == name for explained, _ in sample.critical) for sample in samples),
+        in_class=both,
+        of_class=members,
+        in_others=holders - both,
+        of_others=len(samples) - members,
+        p_value=min(1.0, chance * tests),
+        tests=tests,
+        undecided=int(undecided.sum()),
+    )
 
 
 def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> float:
@@ -139,68 +132,52 @@ def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> flo
     return min(1.0, math.exp(most) * sum(math.exp(one - most) for one in logarithms)) if logarithms else 0.0
 
 
-def _rank(counted: CountedFragment) -> tuple[bool, float, float]:
-    telling = is_significant(counted.p_value) and counted.lift > 1
-    worth = counted.critical * (math.log2(counted.lift) if telling else 1.0)
-    return not telling, -worth, -len(counted.fragment.shape.labels)
+def _rank(candidate: Counted) -> tuple[bool, float, float]:
+    fragment, counts = candidate
+    worth = counts.critical * (math.log2(counts.lift) if counts.is_significant else 1.0)
+    return not counts.is_significant, -worth, -len(fragment.shape.labels)
 
 
-def _distinct(counted: Sequence[CountedFragment], most: int) -> list[CountedFragment]:
+def _distinct(candidates: Sequence[Counted], most: int) -> list[Counted]:
     """The first ``most``, without those that add little to one before them."""
-    chosen: list[CountedFragment] = []
-    for one in counted:
-        if len(chosen) == most:
-            break
-        if not any(one.lift < MORE_TELLING * better.lift and _adds_little(one, better) for better in chosen):
+    chosen: list[Counted] = []
+    for one in candidates:
+        if len(chosen) < most and not any(_adds_little(one, better) for better in chosen):
             chosen.append(one)
     return chosen
 
 
-def _adds_little(one: CountedFragment, better: CountedFragment) -> bool:
-    """One lies in the other, or the better one is critical nearly wherever this one is."""
-    here, there = one.fragment.where[one.name], better.fragment.where[better.name]
-    small, large = sorted((one.fragment.shape, better.fragment.shape), key=lambda shape: len(shape.labels))
-    return len(here.keys() & there.keys()) >= ALIKE * len(here) or lies_in(small, large)
+def _adds_little(one: Counted, better: Counted) -> bool:
+    """It tells no more, and one lies in the other or the better one is critical nearly wherever this one is."""
+    if one[1].lift >= MORE_TELLING * better[1].lift:
+        return False
+    here, there = (fragment.where[counts.class_name].keys() for fragment, counts in (one, better))
+    small, large = sorted((one[0].shape, better[0].shape), key=lambda shape: len(shape.labels))
+    return len(here & there) >= ALIKE * len(here) or lies_in(small, large)
 
 
-def _pattern(counted: CountedFragment, samples: Sequence[Sample], tests: int) -> Pattern:
-    fragment, name = counted.fragment, counted.name
-    holders = int(counted.present.sum())
-    places = _typical(fragment.where[name], name, samples)
-    examples = [Occurrence(samples[s].graph, samples[s].spread(nodes)) for s, nodes in places[:MOST_EXAMPLES]]
-    is_molecule = samples[0].is_molecule
-    words = name_fragment(fragment.shape, [(samples[s], nodes) for s, nodes in places])
+def _pattern(fragment: Fragment, counts: PatternCounts, samples: Sequence[Sample]) -> Pattern:
+    where = fragment.where[counts.class_name]
+    median = float(np.median([samples[s].graph.n_nodes for s in where]))
+
+    def untypical(s: int) -> tuple[bool, float, int]:
+        """Graphs of the class come first, and of these the ones of ordinary size."""
+        return samples[s].group != counts.class_name, abs(samples[s].graph.n_nodes - median), s
+
+    places = [(samples[s], where[s]) for s in sorted(where, key=untypical)]
+    examples = [Occurrence(sample.graph, sample.spread(nodes)) for sample, nodes in places[:MOST_EXAMPLES]]
+    name, is_molecule = name_fragment(fragment.shape, places), samples[0].is_molecule
     return Pattern(
-        class_name=name,
-        name=words,
-        graph=_cut(examples[0], fragment, samples[places[0][0]], words),
+        name=name,
+        graph=_cut(examples[0], fragment, is_molecule, name),
         smiles=to_smiles(fragment.shape) if is_molecule else None,
         smarts=to_smarts(fragment.shape) if is_molecule else None,
-        critical=counted.critical,
-        of_predicted=sum(any(explained == name for explained, _ in sample.critical) for sample in samples),
-        in_class=counted.in_class,
-        of_class=counted.of_class,
-        in_others=holders - counted.in_class,
-        of_others=len(samples) - counted.of_class,
-        p_value=counted.p_value,
-        tests=tests,
-        undecided=counted.undecided,
         examples=tuple(examples),
+        **asdict(counts),
     )
 
 
-def _typical(
-    where: dict[int, tuple[int, ...]], name: str, samples: Sequence[Sample]
-) -> list[tuple[int, tuple[int, ...]]]:
-    """Occurrences, those in graphs of the class first, and of these the ones of ordinary size."""
-    middle = float(np.median([samples[s].graph.n_nodes for s in where]))
-    return sorted(
-        where.items(),
-        key=lambda item: (samples[item[0]].group != name, abs(samples[item[0]].graph.n_nodes - middle), item[0]),
-    )
-
-
-def _cut(example: Occurrence, fragment: Fragment, sample: Sample, name: str) -> Graph:
+def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) -> Graph:
     """The fragment as a graph of its own, with the labels the search saw."""
     whole, place = example.graph, {node: i for i, node in enumerate(example.nodes)}
     ends = [(u, v) for u, v in whole.edges.tolist() if u in place and v in place and u != v]
@@ -210,7 +187,7 @@ def _cut(example: Occurrence, fragment: Fragment, sample: Sample, name: str) -> 
     if whole.node_label is not None:
         own = fragment.shape.labels
         hydrogens = tuple(whole.node_label[node] for node in example.nodes[len(own) :])
-        if sample.is_molecule and hydrogens:  # they are nodes, and no part of the label
+        if is_molecule and hydrogens:  # they are nodes, and no part of the label
             own = tuple(label if label.startswith("H") else label.split("H")[0] for label in own)
         labels = own + hydrogens
     return Graph(

@@ -30,17 +30,10 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pattern:
-    """A connected fragment and how much more often graphs of a class contain it than the others do."""
+class PatternCounts:
+    """How much more often graphs of a class contain a fragment than the others do."""
 
     class_name: str
-    name: str
-    """in plain words"""
-    graph: Graph
-    """the fragment alone; a molecule's with its hydrogens where those are nodes, except on carbon"""
-    smiles: str | None
-    smarts: str | None
-    """of a molecule's fragment; the hydrogens of atoms other than carbon count"""
     critical: int
     """graphs predicted as the class where it is part of the critical structure"""
     of_predicted: int
@@ -56,7 +49,6 @@ class Pattern:
     """fragments tried, over all classes, by which the chance is multiplied (Bonferroni)"""
     undecided: int
     """graphs in which the search took too long; they are counted against the pattern, so p is at most too large"""
-    examples: tuple[Occurrence, ...]
 
     @property
     def share_in_class(self) -> float:
@@ -77,7 +69,21 @@ class Pattern:
     @property
     def is_significant(self) -> bool:
         """whether it is commoner in the class, and not by chance"""
-        return is_significant(self.p_value) and self.lift > 1
+        return self.p_value < 0.01 and self.lift > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pattern(PatternCounts):
+    """A connected fragment with its counts."""
+
+    name: str
+    """in plain words"""
+    graph: Graph
+    """the fragment alone; a molecule's with its hydrogens where those are nodes, except on carbon"""
+    smiles: str | None
+    smarts: str | None
+    """of a molecule's fragment; the hydrogens of atoms other than carbon count"""
+    examples: tuple[Occurrence, ...]
 
     @property
     def sentence(self) -> str:
@@ -107,11 +113,6 @@ class Pattern:
             "significant": self.is_significant,
             "examples": [{"name": example.graph.name, "nodes": list(example.nodes)} for example in self.examples],
         }
-
-
-def is_significant(p_value: float) -> bool:
-    """Whether a corrected p-value is below 0.01."""
-    return p_value < 0.01
 
 
 def percent(share: float) -> str:
