@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.data.graphs import Graphs
@@ -32,8 +32,9 @@ from egocnn.encode.degrees import NAMES, PROFILE
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
+from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output
-from egocnn.train.loop import choose_device, predict
+from egocnn.nn.predict import predict
 
 FORMAT = 2
 """Raised whenever an older egocnn could no longer read the folder."""
@@ -113,15 +114,23 @@ class Model:
         """(G, C), calibrated, each row summing to 1"""
         if not self.class_names:
             raise DataError("this model predicts a value, not a class; it has no probabilities")
-        logits = torch.from_numpy(self.outputs(graphs, device=device)).double() / self.temperature
-        return torch.softmax(logits, dim=1).numpy()
+        return self.predictions(graphs, device=device)
 
     def values(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
         """(G) predictions of a regressor, in the unit of its target"""
         if self.class_names:
             raise DataError("this model predicts a class, not a value")
-        outputs = torch.from_numpy(self.outputs(graphs, device=device)[:, 0]).double()
-        return self.encoder.to_value(outputs).numpy()
+        return self.predictions(graphs, device=device)
+
+    def predictions(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
+        """(G, C) probabilities of a classifier, or (G) values of a regressor"""
+        return self.interpret(torch.from_numpy(self.outputs(graphs, device=device)))
+
+    def interpret(self, outputs: Tensor) -> NDArray[np.float64]:
+        """The same from the outputs (G, C) of the network."""
+        if self.class_names:
+            return torch.softmax(outputs.double() / self.temperature, dim=1).numpy()
+        return self.encoder.to_value(outputs[:, 0].double()).numpy()
 
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,8 @@ from egocnn.encode.encoder import Encoder
 from egocnn.files import write_json
 from egocnn.model import Model
 from egocnn.train.checkpoint import Checkpoint
-from egocnn.train.loop import History, Progress
+from egocnn.train.engines.common import Progress
+from egocnn.train.history import History
 from fuzz import parts
 
 CSV = (
@@ -148,7 +149,7 @@ def _folder(write: Any) -> bytes:
 def _run(folder: Path, which: int) -> None:
     predictor(which).save(folder)
     write_json(folder / "metrics.json", {"interrupted": False, "parameters": 9, "epochs": 1, "best_epoch": 0})
-    Checkpoint(folder / "checkpoint.safetensors", FINGERPRINT).keep(progress(which))
+    Checkpoint(folder / "checkpoint.safetensors", FINGERPRINT).keep([progress(which)])
 
 
 def _saved(folder: Path) -> None:

@@ -229,7 +229,7 @@ def _read_store(path: Path, number: int) -> None:
 
 def _read_run(path: Path, number: int) -> None:
     if number & 48 == 0:
-        seals.checkpoint(path, seeds.FINGERPRINT).resume(seeds.progress(number >> 6 & 1))
+        seals.checkpoint(path, seeds.FINGERPRINT).resume([seeds.progress(number >> 6 & 1)])
         return
     if number & 48 == 16:
         finished_metrics(path, seeds.FINGERPRINT)

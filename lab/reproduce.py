@@ -1,214 +1,76 @@
-"""Named experiments -> rows of scores over several seeds, written as JSON, CSV and Markdown.
-
-Each experiment is a list of settings; every setting is trained once per seed and scored on the data's test part,
-which nothing else ever looks at.
-"""
+"""Everything that ``egocnn reproduce`` knows, by name: experiments, known truths, patterns, figures and tables."""
 
 from __future__ import annotations
 
-import csv
-import io
-import os
-import statistics
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date
+import argparse
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from egocnn.config import ModelConfig, ReadConfig, TrainConfig
-from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
-from egocnn.errors import ConfigError, DataError
-from egocnn.files import write_json, write_text
-from egocnn.train.recipe import learn
-from egocnn.train.run import machine, test_scores, versions
+from egocnn.errors import ConfigError
+from egocnn.study.cluster import connected
+from lab.figures import patterns
+from lab.figures.structures import FIGURES, write_figure
+from lab.tables import experiments, words
+from lab.tables.cells import TableOptions, write_table
+from lab.tables.growth import table1
+from lab.tables.scores import TABLES
+from lab.truths import prove, table
+from lab.truths.tasks import TASKS
+
+KEPT = Path("runs/tables")
+"""Finished cells of tables: a table that was interrupted goes on from them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One row of a table: a data source and how to train on it."""
-
-    data: str
-    """anything that ``read`` takes; a name such as explain/benzene.csv is looked for under EGOCNN_DATA"""
-    model: str
-    """what the row is called"""
-    goal: float
-    """test accuracy that was aimed at"""
-    read: ReadConfig = field(default_factory=ReadConfig)
-    network: ModelConfig = field(default_factory=ModelConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
+def names() -> Iterator[str]:
+    """A line for each."""
+    for name, experiment in experiments.EXPERIMENTS.items():
+        yield f"{name:16}{experiment.title} ({experiment.seeds} seeds)"
+    yield f"{'explain':16}{prove.TITLE} (5 seeds; --tasks {','.join(TASKS)})"
+    yield f"{'patterns':16}{patterns.TITLE}"
+    for name, figure in FIGURES.items():
+        yield f"{name:16}{figure.title}"
+    yield f"{table1.NAME:16}{table1.TITLE} (--quick for a rough answer)"
+    for name, scores in TABLES.items():
+        yield f"{name:16}{scores.title} (--quick for a rough answer)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
-    title: str
-    seeds: int
-    settings: Sequence[Setting]
-    note: str = ""
+def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[dict[str, Any], str]:
+    """Run what ``options.name`` says -> the result as plain data, and as text."""
+    name, folder = options.name, options.out
+    if options.ray is not None and (name not in TABLES or options.device == "cuda"):
+        raise ConfigError(f"--ray is for tables whose cells have folds ({', '.join(TABLES)}), on CPUs")
+    if name in FIGURES:
+        result = write_figure(name, folder=folder, seed=options.seed, say=say)
+        return result, "\n".join(str(folder / file) for file in result["files"])
+    if name == "patterns":
+        result = patterns.write_recurring(folder=folder, seed=options.seed, say=say)
+        return result, "\n".join(f"{row['data']}, {row['class']}: {row['sentence']}" for row in result["rows"])
+    if name == "explain":
+        tasks = options.tasks.split(",") if options.tasks else None
+        result = prove.prove(folder=folder, seeds=options.seeds or 5, jobs=options.jobs, tasks=tasks, say=say)
+        return result, table.markdown(result)
+    if name == table1.NAME:
+        result = table1.write_growth(_table_options(options), folder=folder, say=say)
+        return result, table1.markdown(result)
+    if name in TABLES:
+        with connected(options.ray):  # one connection for all cells
+            result = write_table(name, _table_options(options), folder=folder, kept=KEPT, say=say)
+        return result, words.markdown(result)
+    result = experiments.run_experiment(name, folder=folder, seeds=options.seeds, jobs=options.jobs, say=say)
+    return result, experiments.markdown(result)
 
 
-SPLIT = ReadConfig(smiles="smiles", target="label", split="split")
-DEEP = ModelConfig(depth=8, width=64)
-LONG = TrainConfig(epochs=50, patience=50)
-COUNTING = TrainConfig(epochs=400, patience=400, batch_size=8)
-
-
-def _counting(sizes: str) -> Iterator[Setting]:
-    """Tied and untied, as deep as the longest training arm and deeper, on fewer and more lengths of chains."""
-    longest = int(sizes.split("-")[1])
-    for depth in (longest // 4, longest // 2 + 2):
-        for tie in (True, False):
-            network = ModelConfig(depth=depth, width=64, tie=tie, dropout=0.0)
-            name = f"depth {depth}, {'tied' if tie else 'untied'}"
-            data = f"compounds:methylalkanes:sizes={sizes}"
-            yield Setting(data=data, model=name, goal=0.9, network=network, train=COUNTING)
-
-
-EXPERIMENTS: dict[str, Experiment] = {
-    "alcohols": Experiment(
-        title="Alkanes against alcohols, tested on sizes never seen in training, up to 82 carbons",
-        seeds=10,
-        settings=[Setting(data="compounds:alcohols", model="default", goal=1.0)],
-    ),
-    "isomers": Experiment(
-        title="Symmetric against asymmetric isomers, tested on molecules never seen in training",
-        seeds=10,
-        settings=[Setting(data="compounds:isomers", model="depth 8, width 64", goal=0.99, network=DEEP, train=LONG)],
-        note="The depth is the length of the longest arm: with fewer layers no node sees both ends of the chain.",
-    ),
-    "methylalkanes": Experiment(
-        title="A chain with one methyl, at its centre or not, tested on lengths never seen in training",
-        seeds=5,
-        settings=[*_counting("5-31"), *_counting("5-61")],
-        note="A few dozen molecules have to teach counting; 0.9 is a stretch goal.",
-    ),
-    "molecules": Experiment(
-        title="Benzene rings, and fluoride AND carbonyl, in molecules from ZINC, on the published split",
-        seeds=5,
-        settings=[
-            Setting(data="explain/benzene.csv", model="default", goal=0.999, read=SPLIT),
-            Setting(data="explain/logic7.csv", model="default", goal=0.995, read=SPLIT),
-        ],
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One trained model."""
-
-    test_accuracy: float
-    validation_accuracy: float
-    best_epoch: int
-    epochs: int
-    parameters: int
-    seconds: float
-
-
-@dataclass(slots=True)
-class Row:
-    setting: Setting
-    results: list[Result] = field(default_factory=list)
-
-    def to_plain(self) -> dict[str, Any]:
-        scores = [r.test_accuracy for r in self.results]
-        return {
-            "model": self.setting.model,
-            "data": self.setting.data,
-            "mean": round(statistics.fmean(scores), 5),
-            "std": round(statistics.stdev(scores), 5) if len(scores) > 1 else 0.0,
-            "min": min(scores),
-            "goal": self.setting.goal,
-            "seeds": scores,
-            "best_epochs": [r.best_epoch for r in self.results],
-            "parameters": self.results[0].parameters,
-            "seconds": round(statistics.fmean(r.seconds for r in self.results), 1),
-        }
-
-
-def reproduce(
-    name: str, *, folder: Path, seeds: int | None = None, jobs: int = 1, say: Callable[[str], None] = print
-) -> dict[str, Any]:
-    """Run one experiment and write ``NAME.json``, ``NAME.csv`` and ``NAME.md`` into the folder."""
-    from joblib import Parallel, delayed
-
-    if name not in EXPERIMENTS:
-        raise ConfigError(f"no experiment is called {name!r}; there are {', '.join(EXPERIMENTS)}")
-    experiment = EXPERIMENTS[name]
-    seeds = seeds or experiment.seeds
-    work = [(s, seed) for s in range(len(experiment.settings)) for seed in range(seeds)]
-    rows = [Row(setting) for setting in experiment.settings]
-    calls = (delayed(_run)(experiment.settings[s], seed) for s, seed in work)
-    # one thread per process: two processes with two threads each crawl on two cores
-    for (s, seed), result in zip(work, Parallel(n_jobs=jobs, return_as="generator")(calls), strict=True):
-        rows[s].results.append(result)
-        say(f"{rows[s].setting.data}, {rows[s].setting.model}, seed {seed}: {result.test_accuracy:.4f}")
-    table: dict[str, Any] = {
-        "title": experiment.title,
-        "note": experiment.note,
-        "rows": [row.to_plain() for row in rows],
-        "command": f"egocnn reproduce {name} --seeds {seeds}",
-        "date": date.today().isoformat(),
-        "machine": machine(),
-        "versions": versions(),
-    }
-    write_json(folder / f"{name}.json", table)
-    write_text(folder / f"{name}.csv", _csv(table["rows"]))
-    write_text(folder / f"{name}.md", markdown(table))
-    return table
-
-
-def _run(setting: Setting, seed: int) -> Result:
-    import torch
-
-    torch.set_num_threads(1)
-    started = time.perf_counter()
-    graphs = _load(setting)
-    predictor, history = learn(graphs, setting.network, replace(setting.train, seed=seed, device="cpu"))
-    assert history.best is not None
-    return Result(
-        test_accuracy=test_scores(predictor, graphs.select("test"), device="cpu")["accuracy"],
-        validation_accuracy=history.best.validation_score,
-        best_epoch=history.best.epoch,
-        epochs=len(history.epochs),
-        parameters=predictor.network.n_parameters,
-        seconds=time.perf_counter() - started,
+def _table_options(options: argparse.Namespace) -> TableOptions:
+    return TableOptions(
+        protocol=options.protocol,
+        minutes=options.minutes,
+        kept_only=options.kept_only,
+        quick=options.quick,
+        seed=options.seed,
+        device=options.device,
+        jobs=options.jobs if options.jobs > 1 else None,
+        ray=options.ray,
+        data=options.data.split(",") if options.data else None,
+        models=options.models.split(";") if options.models else None,
     )
-
-
-def _load(setting: Setting) -> Graphs:
-    if not setting.data.endswith(".csv"):
-        return read(setting.data, setting.read)
-    folder = os.environ.get("EGOCNN_DATA")
-    if folder is None:
-        raise DataError(f"{setting.data} is looked for under the folder that EGOCNN_DATA names; it is not set")
-    return read(Path(folder) / setting.data, setting.read)
-
-
-def markdown(table: dict[str, Any]) -> str:
-    rows = "\n".join(
-        f"| {row['data']} | {row['model']} | {row['mean']:.4f} ± {row['std']:.4f} | {row['min']:.4f} "
-        f"| {len(row['seeds'])} | {row['goal']} | {row['parameters']:,} | {row['seconds']} |"
-        for row in table["rows"]
-    )
-    return f"""# {table["title"]}
-
-| data | model | test accuracy | worst seed | seeds | goal | parameters | seconds a run |
-|---|---|---|---|---|---|---|---|
-{rows}
-
-{table["note"]}
-
-`{table["command"]}`, {table["date"]}, {table["machine"]}, torch {table["versions"]["torch"]}.
-"""
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    columns = [name for name, value in rows[0].items() if not isinstance(value, list)]
-    writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+from egocnn.cli.options import from_options
 from egocnn.config import ReadConfig
 from egocnn.errors import DataError
 
 if TYPE_CHECKING:
+    from egocnn.data.collection import Collection
     from egocnn.data.graphs import Graphs
-    from egocnn.data.store import Stored
+    from egocnn.data.store import Store
     from egocnn.model import Model
 
 
@@ -32,30 +34,21 @@ def split_and_part(options: argparse.Namespace) -> tuple[str | None, str]:
 
 
 def read_graphs(options: argparse.Namespace, predictor: Model | None = None) -> Graphs:
-    """The graphs of DATA, or the part of them that the options name."""
-    from egocnn.data.read import read
-    from egocnn.show.as_trained import read_as_trained
-    from egocnn.show.streaming import open_store
-
-    settings, part = reading_settings(options, predictor)
-    open_store(options.data, settings)
-    if predictor is None:
-        graphs = read(options.data, **settings)
-    else:
-        graphs = read_as_trained(options.data, predictor, **settings)
-    if part:
-        graphs = graphs.select(part)
-    if len(graphs) == 0:
-        raise DataError(f"{options.data}: no graph is in the part {part!r}")
-    return graphs if options.limit is None else graphs[: options.limit]
+    """The graphs of DATA, or the part of them that is asked for, in memory."""
+    return _opened(options, predictor)[0].whole()
 
 
-def read_or_open_graphs(options: argparse.Namespace) -> Graphs | Stored:
-    """The same, but those of a large store stay there."""
-    from egocnn.show.streaming import for_training
+def read_or_open_graphs(options: argparse.Namespace) -> Collection:
+    """The same, but graphs that are in a store stay there."""
+    return _opened(options, None)[0]
 
-    settings, part = reading_settings(options)
-    return for_training(options.data, settings, part, options.limit) or read_graphs(options)
+
+def read_for_training(options: argparse.Namespace) -> tuple[Collection, dict[str, Any]]:
+    """The same, and the settings that the graphs were read with: those of a store were given to ``egocnn prepare``."""
+    from egocnn.show.streaming import settings_of
+
+    collection, store = _opened(options, None)
+    return collection, asdict(from_options(options, ReadConfig) if store is None else settings_of(store))
 
 
 def read_portions(options: argparse.Namespace, predictor: Model | None = None) -> tuple[Iterable[Graphs], int]:
@@ -65,6 +58,32 @@ def read_portions(options: argparse.Namespace, predictor: Model | None = None) -
 
     settings, part = reading_settings(options, predictor)
     if (store := open_store(options.data, settings)) is None:
-        graphs = read_graphs(options, predictor)
+        graphs = _read(options, predictor, settings, part)
         return [graphs], len(graphs)
     return choose_portions(store.portions(), part, options.limit), min(len(store), options.limit or len(store))
+
+
+def _opened(options: argparse.Namespace, predictor: Model | None) -> tuple[Collection, Store | None]:
+    """The graphs that are asked for, and the store that they are in, if they are in one."""
+    from egocnn.data.store import Stored
+    from egocnn.show.streaming import open_store
+
+    settings, part = reading_settings(options, predictor)
+    if (store := open_store(options.data, settings)) is None:
+        return _read(options, predictor, settings, part), None
+    return Stored.of(store, part, options.limit), store
+
+
+def _read(options: argparse.Namespace, predictor: Model | None, settings: dict[str, Any], part: str) -> Graphs:
+    """The graphs of what is no store."""
+    from egocnn.data.read import read
+    from egocnn.show.as_trained import read_as_trained
+
+    graphs = (
+        read(options.data, **settings) if predictor is None else read_as_trained(options.data, predictor, **settings)
+    )
+    if part:
+        graphs = graphs.select(part)
+    if len(graphs) == 0:
+        raise DataError(f"{options.data}: no graph is in the part {part!r}")
+    return graphs if options.limit is None else graphs[: options.limit]

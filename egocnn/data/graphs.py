@@ -7,6 +7,7 @@ and stands once in the row of each of its ends (a self-loop once in all), so E e
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -422,6 +423,42 @@ class Graphs:
         )
         graphs.validate()
         return graphs
+
+    # ── as a collection, see egocnn.data.collection ───────────────────────────────────────────────
+
+    @property
+    def outline(self) -> Graphs:
+        """The graphs without their nodes: nothing to copy when some are chosen."""
+        nothing: dict[str, Any] = dict.fromkeys((*NODE_COLUMNS, *EDGE_COLUMNS))
+        pointer, empty = np.zeros_like(self.node_ptr), np.zeros(0, np.int32)
+        return replace(self, node_ptr=pointer, indptr=np.zeros(1, np.int64), indices=empty, **nothing)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all arrays and texts."""
+        digest = hashlib.sha256(json.dumps({name: getattr(self, name) for name in TEXTS}, sort_keys=True).encode())
+        for name in ARRAYS:
+            values = getattr(self, name)
+            digest.update(f"{name} {None if values is None else (values.shape, values.dtype.str)}".encode())
+            digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def bytes_on_disk(self) -> int:
+        return 0
+
+    def choose(self, which: Ints) -> Graphs:
+        return self._some(which)
+
+    def with_parts(self, part: Ints | None) -> Graphs:
+        return self.replace(part=part)
+
+    def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
+        """All of them at once: they are in memory already."""
+        yield self if first == 0 and last in (None, len(self)) else self[first:last]
+
+    def whole(self) -> Graphs:
+        return self
 
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 

@@ -62,6 +62,10 @@ class EncodedGraphs:
         tensors += [] if self.rest is None else [self.rest.ptr, self.rest.steps, self.rest.share]
         return sum(t.numel() * t.element_size() for t in tensors) / 1e6
 
+    def in_memory(self) -> EncodedGraphs:
+        """Itself."""
+        return self
+
     def to(self, device: torch.device) -> EncodedGraphs:
         moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._parts().items()}
         return EncodedGraphs(**moved)

@@ -1,8 +1,8 @@
 """Encoded graphs <-> records of a file, one per graph: written portion by portion, and read back in any choice.
 
 A record holds all that :class:`~egocnn.encode.batch.EncodedGraphs` has of its graph, end to end, so a batch costs one
-read per graph wherever they lie. Files are read by position and not mapped: address space is spent on a batch, not on the
-collection, and a file that is cut off is an error and not the end of the process.
+read per graph wherever they lie. Files are read by position and not mapped: address space is spent on a batch, not on
+the collection, and a file that is cut off is an error and not the end of the process.
 
 Alone, a process writes a file without a name, which is gone when it ends, however it ends. Several processes of one
 machine share the work: each writes the records of its stretch of the graphs, all open the files of all, and then the
@@ -48,7 +48,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class Worker:
     """Which of the processes that share a machine's work this one is."""
 
     number: int = 0
@@ -59,15 +59,15 @@ class Seat:
     """returns when all processes have called it"""
 
 
-class Shelf:
+class EncodedCache:
     """The records of G graphs."""
 
-    def __init__(self, node_counts: Ints, folder: Path, seat: Seat) -> None:
+    def __init__(self, node_counts: Ints, folder: Path, worker: Worker) -> None:
         self._counts = node_counts
         self._folder = folder
-        self._seat = seat
+        self._worker = worker
         sizes = np.cumsum(node_counts + 1)
-        cuts = np.searchsorted(sizes, np.arange(1, seat.of) * (sizes[-1] / seat.of))
+        cuts = np.searchsorted(sizes, np.arange(1, worker.of) * (sizes[-1] / worker.of))
         self._bounds = np.array([0, *cuts, len(node_counts)])
         """first graph of every process, about as many nodes for each"""
         self._columns: list[Column] = []
@@ -80,10 +80,10 @@ class Shelf:
     @property
     def stretch(self) -> tuple[int, int]:
         """The graphs that this process writes: the first, and the one after the last."""
-        return int(self._bounds[self._seat.number]), int(self._bounds[self._seat.number + 1])
+        return int(self._bounds[self._worker.number]), int(self._bounds[self._worker.number + 1])
 
     def _path(self, number: int) -> Path:
-        return self._folder / f"{PREFIX}.{self._seat.name}.{number}.tmp"
+        return self._folder / f"{PREFIX}.{self._worker.name}.{number}.tmp"
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────
 
@@ -91,12 +91,12 @@ class Shelf:
         """Write the graphs of the stretch, in order."""
         first, last = self.stretch
         try:
-            if self._seat.of == 1:
+            if self._worker.of == 1:
                 for left in self._folder.glob(f"{PREFIX}.*"):  # by processes that were killed
                     left.unlink(missing_ok=True)
-                file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 — open as long as the shelf is
+                file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 — open as long as the cache is
             else:
-                file = self._path(self._seat.number).open("w+b")
+                file = self._path(self._worker.number).open("w+b")
             self._files.append(file)
             place, at = first, 0
             for prepared in portions:
@@ -135,19 +135,19 @@ class Shelf:
         if self._is_open:
             return
         self._is_open = True
-        if self._seat.of == 1:
+        if self._worker.of == 1:
             return
-        own = self._path(self._seat.number)
+        own = self._path(self._worker.number)
         np.savez(own.with_suffix(".npz"), offsets=self._offsets, lengths=self._lengths)
-        self._seat.meet()
+        self._worker.meet()
         (mine,) = self._files
         self._files = []
-        for number in range(self._seat.of):
-            self._files.append(mine if number == self._seat.number else self._path(number).open("rb"))
+        for number in range(self._worker.of):
+            self._files.append(mine if number == self._worker.number else self._path(number).open("rb"))
             with np.load(self._path(number).with_suffix(".npz"), allow_pickle=False) as found:
                 here = slice(int(self._bounds[number]), int(self._bounds[number + 1]))
                 self._offsets[here], self._lengths[here] = found["offsets"][here], found["lengths"][here]
-        self._seat.meet()
+        self._worker.meet()
         self._unname()
 
     def close(self) -> None:
@@ -157,10 +157,14 @@ class Shelf:
         self._unname()
 
     def _unname(self) -> None:
-        if self._seat.of > 1:
-            for path in (own := self._path(self._seat.number), own.with_suffix(".npz")):
+        if self._worker.of > 1:
+            for path in (own := self._path(self._worker.number), own.with_suffix(".npz")):
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
+
+    def size(self, graphs: Ints) -> int:
+        """Bytes of the records of these graphs."""
+        return int(self._lengths[graphs].sum())
 
     def read(self, graphs: Ints) -> EncodedGraphs:
         """These graphs, in this order, as a collection of their own in memory."""
@@ -194,9 +198,9 @@ class Shelf:
 
 
 @contextmanager
-def shelf(node_counts: Ints, folder: Path, seat: Seat | None = None) -> Iterator[Shelf]:
-    """An empty shelf for graphs with so many nodes; gone afterwards."""
-    made = Shelf(node_counts, folder, seat or Seat())
+def encoded_cache(node_counts: Ints, folder: Path, worker: Worker | None = None) -> Iterator[EncodedCache]:
+    """An empty cache for graphs with so many nodes; gone afterwards."""
+    made = EncodedCache(node_counts, folder, worker or Worker())
     try:
         yield made
     finally:
@@ -204,32 +208,43 @@ def shelf(node_counts: Ints, folder: Path, seat: Seat | None = None) -> Iterator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shelved:
-    """Some graphs of a shelf, as training reads them."""
+class CachedGraphs:
+    """Some graphs of a cache, as training reads them."""
 
-    shelf: Shelf
+    cache: EncodedCache
     numbers: Ints
-    """on the shelf"""
+    """in the cache"""
     node_ptr: Tensor
     target: Tensor | None
 
     @staticmethod
-    def of(shelf: Shelf, numbers: Ints, node_counts: Ints, target: Tensor | None) -> Shelved:
+    def of(cache: EncodedCache, numbers: Ints, node_counts: Ints, target: Tensor | None) -> CachedGraphs:
         """``node_counts`` and ``target``: of these graphs"""
-        return Shelved(shelf, numbers, torch.from_numpy(pointers(node_counts)), target)
+        return CachedGraphs(cache, numbers, torch.from_numpy(pointers(node_counts)), target)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def to(self, device: torch.device) -> Shelved:
+    @property
+    def megabytes(self) -> float:
+        """What these graphs take in memory."""
+        self.cache.open()
+        return self.cache.size(self.numbers) / 1e6
+
+    def in_memory(self) -> EncodedGraphs:
+        """All of them, read from disk."""
+        self.cache.open()
+        return replace(self.cache.read(self.numbers), target=self.target)
+
+    def to(self, device: torch.device) -> CachedGraphs:
         """Batches will be made there; what is on disk stays there."""
-        self.shelf.open()
+        self.cache.open()
         target = None if self.target is None else self.target.to(device)
         return replace(self, node_ptr=self.node_ptr.to(device), target=target)
 
     def batch(self, chosen: Tensor) -> Batch:
         device = chosen.device
-        some = self.shelf.read(self.numbers[chosen.cpu().numpy()]).to(device)
+        some = self.cache.read(self.numbers[chosen.cpu().numpy()]).to(device)
         batch = some.batch(torch.arange(len(chosen), device=device))
         return replace(batch, target=None if self.target is None else self.target[chosen])
 

@@ -22,8 +22,10 @@ from egocnn.files import digest_of_file, replacing
 from egocnn.model import MODEL, Model
 from egocnn.nn import Output
 from egocnn.nn.batch import Batch
+from egocnn.nn.device import choose_device
+from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import check_seal, sealed
-from egocnn.train.loop import choose_device, loss_of, portions
+from egocnn.train.metrics import loss_of
 
 FILE = "attention.safetensors"
 

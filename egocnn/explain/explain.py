@@ -24,8 +24,9 @@ from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, occlude
 from egocnn.model import Model, check_finite
 from egocnn.nn import Output
-from egocnn.train.loop import choose_device, portions
-from egocnn.train.memory import by_halves
+from egocnn.nn.device import choose_device
+from egocnn.nn.memory import by_halves
+from egocnn.nn.predict import portions
 
 NEAR = 0.1
 """A value counts as unchanged while it moves by no more than this share of the targets' standard deviation."""

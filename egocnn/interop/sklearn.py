@@ -31,10 +31,11 @@ from egocnn.explain import AttentionHead, explain, fit_attention, load_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json, write_text
 from egocnn.model import Model
-from egocnn.train.loop import History
+from egocnn.train.history import History
+from egocnn.train.metrics import test_scores
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
-from egocnn.train.run import history_csv, measure, test_scores, versions
+from egocnn.train.run import facts, history_csv, versions
 
 
 class _EgoCNN(BaseEstimator):
@@ -242,10 +243,7 @@ class _EgoCNN(BaseEstimator):
             save_attention(self.attention_, Path(folder))
         if hasattr(self, "history_"):
             write_text(Path(folder) / "history.csv", history_csv(self.history_))
-            nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), np.int64))
-            metrics = measure(self._fitted, nothing, self.history_, device="cpu")
-            del metrics["graphs"]
-            write_json(Path(folder) / "metrics.json", metrics)
+            write_json(Path(folder) / "metrics.json", facts(self._fitted, self.history_))
 
     @classmethod
     def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:

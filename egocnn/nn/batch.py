@@ -9,7 +9,7 @@ Every layout of a batch answers the same few questions (``patches``, ``ranked``,
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import torch
 import torch.nn.functional as F
@@ -182,7 +182,14 @@ class Batchable(Protocol):
     @property
     def target(self) -> Tensor | None: ...
 
+    @property
+    def megabytes(self) -> float: ...
+
     def __len__(self) -> int: ...
+
+    def in_memory(self) -> Any:
+        """All of it as tensors: an :class:`egocnn.encode.batch.EncodedGraphs`."""
+        ...
 
     def to(self, device: torch.device) -> Self: ...
 

@@ -120,16 +120,17 @@ class EgoCNN(nn.Module):
             batch = batch.at_presence(presence, mean_of_rest=self.config.rest == "mean")
         h = self._present(self._embed(batch) if embedded is None else embedded, presence)  # (N, D)
         layers = [self._kept(h, batch)]
-        for number, conv in enumerate(self.convs, 1):
+        for number, (conv, k) in enumerate(zip(self.convs, self.config.layer_k, strict=True), 1):
             after = partial(batch.nodes.activate, dropout=self.dropout, layer=number)
-            h = self._present(conv(h, batch.ranked(conv.k), batch.rest, after), presence)  # one hop wider each time
+            h = self._present(conv(h, batch.ranked(k), batch.rest, after), presence)  # one hop wider each time
             layers.append(self._kept(h, batch))
         pooled = self.read_out(layers, batch)
         return Output(self.head(pooled, batch), tuple(layers), pooled)
 
     def _embed(self, batch: Batch) -> Tensor:
         if isinstance(self.embed, PatchySan):
-            return self.embed(batch, partial(batch.nodes.activate, dropout=self.dropout, layer=0))
+            embedded: Tensor = self.embed(batch, partial(batch.nodes.activate, dropout=self.dropout, layer=0))
+            return embedded
         return batch.nodes.drop(self.embed(batch), self.dropout, 0)
 
     def _present(self, h: Tensor, presence: Tensor | None) -> Tensor:

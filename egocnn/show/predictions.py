@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -30,18 +31,13 @@ class Prediction:
 
 def predictions(predictor: Model, graphs: Graphs, *, device: str = "auto") -> Iterator[Prediction]:
     """Predictions in the order of the graphs."""
-    yield from as_records(predictor, graphs, say(predictor, graphs, device=device))
+    yield from as_records(predictor, graphs, predictor.predictions(graphs, device=device))
 
 
-def say(predictor: Model, graphs: Graphs, *, device: str = "auto") -> NDArray[Any]:
-    """(G, C) probabilities of a classifier, or (G) values"""
-    ask = predictor.probabilities if predictor.class_names else predictor.values
-    return ask(graphs, device=device)
-
-
-def as_records(predictor: Model, graphs: Graphs, said: NDArray[Any]) -> Iterator[Prediction]:
+def as_records(predictor: Model, graphs: Graphs, predicted: NDArray[Any]) -> Iterator[Prediction]:
+    """``predicted``: what :meth:`egocnn.model.Model.predictions` gives"""
     truths = [graphs.target_of(g) for g in range(len(graphs))]
-    for name, one, truth in zip(graphs.names, said, truths, strict=True):
+    for name, one, truth in zip(graphs.names, predicted, truths, strict=True):
         if predictor.class_names:
             yield Prediction(name, predictor.class_names[int(one.argmax())], float(one.max()), truth)
         else:
@@ -56,16 +52,21 @@ def _check_finite(rows: Sequence[Prediction]) -> None:
 
 
 def write_csv(rows: Sequence[Prediction], path: Path) -> None:
-    write_csv_portions([rows], path)
+    with csv_writer(path) as write:
+        write(rows)
 
 
-def write_csv_portions(portions: Iterable[Sequence[Prediction]], path: Path) -> None:
-    """One file from portions that need not be in memory together."""
+@contextmanager
+def csv_writer(path: Path) -> Iterator[Callable[[Sequence[Prediction]], None]]:
+    """What appends rows to a file, which is put in place at the end: not all of them need to be in memory together."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerow([f.name for f in fields(Prediction)])
-        for rows in portions:
+
+        def write(rows: Sequence[Prediction]) -> None:
             _check_finite(rows)
             # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
             returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
             writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
             writer.writerows(["" if value is None else value for value in astuple(row)] for row in rows)
+
+        yield write

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from egocnn.config import ExplainConfig, ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.store import Source, Store, Stored, choose_portions, is_store, stream_source, write_store
+from egocnn.data.store import Source, Store, choose_portions, is_store, stream_source, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
 from egocnn.errors import ConfigError, DataError
@@ -22,7 +22,6 @@ from egocnn.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
-    from egocnn.show.predictions import Prediction
 
 ON_PAGE = 1000
 """Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""
@@ -50,23 +49,10 @@ def _check_said(store: Store, said: Mapping[str, Any]) -> None:
         raise ConfigError(f"{store.folder}: holds graphs that were read {how}; {flag} is said to egocnn prepare")
 
 
-def how_read(data: str, config: ReadConfig) -> dict[str, Any]:
-    """The settings that the graphs of DATA are read with; of a store, those that it was prepared with."""
-    store = open_store(data)
-    if store is not None:
-        known = {f.name for f in fields(ReadConfig)}
-        config = ReadConfig(**{name: value for name, value in store.manifest.read.items() if name in known})
-    return asdict(config)
-
-
-def for_training(data: str, said: Mapping[str, Any], part: str, limit: int | None) -> Stored | None:
-    """The graphs of a store, to stay there; None where DATA is no store, or one small enough to be read whole."""
-    from egocnn.train import recipe_stored as learning_stored
-
-    store = open_store(data, said)
-    if store is None or store.manifest.size <= learning_stored.WHOLE_BYTES:
-        return None
-    return Stored.of(store, part, limit)
+def settings_of(store: Store) -> ReadConfig:
+    """The settings that the graphs of a store were read with."""
+    known = {f.name for f in fields(ReadConfig)}
+    return ReadConfig(**{name: value for name, value in store.manifest.read.items() if name in known})
 
 
 def prepare(
@@ -109,30 +95,24 @@ def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, 
 
     Of every graph its prediction is kept for the scores, and nothing else.
     """
-    from egocnn.show.predictions import as_records, say, write_csv_portions
-    from egocnn.train.run import scores_of
+    from egocnn.show.predictions import as_records, csv_writer
+    from egocnn.train.metrics import known_truth, scores_of
 
     done = 0
-    said: list[NDArray[Any]] = []
+    predictions: list[NDArray[Any]] = []
     truths: list[NDArray[Any]] = []
-
-    def records() -> Iterator[Sequence[Prediction]]:
-        nonlocal done
+    with csv_writer(path) as write:
         for graphs in portions:
-            answer = say(predictor, graphs, device=device)
+            predicted = predictor.predictions(graphs, device=device)
             done += len(graphs)
             if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
-                known = graphs.target >= 0 if graphs.is_classification else np.isfinite(graphs.target)
-                truth = graphs.with_names(classes=predictor.class_names or None).target
-                assert truth is not None
-                said.append(answer[known])
-                truths.append(truth[known])
-            yield list(as_records(predictor, graphs, answer))
-
-    write_csv_portions(records(), path)
+                known, truth = known_truth(graphs, predictor.class_names)
+                predictions.append(predicted[known])
+                truths.append(truth)
+            write(list(as_records(predictor, graphs, predicted)))
     result: dict[str, Any] = {"graphs": done, "file": str(path)}
     if sum(map(len, truths)):
-        result |= scores_of(np.concatenate(said), np.concatenate(truths))
+        result |= scores_of(np.concatenate(predictions), np.concatenate(truths))
     return result
 
 
@@ -156,13 +136,3 @@ def explain_portions(
         found = explain(predictor, graphs, config, report=tell, **settings)
         done += len(found)
         yield from found
-
-
-def first_noted(
-    structures: Iterable[CriticalStructure], most: int, noted: list[CriticalStructure]
-) -> Iterator[CriticalStructure]:
-    """The structures as they pass by, the first few of them put down in ``noted``."""
-    for structure in structures:
-        if len(noted) < most:
-            noted.append(structure)
-        yield structure

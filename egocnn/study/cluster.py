@@ -186,7 +186,7 @@ def _connect(address: str) -> None:
         settings: dict[str, Any] = {"include_dashboard": False}
     else:
         _knock(address)
-        settings = {"runtime_env": {"py_modules": [str(Path(__file__).parent.parent)]}}
+        settings = {"runtime_env": {"py_modules": [str(folder) for folder in packages()]}}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -194,6 +194,14 @@ def _connect(address: str) -> None:
     except Exception as error:  # of many kinds, RuntimeError, OSError and ValueError among them
         where = "does not start on this machine" if address == LOCAL else f"cannot be used at {address}"
         raise ConfigError(f"Ray {where}: {_first_line(error)}") from error
+
+
+def packages() -> list[Path]:
+    """What a cluster elsewhere is sent: this package, and the lab beside it where its models are used."""
+    own = Path(__file__).resolve().parent.parent
+    lab = sys.modules.get("lab")
+    beside = lab is not None and lab.__file__ is not None and Path(lab.__file__).resolve().parent == own.parent / "lab"
+    return [own, own.parent / "lab"] if beside else [own]
 
 
 def _knock(address: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from torch import Tensor
 from egocnn.data.sources.text import one_line
 from egocnn.errors import RunError
 from egocnn.files import replacing
-from egocnn.train.loop import History, Progress
+from egocnn.train.engines.common import Progress
+from egocnn.train.history import History
 
 UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, RuntimeError, AttributeError)
 """What reading a damaged checkpoint may raise."""
@@ -34,12 +36,12 @@ class Checkpoint:
     fingerprint: str
     """names the data and settings; see :func:`egocnn.train.run.fingerprint`"""
 
-    def keep(self, progress: Progress) -> None:
-        """Store the progress; the last one stays whole until this one is."""
+    def keep(self, progress: Sequence[Progress]) -> None:
+        """Store the progress of all networks; the last file stays whole until this one is."""
         with replacing(self.path) as temporary:
             save_file(pack(progress, self.fingerprint), temporary)
 
-    def resume(self, progress: Progress) -> None:
+    def resume(self, progress: Sequence[Progress]) -> None:
         """Fill ``progress`` from the file; leave it fresh where there is none yet."""
         if not self.path.exists():
             return
@@ -60,33 +62,43 @@ class Checkpoint:
             return False
 
 
-def pack(progress: Progress, fingerprint: str) -> dict[str, Tensor]:
+def pack(progress: Sequence[Progress], fingerprint: str) -> dict[str, Tensor]:
     """All of the progress as tensors that can be written, or sent to another process."""
     tensors: dict[str, Tensor] = {}
-    for prefix, state in (("network", progress.network.state_dict()), ("best", progress.best)):
-        tensors |= {f"{prefix}.{name}": value for name, value in state.items()}
-    for number, moments in progress.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
-    note = {"fingerprint": fingerprint, "history": progress.history.to_plain()}
+    for each, of in zip(progress, _prefixes(len(progress)), strict=True):
+        for kind, state in (("network", each.network.state_dict()), ("best", each.best)):
+            tensors |= {f"{of}{kind}.{name}": value for name, value in state.items()}
+        for number, moments in each.optimizer.state_dict()["state"].items():
+            tensors |= {f"{of}optimizer.{number}.{name}": value for name, value in moments.items()}
+    histories = [each.history.to_plain() for each in progress]
+    note = {"fingerprint": fingerprint, "history": histories[0] if len(progress) == 1 else histories}
     tensors["note"] = torch.frombuffer(bytearray(json.dumps(note).encode()), dtype=torch.uint8)
     # tied layers share storage, which safetensors refuses to write twice: clone
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
     return sealed(tensors)
 
 
-def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Progress) -> bool:
+def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Sequence[Progress]) -> bool:
     """Fill ``progress`` with what :func:`pack` made; false, and nothing changed, where it is of another run."""
     note = _note(tensors)
     if note["fingerprint"] != fingerprint:
         return False
-    states = _nested(tensors)  # on the CPU: network and optimiser copy what they load to where they are
-    progress.network.load_state_dict(states["network"])
-    progress.best = states["best"]
-    moments = {int(number): values for number, values in states["optimizer"].items()}
-    groups = progress.optimizer.state_dict()["param_groups"]
-    progress.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    progress.history = History.from_plain(note["history"])
+    histories = [note["history"]] if len(progress) == 1 else note["history"]
+    for each, of, history in zip(progress, _prefixes(len(progress)), histories, strict=True):
+        # on the CPU: network and optimiser copy what they load to where they are
+        states = _nested({name.removeprefix(of): value for name, value in tensors.items() if name.startswith(of)})
+        each.network.load_state_dict(states["network"])
+        each.best = states["best"]
+        moments = {int(number): values for number, values in states["optimizer"].items()}
+        groups = each.optimizer.state_dict()["param_groups"]
+        each.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        each.history = History.from_plain(history)
     return True
+
+
+def _prefixes(networks: int) -> list[str]:
+    """What the names of each network's tensors begin with; those of a single one need nothing to tell them apart."""
+    return [""] if networks == 1 else [f"{number}/" for number in range(networks)]
 
 
 def _note(tensors: dict[str, Tensor]) -> Any:

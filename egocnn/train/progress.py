@@ -11,12 +11,12 @@ from pathlib import Path
 
 from egocnn.config import TrainConfig
 from egocnn.errors import MissingExtraError
-from egocnn.train.loop import History, Report
+from egocnn.train.history import History, Report
 
 
 @contextmanager
 def training_report(config: TrainConfig, *, visible: bool = True) -> Iterator[Report | None]:
-    """A report for :func:`egocnn.train.loop.fit`, cleaned up at the end."""
+    """A report for :func:`egocnn.train.recipe.learn`, cleaned up at the end."""
     if not visible:
         yield None
     elif sys.stderr.isatty() and _rich_is_there():

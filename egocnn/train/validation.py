@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS, PARTS
+from egocnn.data.schema import PARTS
 from egocnn.data.split import split_in_two
+from egocnn.encode.survey import Survey
 from egocnn.errors import DataError
 
 
 def training_parts(graphs: Graphs, config: TrainConfig) -> tuple[Graphs, Graphs]:
     """The graphs to learn from and those that choose the best epoch, all of them fit to be used."""
-    learned, chosen_by = part_numbers(graphs, config)
+    learned, chosen_by = part_numbers(graphs.outline, config)
     return graphs[learned], graphs[chosen_by]
 
 
 def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
-    """The numbers of the same, ascending; only targets, groups and parts are looked at."""
+    """The outline of a collection -> the numbers of the same, ascending."""
     check_targets(graphs)
-    graphs = _outline(graphs)
     learned, validation = np.arange(len(graphs)), np.zeros(0, np.int64)
     if graphs.part is not None:
         learned, validation = (np.flatnonzero(graphs.part == PARTS.index(part)) for part in ("train", "validation"))
@@ -39,30 +36,13 @@ def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
     return learned[rest], learned[chosen]
 
 
-def _outline(graphs: Graphs) -> Graphs:
-    """The graphs without their nodes: nothing to copy when some are chosen."""
-    nothing: dict[str, Any] = dict.fromkeys((*NODE_COLUMNS, *EDGE_COLUMNS))
-    return replace(
-        graphs,
-        node_ptr=np.zeros_like(graphs.node_ptr),
-        indptr=np.zeros(1, np.int64),
-        indices=np.zeros(0, np.int32),
-        **nothing,
-    )
-
-
 def with_own_labels(graphs: Graphs) -> Graphs:
     """The graphs with those label names alone that they use.
 
     A label that only the test part has must be to the model what it is in any new data: unseen.
     """
-
-    def used(codes: Ints | None, names: tuple[str, ...]) -> tuple[str, ...]:
-        return names if codes is None else tuple(names[code] for code in np.unique(codes[codes >= 0]))
-
-    return graphs.with_names(
-        nodes=used(graphs.node_label, graphs.node_label_names), edges=used(graphs.edge_label, graphs.edge_label_names)
-    )
+    survey = Survey.of([graphs])
+    return graphs.with_names(nodes=survey.names("node"), edges=survey.names("edge"))
 
 
 def check_targets(graphs: Graphs) -> None:

@@ -1,4 +1,4 @@
-"""Records of lab.measure -> tables in Markdown, and a document with them between its markers.
+"""Records of benchmarks -> tables in Markdown, and a document with them between its markers.
 
 No figure is typed by hand: whatever stands between ``<!-- bench:NAME -->`` and ``<!-- /bench:NAME -->`` is replaced by
 the tables of all records of that name.
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from egocnn.errors import DataError
 from egocnn.files import write_text
+from lab.markdown import table
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -79,14 +80,13 @@ def markdown(record: Record) -> str:
 
 
 def _ceilings(ceilings: Mapping[str, Any]) -> list[str]:
-    lines = ["| ceiling, measured in the same run | |", "|---|---|"]
-    lines += [f"| copy, bytes read and written | {ceilings['copy_gigabytes_per_second']:,.0f} GB/s |"]
+    rows = [("copy, bytes read and written", f"{ceilings['copy_gigabytes_per_second']:,.0f} GB/s")]
     for key, words in (
         ("matrix_teraflops", "square matrix product"),
         ("tall_matrix_teraflops", "product shaped like the layer"),
     ):
-        lines += [f"| {words}, {name} | {_number(rate)} TFLOP/s |" for name, rate in ceilings[key].items()]
-    return [*lines, ""]
+        rows += [(f"{words}, {name}", f"{_number(rate)} TFLOP/s") for name, rate in ceilings[key].items()]
+    return [*table(("ceiling, measured in the same run", ""), rows), ""]
 
 
 COLUMNS: dict[str, Cell] = {
@@ -104,15 +104,8 @@ def _table(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [row for case in cases for row in _rows(case)]
     # a column that nobody fills says nothing
     columns = {name: cell for name, cell in COLUMNS.items() if any(cell(row) for _, row in rows)}
-    head = ["case", "system", *columns]
-    lines = [
-        f"| {' | '.join(head)} |",
-        "|---|---|" + "".join("---|" if name == "remark" else "---:|" for name in columns),
-    ]
-    for title, row in rows:
-        cells = [title, row["system"], *(cell(row) for cell in columns.values())]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+    cells = ([title, row["system"], *(cell(row) for cell in columns.values())] for title, row in rows)
+    return [*table(("case", "system", *columns), cells, right=[name for name in columns if name != "remark"]), ""]
 
 
 def _rows(case: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

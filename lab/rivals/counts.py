@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.train.validation import with_own_labels
-from lab.rivals.system import Rival
+from lab.rivals.rival import Rival
 
 DEGREES = 16
 """Degrees counted one by one; larger ones together."""

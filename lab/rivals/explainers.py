@@ -20,7 +20,7 @@ from torch import Tensor
 from egocnn.data.arrays import Floats, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
-from lab.rivals.gine import GINE, FittedGINE, Inputs, portions, run, seeded
+from lab.rivals.gine import GINE, FittedGINE, Inputs, logits_of, portions, seeded
 from lab.truths import Importance, edges_from_nodes, nodes_from_edges
 
 NODES_AT_ONCE = 1 << 14
@@ -186,8 +186,8 @@ def occlusion(model: FittedGINE, graphs: Graphs, *, target: str | None = None) -
         keep_entry[n_nodes + edge_of, torch.arange(n_entries, device=device)] = False
         at_once = max(1, NODES_AT_ONCE // n_nodes)
         copies = zip(torch.split(keep_node, at_once), torch.split(keep_entry, at_once), strict=True)
-        logits = torch.cat([run(model.network, _copies(inputs, nodes, entries)) for nodes, entries in copies])
-        whole = _log_odds(run(model.network, inputs), classes)
+        logits = torch.cat([logits_of(model.network, _copies(inputs, nodes, entries)) for nodes, entries in copies])
+        whole = _log_odds(logits_of(model.network, inputs), classes)
         loss = whole - _log_odds(logits, classes.expand(len(logits)))
         return loss[:n_nodes], loss[n_nodes:][edge_of]
 
@@ -274,7 +274,7 @@ def _by_edge(graphs: Graphs, entries: Floats, share: float) -> Floats:
 def _classes(model: FittedGINE, inputs: Inputs, target: str | None) -> Tensor:
     """(B) the class to explain in each graph"""
     if target is None:
-        return run(model.network, inputs).argmax(1)
+        return logits_of(model.network, inputs).argmax(1)
     if target not in model.class_names:
         raise DataError(f"no class is called {target!r}; there are {', '.join(model.class_names)}")
     return torch.full((inputs.n_graphs,), model.class_names.index(target), device=inputs.x.device)

@@ -17,7 +17,7 @@ from egocnn.config import TrainConfig
 from egocnn.data.arrays import Floats, Ints, starts
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, MissingExtraError
-from egocnn.train.loop import choose_device
+from egocnn.nn.device import choose_device
 from egocnn.train.validation import training_parts, with_own_labels
 
 NODES_AT_ONCE = 1 << 13
@@ -225,7 +225,7 @@ def _inputs(network: GINE, graphs: Graphs) -> Inputs:
     return inputs
 
 
-def run(network: GINE, inputs: Inputs) -> Tensor:
+def logits_of(network: GINE, inputs: Inputs) -> Tensor:
     logits: Tensor = network(inputs.x, inputs.edge_index, inputs.edge_attr, inputs.graph_of, inputs.n_graphs)
     return logits
 
@@ -258,7 +258,7 @@ def _train_epoch(network: GINE, optimizer: torch.optim.Optimizer, learned: Graph
     for chosen in torch.tensor_split(order, math.ceil(len(learned) / batch_size)):  # equal sizes: no batch of one
         batch = learned[chosen.numpy()]
         network.train(batch.n_nodes > 1)  # a single node has no spread for the norms to learn
-        logits = run(network, _inputs(network, batch))
+        logits = logits_of(network, _inputs(network, batch))
         loss = F.cross_entropy(logits, _targets(batch).to(logits.device))
         optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
@@ -276,7 +276,7 @@ def _judge(network: GINE, graphs: Graphs) -> tuple[float, float]:
 
 def _predict(network: GINE, graphs: Graphs) -> Tensor:
     network.eval()
-    return torch.cat([run(network, _inputs(network, portion)) for portion in portions(graphs)])
+    return torch.cat([logits_of(network, _inputs(network, portion)) for portion in portions(graphs)])
 
 
 def _targets(graphs: Graphs) -> Tensor:

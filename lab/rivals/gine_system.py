@@ -11,7 +11,7 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from lab.rivals.gine import FittedGINE, fit
-from lab.rivals.system import Rival
+from lab.rivals.rival import Rival
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from egocnn.errors import ConfigError
-from egocnn.study.crossval.systems import EGO_CNN
-from lab.rivals.system import Rival
+from egocnn.study.crossval import EGO_CNN
+from lab.rivals.rival import Rival
 
 
 def rivals() -> dict[str, Rival]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from lab.markdown import csv_text, made_by, table
 
 Cell = dict[str, Any]
 
@@ -46,21 +46,18 @@ def markdown(record: dict[str, Any]) -> str:
         parts.append("\n".join(["Without a score:", *reasons]))
     machines = list(dict.fromkeys(row["machine"] for row in rows if row.get("machine")))
     where = " and ".join(machines) or record["machine"]
-    parts.append(f"`{record['command']}`, {record['date']}, {where}, torch {record['versions']['torch']}.")
+    parts.append(made_by(record, where=where))
     return "\n\n".join(parts) + "\n"
 
 
 def table_csv(rows: Sequence[Cell]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore", restval="")
-    writer.writeheader()
-    for row in rows:
-        low, high = row.get("interval", ("", ""))
-        against = row.get("ours_minus", {})
-        writer.writerow(
-            {**row, "low": low, "high": high, "ours_minus": against.get("difference"), "p": against.get("p")}
-        )
-    return text.getvalue()
+    return csv_text(COLUMNS, map(_flat, rows))
+
+
+def _flat(row: Cell) -> Cell:
+    low, high = row.get("interval", ("", ""))
+    against = row.get("ours_minus", {})
+    return {**row, "low": low, "high": high, "ours_minus": against.get("difference"), "p": against.get("p")}
 
 
 def shown(cell: Cell) -> str:
@@ -70,11 +67,9 @@ def shown(cell: Cell) -> str:
 def _grid(rows: Sequence[Cell], words: Callable[[Cell], str]) -> list[str]:
     data = list(dict.fromkeys(row["data"] for row in rows))
     cells = {(row["model"], row["data"]): row for row in rows}
-    lines = [f"| | {' | '.join(data)} |", "|---" * (len(data) + 1) + "|"]
-    for model in dict.fromkeys(row["model"] for row in rows):
-        found = [words(cells[model, name]) if (model, name) in cells else "" for name in data]
-        lines.append(f"| {model} | {' | '.join(found)} |")
-    return lines
+    models = dict.fromkeys(row["model"] for row in rows)
+    found = ([m, *(words(cells[m, name]) if (m, name) in cells else "" for name in data)] for m in models)
+    return table(["", *data], found)
 
 
 def _accuracy(cell: Cell) -> str:

@@ -1,4 +1,4 @@
-"""How well importances find structures that are known: Truth + importances -> Scores, beside what needs no model."""
+"""How well importances find known structures: Truth + importances -> TruthScores, beside what needs no model."""
 
 from lab.truths.controls import (
     Averaged,
@@ -24,14 +24,14 @@ from lab.truths.scores import (
     precision_at_size,
     roc_auc,
 )
-from lab.truths.summary import Scores, score_structures
+from lab.truths.summary import TruthScores, score_structures
 
 __all__ = [
     "Averaged",
     "HasImportance",
     "Importance",
     "Outcomes",
-    "Scores",
+    "TruthScores",
     "Truth",
     "average",
     "characterisation",

@@ -16,7 +16,7 @@ from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 from lab.truths.importance import Importance
 from lab.truths.known import Truth
-from lab.truths.summary import Scores, score_structures
+from lab.truths.summary import TruthScores, score_structures
 
 
 def random_importances(graphs: Iterable[Graph], *, seed: int = 0) -> list[Importance]:
@@ -52,24 +52,26 @@ class Averaged:
     """The same numbers over several runs, of a control or of one technique on several networks."""
 
     runs: int
-    mean: Scores
-    least: Scores
-    most: Scores
+    mean: TruthScores
+    least: TruthScores
+    most: TruthScores
 
     def to_plain(self) -> dict[str, Any]:
         return {"runs": self.runs, **{which: getattr(self, which).to_plain() for which in ("mean", "least", "most")}}
 
 
-def average(runs: Sequence[Scores]) -> Averaged:
+def average(runs: Sequence[TruthScores]) -> Averaged:
     """Mean, least and most of every number; a run that a number does not apply to does not count for it."""
     if not runs:
         raise DataError("nothing to average: no scores are given")
     rows = [asdict(run) for run in runs]
-    columns = {field.name: [row[field.name] for row in rows if row[field.name] is not None] for field in fields(Scores)}
+    columns = {
+        field.name: [row[field.name] for row in rows if row[field.name] is not None] for field in fields(TruthScores)
+    }
     counts = {name: max(values) for name, values in columns.items() if name in ("graphs", "node_graphs", "edge_graphs")}
 
-    def combined(by: Any) -> Scores:
-        return Scores(**{name: float(by(values)) for name, values in columns.items() if values} | counts)
+    def combined(by: Any) -> TruthScores:
+        return TruthScores(**{name: float(by(values)) for name, values in columns.items() if values} | counts)
 
     return Averaged(len(runs), combined(np.mean), combined(min), combined(max))
 

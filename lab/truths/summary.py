@@ -26,7 +26,7 @@ from lab.truths.scores import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class TruthScores:
     """Means over the graphs that each number makes sense for; None where there is no such graph."""
 
     graphs: int
@@ -63,7 +63,7 @@ def score_structures(
     *,
     graphs: Iterable[Graph] | None = None,
     outcomes: Outcomes | None = None,
-) -> Scores:
+) -> TruthScores:
     """Compare what was found with what is known, graph by graph in the same order.
 
     ``graphs`` are needed for the scores of isomers (classes symmetric and asymmetric), ``outcomes`` for fidelity.
@@ -79,7 +79,7 @@ def score_structures(
     edge_aucs = _known(edge_auc(*pair) for pair in by_edge)
     plus, minus = (fidelity_plus(outcomes), fidelity_minus(outcomes)) if outcomes is not None else (None, None)
     mirrors, methyls = _isomer_scores(importances, graphs) if graphs is not None else (None, None)
-    return Scores(
+    return TruthScores(
         graphs=len(importances),
         node_graphs=len(node_aucs),
         edge_graphs=len(edge_aucs),

@@ -21,7 +21,7 @@ from torch import Tensor
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
-from egocnn.encode.cache import Seat, Shelf, Shelved, shelf
+from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker, encoded_cache
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
@@ -61,10 +61,10 @@ def portions(graphs: Graphs, encoder: Encoder, config: ModelConfig, first: int, 
         yield encoder.apply(graphs[start : min(start + 2, last)], config)
 
 
-def shelved(records: Shelf, graphs: Graphs, encoder: Encoder, numbers: list[int]) -> Shelved:
+def cached(records: EncodedCache, graphs: Graphs, encoder: Encoder, numbers: list[int]) -> CachedGraphs:
     target = encoder.targets(graphs)
     own = None if target is None else target[torch.tensor(numbers)]
-    return Shelved.of(records, np.array(numbers), graphs.node_counts[numbers], own)
+    return CachedGraphs.of(records, np.array(numbers), graphs.node_counts[numbers], own)
 
 
 @settings(max_examples=40)
@@ -75,14 +75,18 @@ def test_any_choice_of_graphs_makes_the_batch_that_it_makes_in_memory(
     encoder = Encoder.fit(graphs, config)
     whole = encoder.apply(graphs, config)
     numbers = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, unique=True).map(sorted))
-    with TemporaryDirectory() as folder, shelf(graphs.node_counts, Path(folder)) as records:
+    with TemporaryDirectory() as folder, encoded_cache(graphs.node_counts, Path(folder)) as records:
         records.fill(portions(graphs, encoder, config, 0, len(graphs)))
         assert names_in(Path(folder)) == []  # a file without a name leaves nothing behind
-        found = shelved(records, graphs, encoder, numbers).to(CPU)
+        found = cached(records, graphs, encoder, numbers).to(CPU)
         chosen = torch.tensor(data.draw(st.permutations(range(len(numbers)))))
         assert_same(found.batch(chosen), whole.batch(torch.tensor(numbers)[chosen]))
         assert torch.equal(found.node_ptr.diff(), torch.from_numpy(graphs.node_counts[numbers]))
         assert len(found) == len(numbers)
+        loaded = found.in_memory()
+        assert loaded.target is found.target
+        assert_same(loaded.batch(chosen), found.batch(chosen))
+        assert found.megabytes <= loaded.megabytes
 
 
 def test_processes_that_share_a_machine_share_the_work_and_leave_no_files(tmp_path: Path) -> None:
@@ -96,11 +100,11 @@ def test_processes_that_share_a_machine_share_the_work_and_leave_no_files(tmp_pa
         there.wait(60)
 
     def process(number: int) -> None:
-        with shelf(graphs.node_counts, tmp_path, Seat(number, size, "0", meet)) as records:
+        with encoded_cache(graphs.node_counts, tmp_path, Worker(number, size, "0", meet)) as records:
             first, last = records.stretch
             written.append(last - first)
             records.fill(portions(graphs, encoder, config, first, last))
-            found = shelved(records, graphs, encoder, list(range(number, 23))).to(CPU)
+            found = cached(records, graphs, encoder, list(range(number, 23))).to(CPU)
             assert_same(found.batch(torch.arange(len(found))), whole.batch(torch.arange(number, 23)))
 
     with ThreadPoolExecutor(size) as processes:
@@ -116,7 +120,7 @@ def test_what_killed_processes_left_is_removed_by_the_next_one(tmp_path: Path) -
     (tmp_path / ".prepared.0.1.tmp").touch()
     (tmp_path / ".prepared.0.1.npz").touch()
     (tmp_path / "other").touch()
-    with shelf(graphs.node_counts, tmp_path) as records:
+    with encoded_cache(graphs.node_counts, tmp_path) as records:
         records.fill(portions(graphs, Encoder.fit(graphs, config), config, 0, 3))
     assert names_in(tmp_path) == ["other"]
 
@@ -127,9 +131,9 @@ def test_graphs_without_nodes_are_records_too(tmp_path: Path) -> None:
     pointer = np.concatenate([[0], np.cumsum(counts)])
     graphs = replace(trees, node_ptr=pointer, names=("a", "b", "c"))
     encoder = Encoder.fit(graphs, config)
-    with shelf(graphs.node_counts, tmp_path) as records:
+    with encoded_cache(graphs.node_counts, tmp_path) as records:
         records.fill(portions(graphs, encoder, config, 0, 3))
-        found = shelved(records, graphs, encoder, [0, 1, 2]).to(CPU)
+        found = cached(records, graphs, encoder, [0, 1, 2]).to(CPU)
         for some in ([0], [0, 2], [2, 1]):
             wanted = encoder.apply(graphs, config).batch(torch.tensor(some))
             assert_same(found.batch(torch.tensor(some)), wanted)
@@ -138,7 +142,7 @@ def test_graphs_without_nodes_are_records_too(tmp_path: Path) -> None:
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
     graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
     (tmp_path / ".prepared.0.0.tmp").symlink_to("/dev/full")
-    with shelf(graphs.node_counts, tmp_path, Seat(0, 2, "0")) as records:
+    with encoded_cache(graphs.node_counts, tmp_path, Worker(0, 2, "0")) as records:
         some = portions(graphs, Encoder.fit(graphs, config), config, *records.stretch)
         with pytest.raises(OSError, match="prepared graphs cannot be kept: No space left on device"):
             records.fill(some)
@@ -153,9 +157,9 @@ def handles() -> list[Path]:
 def test_a_file_that_is_cut_off_is_told_in_one_line(tmp_path: Path) -> None:
     graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
     encoder = Encoder.fit(graphs, config)
-    with shelf(graphs.node_counts, tmp_path) as records:
+    with encoded_cache(graphs.node_counts, tmp_path) as records:
         records.fill(portions(graphs, encoder, config, 0, 3))
         (opened,) = (handle for handle in handles() if handle.resolve().is_relative_to(tmp_path))
         os.truncate(opened, 10)
         with pytest.raises(RunError, match="the file of prepared graphs has been cut off"):
-            shelved(records, graphs, encoder, [2]).to(CPU).batch(torch.tensor([0]))
+            cached(records, graphs, encoder, [2]).to(CPU).batch(torch.tensor([0]))

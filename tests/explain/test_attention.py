@@ -19,7 +19,7 @@ from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
 from egocnn.model import Model
 from egocnn.train.checkpoint import sealed
-from egocnn.train.loop import loss_of
+from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import learn
 from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph

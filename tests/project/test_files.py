@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from egocnn.errors import DataError
 from egocnn.files import replacing, write_json, write_text
 
 
@@ -75,6 +76,6 @@ def test_json_is_read_back_equal_and_ends_with_a_newline(tmp_path: Path) -> None
 
 
 def test_numbers_that_json_does_not_know_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="JSON"):
+    with pytest.raises(DataError, match="JSON"):
         write_json(tmp_path / "value.json", {"loss": float("nan")})
     assert contents(tmp_path) == []

@@ -14,7 +14,7 @@ import numpy as np
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError, MissingExtraError
-from lab.rivals.system import Rival
+from lab.rivals.rival import Rival
 from tests.support.tiny import names_in
 
 LONG = 60.0

@@ -18,6 +18,11 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
 from egocnn.nn import EgoCNN
+from egocnn.nn.batch import Batchable
+from egocnn.train import loop
+from egocnn.train.engines.common import Member
+from egocnn.train.history import History, Report
+from egocnn.train.loop import EngineName, Reports
 from egocnn.train.validation import training_parts
 from tests.support.strategies import random_trees
 
@@ -73,6 +78,28 @@ def parts(graphs: Graphs, model: ModelConfig = MODEL, *, seed: int = 0) -> tuple
         torch.manual_seed(seed)
         predictor = Model.build(model, encoder)
     return predictor.network, predictor.encode(learned), predictor.encode(validation)
+
+
+def fit(
+    network: EgoCNN,
+    train: Batchable,
+    validation: Batchable,
+    config: TrainConfig,
+    *,
+    engine: EngineName = "plain",
+    report: Report | None = None,
+    **settings: Any,
+) -> History:
+    """:func:`egocnn.train.loop.fit` of a single network."""
+    tell: Reports | None = None if report is None else lambda histories, config: report(histories[0], config)
+    member = Member(network, train, validation, config.seed)
+    (history,) = loop.fit([member], config, engine=engine, report=tell, **settings)
+    return history
+
+
+def fit_recorded(*args: Any, **settings: Any) -> History:
+    """The same by the recorded engine."""
+    return fit(*args, engine="recorded", **settings)
 
 
 def state(network: EgoCNN) -> dict[str, Tensor]:

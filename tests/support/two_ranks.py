@@ -17,11 +17,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.train.engines.distributed.fit import fit_together
 from egocnn.train.engines.distributed.norm import SharedNorm
 from egocnn.train.engines.distributed.world import World, joined
-from egocnn.train.loop import History, fit
-from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts
+from egocnn.train.history import History
+from tests.support.tiny import SIZES, TRAIN, alcohols, fit, oxygens, parts
 
 EXACT: dict[str, Any] = SIZES | {"dropout": 0.0}
 CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
@@ -44,7 +43,7 @@ def trained(case: str, *, together: bool) -> tuple[dict[str, Tensor], History]:
     model, train = CASES[case]
     network, learned, validation = parts(oxygens(20) if case == "values" else alcohols(), model)
     network.double().out.register_forward_hook(lambda _, __, logits: logits.float())  # class weights are float32
-    history = (fit_together if together else fit)(network, learned, validation, train)
+    history = fit(network, learned, validation, train, engine="distributed" if together else "plain")
     assert not any(isinstance(module, SharedNorm) for module in network.modules())
     return network.state_dict(), history
 

@@ -7,8 +7,9 @@ import math
 from torch import Tensor
 
 from egocnn.config import TrainConfig
-from egocnn.train.loop import Epoch, History, evaluate, fit
-from tests.support.tiny import alcohols, parts, same, state, with_opposite_classes
+from egocnn.train.history import Epoch, History
+from egocnn.train.metrics import evaluate
+from tests.support.tiny import alcohols, fit, parts, same, state, with_opposite_classes
 
 
 def epoch(number: int, *, score: float = 0.5, loss: float = 1.0) -> Epoch:
@@ -105,7 +106,9 @@ def test_training_keeps_the_weights_that_end_the_best_window() -> None:
     network, train, validation = parts(alcohols())
     after_epoch: list[dict[str, Tensor]] = []
     config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2, judgements=4 * len(validation) - 1)
-    history = fit(network, train, validation, config, keep=lambda progress: after_epoch.append(state(progress.network)))
+    history = fit(
+        network, train, validation, config, keep=lambda several: after_epoch.append(state(several[0].network))
+    )
     again = History()
     for each in history.epochs:
         again.add(each, window=4)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +12,24 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import RunError
+from egocnn.train import loop
 from egocnn.train.checkpoint import Checkpoint
-from egocnn.train.loop import History, Progress, fit
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, parts, same, state
+from egocnn.train.engines.common import Member, Progress
+from egocnn.train.history import History
+from egocnn.train.loop import EngineName
+from tests.support.tiny import (
+    MODEL,
+    SIZES,
+    TRAIN,
+    alcohols,
+    fit,
+    names_in,
+    oxygens,
+    parts,
+    same,
+    state,
+    with_opposite_classes,
+)
 
 LONG = replace(TRAIN, epochs=6, patience=6)
 Report = Callable[[History, TrainConfig], None]
@@ -81,7 +96,7 @@ def test_tied_layers_are_still_tied_after_resuming(tmp_path: Path) -> None:
 def test_without_a_file_training_starts_afresh(tmp_path: Path) -> None:
     progress = progress_of()
     before = state(progress.network)
-    Checkpoint(tmp_path / "checkpoint.safetensors", "this run").resume(progress)
+    Checkpoint(tmp_path / "checkpoint.safetensors", "this run").resume([progress])
     assert same(state(progress.network), before)
     assert progress.history == History()
 
@@ -90,7 +105,7 @@ def test_the_best_weights_are_kept_beside_the_last_ones(stored: bytes, tmp_path:
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(stored)
     progress = progress_of()
-    Checkpoint(path, "this run").resume(progress)
+    Checkpoint(path, "this run").resume([progress])
     assert len(progress.history.epochs) == 2
     assert progress.best.keys() == progress.network.state_dict().keys()
     moments = progress.optimizer.state_dict()["state"]
@@ -102,13 +117,13 @@ def test_the_checkpoint_of_another_run_is_refused(stored: bytes, tmp_path: Path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(stored)
     with pytest.raises(RunError, match="was started with other data or settings; use them, or --overwrite"):
-        Checkpoint(path, "another run").resume(progress_of())
+        Checkpoint(path, "another run").resume([progress_of()])
 
 
 def check_refused(content: bytes, path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(RunError, match=r"damaged \(.*\); --overwrite starts the run anew") as refusal:
-        Checkpoint(path, "this run").resume(progress_of())
+        Checkpoint(path, "this run").resume([progress_of()])
     assert str(path) in str(refusal.value)
 
 
@@ -132,7 +147,7 @@ def test_weights_of_another_network_are_refused(stored: bytes, tmp_path: Path) -
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(stored)
     with pytest.raises(RunError, match="damaged"):
-        Checkpoint(path, "this run").resume(progress_of(ModelConfig(**(SIZES | {"width": 4}))))
+        Checkpoint(path, "this run").resume([progress_of(ModelConfig(**(SIZES | {"width": 4})))])
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_whole_and_nothing_else(stored: bytes, tmp_path: Path) -> None:
@@ -142,8 +157,53 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole_and_nothing_else(stored: b
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(stored) // 2, limits[1]))
     try:
         with pytest.raises(OSError, match=r"checkpoint\.safetensors.*File too large"):
-            Checkpoint(path, "this run").keep(progress_of())
+            Checkpoint(path, "this run").keep([progress_of()])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == stored
     assert names_in(tmp_path) == [path.name]
+
+
+# ── several networks ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("engines", [("plain", "plain"), ("recorded", "recorded"), ("plain", "recorded")])
+def test_several_networks_go_on_from_one_checkpoint_each_with_its_own_history(
+    engines: tuple[EngineName, EngineName], tmp_path: Path
+) -> None:
+    """One of them stops early, before the training is broken off."""
+    model, config = ModelConfig(**SIZES, dropout=0.0), replace(LONG, epochs=12, patience=3, learning_rate=2e-2)
+
+    def members() -> list[Member]:
+        misled = parts(with_opposite_classes(alcohols()), model)[2]  # learning makes it worse
+        built = [parts(alcohols(), model, seed=seed) for seed in range(3)]
+        return [Member(n, t, misled if seed == 1 else v, seed) for seed, (n, t, v) in enumerate(built)]
+
+    first, second = engines
+    whole, begun, ended = members(), members(), members()
+    expected = loop.fit(whole, config, engine=first)
+    assert len({len(history.epochs) for history in expected}) > 1
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+
+    def stop(histories: Sequence[History], _: TrainConfig) -> None:
+        if max(len(history.epochs) for history in histories) == 10:
+            raise KeyboardInterrupt
+
+    broken = loop.fit(begun, config, engine=first, keep=checkpoint.keep, report=stop)
+    assert all(history.interrupted for history in broken)
+    found = loop.fit(ended, config, engine=second, resume=checkpoint.resume, keep=checkpoint.keep)
+    for one, other, history, wanted in zip(ended, whole, found, expected, strict=True):
+        assert not history.interrupted
+        assert [e.epoch for e in history.epochs] == [e.epoch for e in wanted.epochs]
+        assert (history.best and history.best.epoch) == (wanted.best and wanted.best.epoch)
+        if first == second:
+            assert same(state(one.network), state(other.network))
+        else:
+            assert history.epochs[-1].train_loss == pytest.approx(wanted.epochs[-1].train_loss, rel=1e-3)
+
+
+def test_a_checkpoint_of_more_networks_than_are_trained_is_refused(stored: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(stored)
+    with pytest.raises(RunError, match="damaged"):
+        Checkpoint(path, "this run").resume([progress_of(), progress_of()])

@@ -21,7 +21,8 @@ from egocnn.explain import explain, fit_attention
 from egocnn.files import to_json
 from egocnn.model import Model
 from egocnn.show.predictions import Prediction, write_csv
-from egocnn.train.run import scores_of, train_run
+from egocnn.train.metrics import scores_of
+from egocnn.train.run import train_run
 from tests.support.commands import SHORT, Run, check_refused, runner
 from tests.support.tiny import MODEL, TRAIN, names_in
 
@@ -100,10 +101,11 @@ def test_whole_numbers_without_end_are_refused_as_targets(tmp_path: Path) -> Non
 
 def test_graphs_that_are_made_in_python_obey_the_same_rule() -> None:
     edges = np.array([[0, 1], [2, 3]])
-    for columns, wanted in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"target": np.array([0.5, 1e39])}, r"target of graph '1' is 1e\+39; at most 3.4e\+38 is allowed"),
         ({"node_attr": np.array([[0.0], [1], [-1e300], [1]])}, "node_attr must be finite numbers of at most 3.4e"),
-    ):
+    )
+    for columns, wanted in cases:
         with pytest.raises(DataError, match=wanted):
             Graphs.from_edges(node_counts=[2, 2], edges=edges, **columns)
     graphs = Graphs.from_edges(node_counts=[2, 2], edges=edges, target=np.array([0.5, LARGEST]))

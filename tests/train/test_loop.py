@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +17,17 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
 from egocnn.model import Model
+from egocnn.nn import predict as predicting
 from egocnn.nn.batch import Batch
-from egocnn.train import loop as training
-from egocnn.train.loop import History, Progress, Scores, choose_device, evaluate, fit, loss_of, portions, rate
+from egocnn.nn.device import choose_device
+from egocnn.nn.predict import portions
+from egocnn.train.engines.common import Progress, rate
+from egocnn.train.history import History
+from egocnn.train.metrics import Scores, evaluate, loss_of
 from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same, state
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, fit, oxygens, parts, same, state
 
 # ── one seed, one result ──────────────────────────────────────────────────────────────────────────
 
@@ -205,7 +210,8 @@ def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
     network, train, validation = parts(alcohols())
     after_epoch = []
 
-    def keep(progress: Progress) -> None:
+    def keep(several: Sequence[Progress]) -> None:
+        (progress,) = several
         after_epoch.append(state(progress.network))
         if len(progress.history.epochs) == 2:
             progress.optimizer.register_step_pre_hook(interrupt)
@@ -288,7 +294,7 @@ def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int]
     graphs = Graphs.from_edges(node_counts=[*counts, 1], edges=np.zeros((0, 2), np.int64))
     data = Encoder.fit(graphs, MODEL).apply(graphs, MODEL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "NODES_AT_ONCE", at_once)
+        patch.setattr(predicting, "NODES_AT_ONCE", at_once)
         chosen = list(portions(data))
     assert torch.cat(chosen).tolist() == list(range(len(graphs)))
     assert all(sum(graphs.node_counts[portion.numpy()]) <= at_once + max(counts, default=1) for portion in chosen)
@@ -305,6 +311,6 @@ def test_what_is_said_of_a_graph_depends_neither_on_its_company_nor_on_the_porti
     alone = np.concatenate([predictor.outputs(mixed[[number]]) for number in range(len(mixed))])
     together = predictor.outputs(mixed)
     np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-5)
-    monkeypatch.setattr(training, "NODES_AT_ONCE", 50)
+    monkeypatch.setattr(predicting, "NODES_AT_ONCE", 50)
     np.testing.assert_allclose(predictor.outputs(mixed), alone, rtol=1e-5, atol=1e-5)
     assert np.ptp(alone[:, 0]) > 1e-3

@@ -15,16 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from egocnn.cli import _parser, main
+from egocnn.cli import main
+from egocnn.cli.commands.demo import demo
+from egocnn.cli.parser import build_parser
 from egocnn.config import TrainConfig
 from egocnn.errors import DivergedError, RunError
 from egocnn.model import Model
 from egocnn.train import run as runs
-from egocnn.train.loop import History
+from egocnn.train.history import History
 from egocnn.train.run import train_run
 from tests.support.tiny import ALCOHOLS, FLAGS, MODEL, TRAIN, alcohols, names_in
 
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors"]
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
 PATIENCE = 60.0
 OTHER = replace(TRAIN, seed=1)
 
@@ -248,9 +250,9 @@ def test_the_demo_replaces_the_run_of_an_earlier_one(
     monkeypatch.setattr("egocnn.data.read.read", lambda _: alcohols())  # fewer of the same molecules
     (run / "notes.txt").write_text("mine")
     before = contents(run)
-    options = _parser().parse_args(["demo", "-o", str(run.parent), "--quiet", "--json"])
+    options = build_parser().parse_args(["demo", "-o", str(run.parent), "--quiet", "--json"])
     options.epochs, options.depth, options.width = 1, 1, 8
-    options.run(options)
+    demo(options)
     assert json.loads((run / "metrics.json").read_text()) == json.loads(capsys.readouterr().out)
     assert contents(run).keys() == before.keys()
     assert contents(run)["model.safetensors"] != before["model.safetensors"]

@@ -12,7 +12,7 @@ import pytest
 
 from egocnn.cli import main
 from egocnn.config import TrainConfig
-from egocnn.train.loop import Epoch, History
+from egocnn.train.history import Epoch, History
 from egocnn.train.progress import summary, time_left, training_report
 from tests.support.tiny import ALCOHOLS, FLAGS
 

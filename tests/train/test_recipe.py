@@ -17,8 +17,9 @@ from egocnn.errors import ConfigError, DataError
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from egocnn.train.engines.recorded.stack import Stack
-from egocnn.train.loop import History, loss_of
-from egocnn.train.recipe import calibrate, is_best_stacked, learn
+from egocnn.train.history import History
+from egocnn.train.metrics import loss_of
+from egocnn.train.recipe import calibrate, is_best_stacked, learn, learn_and_test
 from egocnn.train.validation import check_targets, training_parts, with_own_labels
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
@@ -135,11 +136,11 @@ def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_to
         raise AssertionError("this must not be reached")
 
     with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
-        learn(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
+        learn_and_test(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
     with pytest.raises(ConfigError, match="tied layers read and return the same width"):
-        learn(trees(), replace(MODEL, embedding="adjacency", tie=True), TRAIN, ready=touch)
+        learn_and_test(trees(), replace(MODEL, embedding="adjacency", tie=True), TRAIN, ready=touch)
     with pytest.raises(DataError, match="no target"):
-        learn(trees().replace(target=None, class_names=()), MODEL, TRAIN, ready=touch)
+        learn_and_test(trees().replace(target=None, class_names=()), MODEL, TRAIN, ready=touch)
 
 
 def test_a_class_that_is_in_no_training_graph_is_never_the_likeliest() -> None:
@@ -155,7 +156,7 @@ def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind() -> Non
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn(trees(), MODEL, TRAIN, ready=stop)
+        learn_and_test(trees(), MODEL, TRAIN, ready=stop)
 
     class Interrupting(torch.nn.Module):
         def forward(self, _: object) -> torch.Tensor:
@@ -212,7 +213,7 @@ def test_an_embedding_of_the_users_own_is_trained_by_the_ordinary_loop_and_never
         raise AssertionError("this must not be reached")
 
     with pytest.raises(ConfigError, match="an embedding module of its own cannot be trained stacked"):
-        learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
+        learn_and_test(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
 
 
 def test_a_stack_of_one_copes_with_graphs_without_nodes_and_says_when_it_diverges() -> None:

@@ -15,8 +15,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.model import Model
-from egocnn.train import run as runs
-from egocnn.train.loop import History
+from egocnn.train import metrics
+from egocnn.train.history import History
 from egocnn.train.recipe import learn
 from egocnn.train.run import fingerprint, train_run, with_test_part
 from tests.support.strategies import random_trees
@@ -160,11 +160,11 @@ def test_graphs_without_a_truth_do_not_count_and_unknown_classes_count_as_missed
     guess = predictor.probabilities(graphs).argmax(axis=1)
     names = (*graphs.class_names, "ether")
     truth = np.array([guess[0], -1, 1 - guess[2], 2])
-    scores = runs.test_scores(predictor, graphs.replace(target=truth, class_names=names), device="cpu")
+    scores = metrics.test_scores(predictor, graphs.replace(target=truth, class_names=names), device="cpu")
     assert scores["accuracy"] == pytest.approx(1 / 3)
     assert np.isfinite(scores["log_loss"])
     nothing = graphs.replace(target=np.full(4, -1))
-    assert runs.test_scores(predictor, nothing, device="cpu") == {}
+    assert metrics.test_scores(predictor, nothing, device="cpu") == {}
 
 
 def test_values_that_are_not_known_do_not_count() -> None:
@@ -172,9 +172,9 @@ def test_values_that_are_not_known_do_not_count() -> None:
     target = oxygens().target
     assert target is not None
     gaps = np.where(np.arange(len(target)) % 2 == 0, target, np.nan)
-    scores = runs.test_scores(predictor, oxygens().replace(target=gaps), device="cpu")
-    assert scores == runs.test_scores(predictor, oxygens()[::2], device="cpu")
-    assert runs.test_scores(predictor, oxygens().replace(target=np.full(len(target), np.nan)), device="cpu") == {}
+    scores = metrics.test_scores(predictor, oxygens().replace(target=gaps), device="cpu")
+    assert scores == metrics.test_scores(predictor, oxygens()[::2], device="cpu")
+    assert metrics.test_scores(predictor, oxygens().replace(target=np.full(len(target), np.nan)), device="cpu") == {}
 
 
 # ── resuming ──────────────────────────────────────────────────────────────────────────────────────

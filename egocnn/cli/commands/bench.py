@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser
 from egocnn.cli.output import check_file, print_json, remarks
 
 EPILOG = (
     "A full run is kept in results/bench/; a quick one is only shown, unless -o names a file. "
-    "'chart' draws all that is kept and writes the tables of docs/lab.measure.md."
+    "'chart' draws all that is kept and writes the tables of docs/benchmarks.md."
 )
 
 
 def add_arguments(parser: Parser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one, or chart; --list shows them")
-    parser.add_option("benchmark", "--list", action="store_true", help="name the lab.measure")
+    parser.add_option("benchmark", "--list", action="store_true", help="name the benchmarks")
     parser.add_option("benchmark", "--quick", action="store_true", help="small sizes: a minute or two on two cores")
     parser.add_option(
         "output", "-o", "--out", type=Path, metavar="FILE", help="the JSON to write; chart: the SVG or PNG"
@@ -33,24 +34,23 @@ def add_arguments(parser: Parser) -> None:
 
 
 def bench(options: argparse.Namespace) -> None:
-    from lab.bench import BENCHMARKS, bench, chart, default_file, markdown
-
+    lab = find_lab("bench.named")
     if options.list or options.name is None:
-        for name, benchmark in BENCHMARKS.items():
-            print(f"{name:12}{benchmark.title}")
-        print(f"{'chart':12}The records of all lab.measure as one picture, and as the tables of docs/lab.measure.md")
+        print("\n".join(lab.names()))
         return
     if options.name == "chart":
-        written = list(map(str, chart(options.results, options.out or Path("docs/lab.measure.svg"))))
+        written = list(
+            map(str, find_lab("figures.chart").chart(options.results, options.out or Path("docs/benchmarks.svg")))
+        )
         if options.json:
             print_json({"files": written})
         else:
             print("\n".join(written))
         return
-    out = options.out or (None if options.quick else default_file(options.name, device=options.device))
+    out = options.out or (None if options.quick else lab.default_file(options.name, device=options.device))
     if out is not None:
         check_file(out, options.name)
-    record = bench(
+    record = lab.bench(
         options.name,
         out=out,
         device=options.device,
@@ -61,4 +61,4 @@ def bench(options: argparse.Namespace) -> None:
     if options.json:
         print_json(record)
     else:
-        print(markdown(record))
+        print(lab.markdown(record))

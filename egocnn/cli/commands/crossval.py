@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import add_data_options, add_fold_options, add_training_options, positive_number
 from egocnn.cli.data import read_graphs, read_or_open_graphs
+from egocnn.cli.lab import find_rival
 from egocnn.cli.options import Parser, from_options
 from egocnn.cli.output import check_file, print_json, print_remark
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.study.crossval import CrossValidation, Protocol, SystemFactory
+    from egocnn.study.crossval import Builder, CrossValidation, Protocol
 
 EPILOG = (
     "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
@@ -34,7 +35,7 @@ FOR_ALL_MODELS = ("validation", "seed", "device")
 class Request:
     """What to cross-validate, how, and what to compare it with."""
 
-    model: ModelConfig | SystemFactory
+    model: ModelConfig | Builder
     train: TrainConfig
     protocol: Protocol
     against: CrossValidation | None
@@ -161,16 +162,14 @@ def make_request(options: argparse.Namespace) -> Request:
     return Request(model, from_options(options, TrainConfig), protocol, against)
 
 
-def find_model(options: argparse.Namespace) -> ModelConfig | SystemFactory:
+def find_model(options: argparse.Namespace) -> ModelConfig | Builder:
     """The settings of an Ego-CNN, or the rival that ``--model`` names."""
     from egocnn.study.crossval import EGO_CNN
 
     config = from_options(options, ModelConfig)
     if options.model == EGO_CNN:
         return config
-    from lab.rivals.names import find_rival
-
-    rival = find_rival(options.model)
+    rival: Builder = find_rival(options.model)
     _check_untouched(options, rival.name)
     return rival
 

@@ -45,7 +45,7 @@ def demo(options: argparse.Namespace) -> None:
         )
     options.out.mkdir(parents=True, exist_ok=True)
     run, table, report = options.out / "run", options.out / "predictions.csv", options.out / "report"
-    train_and_print(options, graphs, SOURCE, run)
+    train_and_print(options, graphs, asdict(ReadConfig()), SOURCE, run)
     predictor = Model.load(run)
     write_csv(list(predictions(predictor, held_out, device=options.device)), table)
     structures = list(find_structures(options, predictor, [held_out], len(held_out), run_folder=run))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,15 +38,15 @@ def add_arguments(parser: Parser) -> None:
 def explain(options: argparse.Namespace) -> None:
     from egocnn.model import Model
     from egocnn.show.report.folder import check_folder, write_explanations
-    from egocnn.show.streaming import ON_PAGE, first_noted
+    from egocnn.show.streaming import ON_PAGE
 
     check_folder(options.out)
     predictor = Model.load(options.run_folder)
     portions, count = read_portions(options, predictor)
-    shown: list[CriticalStructure] = []
     structures = find_structures(options, predictor, portions, count, run_folder=options.run_folder)
+    shown = list(islice(structures, options.show))
     summary = write_explanations(
-        first_noted(structures, options.show, shown),
+        chain(shown, structures),
         options.out,
         model=str(options.run_folder),
         data=options.data,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser
 from egocnn.cli.output import print_json, remarks
 
@@ -62,28 +63,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def reproduce(options: argparse.Namespace) -> None:
-    from lab.experiments import ReproduceOptions, names, run_experiment
-
+    lab = find_lab("reproduce")
     if options.list or options.name is None:
-        print("\n".join(names()))
+        print("\n".join(lab.names()))
         return
-    experiment = ReproduceOptions(
-        name=options.name,
-        out=options.out,
-        seed=options.seed,
-        seeds=options.seeds,
-        device=options.device,
-        jobs=options.jobs,
-        ray=options.ray,
-        tasks=tuple(options.tasks.split(",")) if options.tasks else (),
-        protocol=options.protocol,
-        minutes=options.minutes,
-        kept_only=options.kept_only,
-        quick=options.quick,
-        data=tuple(options.data.split(",")) if options.data else (),
-        models=tuple(options.models.split(";")) if options.models else (),
-    )
-    result, text = run_experiment(experiment, remarks(options))
+    result, text = lab.reproduce(options, remarks(options))
     if options.json:
         print_json(result)
     else:

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_data_options, add_training_options, share
-from egocnn.cli.data import read_or_open_graphs
+from egocnn.cli.data import read_for_training
 from egocnn.cli.options import Parser, from_options
 from egocnn.cli.output import print_json
 from egocnn.cli.settings import used_settings
-from egocnn.config import ModelConfig, ReadConfig, TrainConfig
+from egocnn.config import ModelConfig, TrainConfig
 
 if TYPE_CHECKING:
-    from egocnn.data.graphs import Graphs
-    from egocnn.data.store import Stored
+    from egocnn.data.collection import Collection
 
 SCORES = ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "test_mean_absolute_error")
 
@@ -49,27 +48,29 @@ def train(options: argparse.Namespace) -> None:
     from egocnn.train.engines.distributed.world import World, joined
 
     with joined(World.here(), device=options.device):
-        train_and_print(options, read_or_open_graphs(options), options.data, options.out)
+        graphs, reading = read_for_training(options)
+        train_and_print(options, graphs, reading, options.data, options.out)
 
 
-def train_and_print(options: argparse.Namespace, graphs: Graphs | Stored, source: str, folder: Path) -> None:
-    """Train, write the run folder and print the scores; ``source``: where the graphs come from"""
-    from egocnn.show.streaming import how_read
+def train_and_print(
+    options: argparse.Namespace, graphs: Collection, reading: dict[str, Any], source: str, folder: Path
+) -> None:
+    """Train, write the run folder and print the scores; ``source``: where the graphs come from, read as ``reading``"""
     from egocnn.train.engines.distributed.world import World
     from egocnn.train.progress import tensorboard_report, training_report
+    from egocnn.train.run import train_run
     from egocnn.train.run_folder import growing_place
-    from egocnn.train.torchrun import train_by_rank
 
     config = from_options(options, TrainConfig)
     visible = not options.quiet and World.here().rank == 0
     with training_report(config, visible=visible) as report:
-        metrics = train_by_rank(
+        metrics = train_run(
             graphs,
             folder,
             from_options(options, ModelConfig),
             config,
             test=options.test,
-            about={"data": source, "read": how_read(source, from_options(options, ReadConfig))},
+            about={"data": source, "read": reading},
             settings=used_settings(options),
             resume=options.resume,
             overwrite=options.overwrite,

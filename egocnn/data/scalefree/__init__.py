@@ -2,7 +2,7 @@
 
 from egocnn.data.scalefree.bootstrap import goodness
 from egocnn.data.scalefree.fit import Counts, PowerLaw, fit_power_law
-from egocnn.data.scalefree.judge import Judgement, decide_by, decide_tie, judge, judge_counts
+from egocnn.data.scalefree.judge import Judgement, decide_by, judge, judge_counts
 from egocnn.data.scalefree.plot import check_plot, draw_degrees
 from egocnn.data.scalefree.report import assess, lines
 from egocnn.data.scalefree.rivals import Comparison
@@ -15,7 +15,6 @@ __all__ = [
     "assess",
     "check_plot",
     "decide_by",
-    "decide_tie",
     "draw_degrees",
     "fit_power_law",
     "goodness",

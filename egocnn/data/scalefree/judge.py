@@ -117,13 +117,8 @@ def judge_counts(counts: Counts, *, graphs: int, nodes: int) -> Judgement:
     )
 
 
-def decide_tie(model: ModelConfig, graphs: Graphs) -> tuple[ModelConfig, Judgement | None]:
-    """Settings in which ``tie`` is true or false, and where it was ``auto`` the judgement of these training graphs."""
-    return decide_by(model, lambda: judge(graphs))
-
-
 def decide_by(model: ModelConfig, judged: Callable[[], Judgement]) -> tuple[ModelConfig, Judgement | None]:
-    """The same with a judgement that is asked for where it is needed."""
+    """Settings in which ``tie`` is true or false, and where it was ``auto`` the judgement of the training graphs."""
     if model.tie != "auto":
         return model, None
     judgement = judged()

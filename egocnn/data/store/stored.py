@@ -50,8 +50,18 @@ class Stored:
         """Those at these places, ascending."""
         return Stored(self.store, self.numbers[which], self.node_counts[which], self.outline[which])
 
-    def with_outline(self, outline: Graphs) -> Stored:
-        return replace(self, outline=outline)
+    def with_parts(self, part: Ints | None) -> Stored:
+        return replace(self, outline=self.outline.replace(part=part))
+
+    @property
+    def bytes_on_disk(self) -> int:
+        return self.store.manifest.size
+
+    def whole(self) -> Graphs:
+        """Over memory-mapped files, once all of them have been checked."""
+        graphs = self.store.graphs()
+        graphs = graphs if len(self) == len(graphs) else graphs[self.numbers]
+        return replace(graphs, part=self.outline.part)
 
     def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
         """The graphs from place ``first`` to before ``last``, in order, as many at a time as fit."""

@@ -22,7 +22,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
 from egocnn.errors import DataError
-from egocnn.files import put_folder, told_of
+from egocnn.files import check_is_no_file, put_folder, told_of
 
 ROWS_AT_ONCE = 1 << 20
 
@@ -59,9 +59,7 @@ def write_store(
 
 def check_place(folder: Path, *, overwrite: bool) -> None:
     """Refuse, before anything is read, a place where no store can be put."""
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise DataError(f"{place}: is a file, not a folder")
+    check_is_no_file(folder)
     if not folder.exists() or not any(folder.iterdir()):
         return
     if not (folder / NAME).is_file():

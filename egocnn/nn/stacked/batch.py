@@ -68,7 +68,7 @@ class StackedBatch:
 
     @property
     def graphs(self) -> PaddedRows:
-        return PaddedRows(self.exists, self.learning and self.learning.of_graphs(self.exists))
+        return PaddedRows(self.exists, None if self.learning is None else self.learning.of_graphs(self.exists))
 
     def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:  # noqa: ARG002 — refused, whatever they are
         raise ConfigError("networks that are trained together see whole graphs")

@@ -35,7 +35,7 @@ class PaddedRows:
     def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
         if not isinstance(norm, nn.BatchNorm1d):
             return y
-        return norm_graphs(y, *_learned(norm), self.present, self.learning and self.learning.mode)
+        return norm_graphs(y, *_learned(norm), self.present, None if self.learning is None else self.learning.mode)
 
     def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:
         draws = self._draws(h, dropout, layer)

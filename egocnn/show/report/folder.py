@@ -12,7 +12,7 @@ import numpy as np
 
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, write_structures
-from egocnn.files import check_writable, is_left, replacing_in
+from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in
 from egocnn.show.report import Summary, summarise, write_report
 
 MARK = "structures.jsonl"
@@ -82,9 +82,7 @@ def _without_graph(structure: CriticalStructure) -> CriticalStructure:
 
 def check_folder(folder: Path) -> None:
     """Refuse, before anything is computed, a folder that holds something else."""
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise DataError(f"{place}: is a file, not a folder")
+    check_is_no_file(folder)
     names = {file.name for file in folder.iterdir() if not is_left(file.name)} if folder.is_dir() else set()
     if names and not names & {MARK, "patterns.json"}:
         raise DataError(f"{folder}: is not empty and holds no earlier report; name another folder")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,6 +13,7 @@ import numpy as np
 import egocnn
 from egocnn.data.arrays import Floats
 from egocnn.explain.structure import CriticalStructure, Fidelity
+from egocnn.train.metrics import r2
 
 BINS = 10
 """of equal width in probability, for the calibration"""
@@ -86,7 +86,7 @@ def summarise(
         graphs=len(structures),
         class_names=(tuple(class_names) or _classes_met(structures)) if classes else (),
         accuracy=_mean([s.predicted == s.graph.target for s in structures if isinstance(s.graph.target, str)]),
-        r2=_r2(true, predicted),
+        r2=r2(predicted, true) if len(true) and np.ptp(true) > 0 else None,
         mean_absolute_error=_mean(np.abs(true - predicted).tolist()),
         calibration=bins,
         calibration_error=_calibration_error(bins),
@@ -179,11 +179,6 @@ def _known_values(structures: Sequence[CriticalStructure]) -> tuple[Floats, Floa
     values = np.array(pairs, np.float64).reshape(-1, 2)
     values = values[np.isfinite(values).all(axis=1)]
     return values[:, 0], values[:, 1]
-
-
-def _r2(true: Floats, predicted: Floats) -> float | None:
-    spread = float(((true - true.mean()) ** 2).sum()) if len(true) else 0.0
-    return max(1 - float(((true - predicted) ** 2).sum()) / spread, -sys.float_info.max) if spread > 0 else None
 
 
 def _measured(structures: Sequence[CriticalStructure]) -> list[tuple[CriticalStructure, Fidelity]]:

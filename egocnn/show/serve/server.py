@@ -28,9 +28,9 @@ def serve(
         from uvicorn.supervisors import Multiprocess
     except ImportError as error:
         raise MissingExtraError(error.name or "fastapi", "serve") from None
+    from egocnn.nn.device import choose_device
     from egocnn.show.serve.app import ENVIRONMENT, from_environment
     from egocnn.show.serve.model import ServedModel
-    from egocnn.train.loop import choose_device
 
     model = ServedModel.load(run_folder)  # a run that cannot be read is refused here, once, in one line
     settings = {

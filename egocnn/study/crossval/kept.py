@@ -14,10 +14,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from egocnn.data.graphs import ARRAYS, TEXTS, Graphs
-from egocnn.data.store import Stored
+from egocnn.data.collection import Collection
 from egocnn.errors import RunError
 from egocnn.files import write_json
 from egocnn.study.crossval.record import CrossValidation, Fold, read_plain, read_record
@@ -132,16 +129,6 @@ def state(
     return {**counts, **{name: value for name, value in flat.items() if name not in as_before}}
 
 
-def fingerprint(graphs: Graphs | Stored, split: str, stated: Mapping[str, Any]) -> str:
+def fingerprint(collection: Collection, split: str, stated: Mapping[str, Any]) -> str:
     """A digest of data, folds and settings."""
-    digest = hashlib.sha256()
-    if isinstance(graphs, Stored):
-        digest.update(json.dumps([split, stated, graphs.digest], sort_keys=True).encode())
-        return digest.hexdigest()
-    for name in ARRAYS:
-        values = getattr(graphs, name)
-        digest.update(f"{name} {None if values is None else (values.shape, values.dtype.str)}".encode())
-        digest.update(b"" if values is None else np.ascontiguousarray(values).tobytes())
-    texts = {name: getattr(graphs, name) for name in TEXTS}
-    digest.update(json.dumps([split, stated, texts], sort_keys=True).encode())
-    return digest.hexdigest()
+    return hashlib.sha256(json.dumps([split, stated, collection.digest], sort_keys=True).encode()).hexdigest()

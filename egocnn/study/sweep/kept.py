@@ -15,7 +15,7 @@ from typing import Any
 
 from egocnn.config import TrainConfig
 from egocnn.errors import RunError
-from egocnn.files import write_json
+from egocnn.files import check_is_no_file, write_json
 from egocnn.study.crossval.record import read_plain
 from egocnn.study.sweep.record import Scored
 from egocnn.study.sweep.space import Setting
@@ -85,9 +85,7 @@ class Kept:
 
 def check_folder(folder: Path) -> None:
     """Refuse, before anything is computed, a place where no sweep can be kept."""
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise RunError(f"{place}: is a file, not a folder")
+    check_is_no_file(folder)
     if folder.exists() and not (folder / ABOUT).exists() and any(folder.iterdir()):
         raise RunError(f"{folder}: is not empty and holds no sweep; name another folder")
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from egocnn.config import TrainConfig
+from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.split import split_in_two
-from egocnn.data.store import Stored
 from egocnn.errors import ConfigError, DivergedError, RunError
 from egocnn.files import write_json, write_text
+from egocnn.nn.device import choose_device
 from egocnn.study.cluster import LOCAL, connected, run_jobs
 from egocnn.study.crossval import Protocol, cross_validate, read_record
 from egocnn.study.crossval.ego import ego_fold, stacked_folds
@@ -28,11 +30,10 @@ from egocnn.study.crossval.kept import fingerprint
 from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
 from egocnn.study.crossval.protocol import Combine
 from egocnn.study.crossval.record import Fold
-from egocnn.study.crossval.run import without_parts
 from egocnn.study.sweep.kept import CHOSEN, Kept, decisive
 from egocnn.study.sweep.record import Scored, Sweep, ranked
 from egocnn.study.sweep.space import Axis, Setting, changed, flags
-from egocnn.train.loop import choose_device
+from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets
 
 INNER = 2**20
@@ -54,7 +55,7 @@ Report = Callable[[int], None]
 
 
 def sweep(
-    graphs: Graphs | Stored,
+    graphs: Collection,
     settings: Sequence[Setting],
     axes: Sequence[Axis],
     protocol: Protocol,
@@ -78,9 +79,11 @@ def sweep(
     settings = [replace(each, train=_place(each.train, how)) for each in settings]
     train = settings[0].train
     device = choose_device(train.device)
-    graphs, outline = without_parts(graphs)
+    on_disk = stays_on_disk(graphs)
+    graphs = read_if_small(graphs).with_parts(None)
+    outline = graphs.outline
     check_targets(outline)
-    if isinstance(graphs, Stored) and how.stack:
+    if on_disk and how.stack:
         raise ConfigError("graphs that stay in their store train alone, not stacked; leave --stack out")
     tasks = inner_tasks(outline, protocol, train)
     kept = _open(folder, graphs, tasks, protocol, train, data, overwrite=overwrite)
@@ -148,7 +151,7 @@ def _place(train: TrainConfig, how: How) -> TrainConfig:
 
 def _open(
     folder: Path,
-    graphs: Graphs | Stored,
+    graphs: Collection,
     tasks: Sequence[Task],
     protocol: Protocol,
     train: TrainConfig,
@@ -173,7 +176,7 @@ def _open(
 
 
 def _score_all(
-    graphs: Graphs | Stored,
+    graphs: Collection,
     settings: Sequence[Setting],
     tasks: Sequence[Task],
     kept: Kept,
@@ -198,11 +201,11 @@ def _score_all(
         say(f"{done} of {total} trainings are there already")
     report(done)
     is_stacked = choose_device(settings[0].train.device).type == "cuda" if how.stack is None else how.stack
-    if is_stacked and isinstance(graphs, Graphs):
-        results = _stacked(graphs, settings, missing, combine, say)
+    if is_stacked and not stays_on_disk(graphs):
+        results = _stacked(graphs.whole(), settings, missing, combine, say)
     else:
         calls = [(number, settings[number], task) for number, task in missing]
-        shared = (graphs, combine, how.ray is not None or (how.jobs or 1) > 1)
+        shared = (graphs, combine, how.stack, how.ray is not None or (how.jobs or 1) > 1)
         results = run_jobs(score, calls, shared=shared, jobs=how.jobs, ray=how.ray)
     try:
         for number, scored in results:
@@ -220,19 +223,23 @@ def _score_all(
 
 
 def score(
-    graphs: Graphs | Stored, combine: Combine, is_one_of_many: bool, number: int, setting: Setting, task: Task
+    graphs: Collection,
+    combine: Combine,
+    stack: bool | None,
+    is_one_of_many: bool,
+    number: int,
+    setting: Setting,
+    task: Task,
 ) -> tuple[int, Scored]:
     """One job: the number says which setting it belongs to."""
-    if is_one_of_many:
-        with one_thread():
-            return number, _trained(graphs, combine, setting, task)
-    return number, _trained(graphs, combine, setting, task)
+    with one_thread() if is_one_of_many else nullcontext():
+        return number, _trained(graphs, combine, stack, setting, task)
 
 
-def _trained(graphs: Graphs | Stored, combine: Combine, setting: Setting, task: Task) -> Scored:
+def _trained(graphs: Collection, combine: Combine, stack: bool | None, setting: Setting, task: Task) -> Scored:
     started = time.perf_counter()
     try:
-        fold = ego_fold(graphs, task, setting.model, setting.train, lambda _: None, combine)
+        fold = ego_fold(graphs, task, setting.model, setting.train, lambda _: None, combine, stack=stack)
     except DivergedError:  # a learning rate too large is an answer, no reason to stop
         return _without_score(task, time.perf_counter() - started)
     return _scored(fold, time.perf_counter() - started)
@@ -275,7 +282,7 @@ def _stacked(
 
 
 def _test(
-    graphs: Graphs | Stored,
+    graphs: Collection,
     best: Setting,
     protocol: Protocol,
     path: Path,

@@ -10,7 +10,7 @@ from lab.rivals.kernels.embedded import WINDOW, EmbeddedKernel, WordCounts, adja
 from lab.rivals.kernels.laplacian import LaplacianKernel, Scale, Spread
 from lab.rivals.kernels.machine import KernelMachine
 from lab.rivals.kernels.subtree import SubtreeKernel
-from lab.rivals.system import Rival
+from lab.rivals.rival import Rival
 
 __all__ = ["DGK", "KERNELS", "MLG", "SUBGRAPH2VEC", "WL", "KernelMachine"]
 

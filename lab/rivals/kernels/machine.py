@@ -51,7 +51,7 @@ class Kernel(Protocol[Setting, Description]):
 
 
 class KernelMachine(Generic[Setting, Description]):
-    """A kernel with a support vector machine: a :class:`~lab.rivals.system.System`."""
+    """A kernel with a support vector machine: a :class:`~lab.rivals.rival.RivalModel`."""
 
     parameters: int | None = None
 

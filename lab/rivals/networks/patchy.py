@@ -109,7 +109,7 @@ class FieldFilters(nn.Module):
         return h.view(*batch.present.shape, -1)
 
 
-class PatchySan(Network):
+class PatchySanNetwork(Network):
     """The published network: filters over fields, a convolution over the sequence, a dense layer, the output."""
 
     def __init__(self, shape: Shape) -> None:

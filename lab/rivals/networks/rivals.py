@@ -14,7 +14,7 @@ from lab.rivals.networks.convolutions import (
     build_gin,
 )
 from lab.rivals.networks.diffpool import build_diffpool
-from lab.rivals.networks.patchy import PatchySan, PatchySanConvolutions, read_fields
+from lab.rivals.networks.patchy import PatchySanConvolutions, PatchySanNetwork, read_fields
 from lab.rivals.networks.recurrent import (
     build_column,
     build_gated,
@@ -22,7 +22,7 @@ from lab.rivals.networks.recurrent import (
     build_structure2vec,
 )
 from lab.rivals.networks.system import Design, NetworkSystem, Settings
-from lab.rivals.system import Rival, System
+from lab.rivals.rival import Rival, RivalModel
 
 TRAINING = "AdamW and early stopping by validation accuracy, as for every network here"
 READOUT = "dropout, two dense layers as head"
@@ -41,7 +41,7 @@ def _rival(name: str, design: Design, *, source: str, library: str, departures: 
     )
 
 
-def _build(design: Design, seed: int) -> System:
+def _build(design: Design, seed: int) -> RivalModel:
     return NetworkSystem(design, seed=seed)
 
 
@@ -151,7 +151,7 @@ GIN = _rival(
 
 PATCHY_SAN = _rival(
     "Patchy-San",
-    Design(PatchySan, Settings(learning_rate=1e-3), read_fields),
+    Design(PatchySanNetwork, Settings(learning_rate=1e-3), read_fields),
     source="Niepert et al., ICML 2016, fields of 10 nodes with edges",
     library="igraph: canonical forms (BLISS)",
     departures=(

@@ -15,7 +15,7 @@ from torch import Tensor
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.train.loop import choose_device
+from egocnn.nn.device import choose_device
 from egocnn.train.validation import check_targets
 from lab.rivals.gine import make_inputs, seeded
 from lab.rivals.networks.encoding import Encoding, Shape
@@ -25,7 +25,7 @@ STEEPEST = 1.0
 """Gradients longer than this are shortened to it."""
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """Graphs made ready once, from which every batch is cut."""
 
     def cut(self, chosen: Ints, device: torch.device) -> Any:
@@ -43,7 +43,7 @@ class FlatSource:
         return make_inputs(self.graphs[chosen], device)
 
 
-def read_flat(encoded: Graphs, shape: Shape) -> Source:  # noqa: ARG001 - other readers need the shape
+def read_flat(encoded: Graphs, shape: Shape) -> BatchSource:  # noqa: ARG001 - other readers need the shape
     return FlatSource(encoded)
 
 
@@ -71,11 +71,11 @@ class Design:
 
     build: Callable[[Shape], Network]
     settings: Settings = Settings()
-    read: Callable[[Graphs, Shape], Source] = read_flat
+    read: Callable[[Graphs, Shape], BatchSource] = read_flat
 
 
 class NetworkSystem:
-    """A :class:`~lab.rivals.system.System` around one network.
+    """A :class:`~lab.rivals.rival.RivalModel` around one network.
 
     Trained with AdamW until the epochs or the patience run out; the epoch with the best accuracy on the validation
     graphs, and of equals the one with the least loss, is kept. On a CPU the same seed gives the same weights.
@@ -148,7 +148,7 @@ class NetworkSystem:
 
 
 def _train_epoch(
-    network: Network, optimizer: torch.optim.Optimizer, source: Source, target: Tensor, batch_size: int
+    network: Network, optimizer: torch.optim.Optimizer, source: BatchSource, target: Tensor, batch_size: int
 ) -> None:
     network.train()
     order = torch.randperm(len(target))
@@ -161,7 +161,7 @@ def _train_epoch(
 
 
 @torch.no_grad()
-def _logits(network: Network, source: Source, count: int, batch_size: int, shape: Shape) -> Tensor:
+def _logits(network: Network, source: BatchSource, count: int, batch_size: int, shape: Shape) -> Tensor:
     network.eval()
     device = next(network.parameters()).device
 

@@ -19,14 +19,14 @@ from egocnn.cli.options import Parser, add_options, from_options, spell_out
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
-from egocnn.data.scalefree import decide_tie
+from egocnn.data.scalefree import decide_by, judge
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError
 from egocnn.model import Model
 from egocnn.nn import EgoCNN, EgoConv
 from egocnn.nn.embed import PatchShape
-from egocnn.train.engines.recorded.learn import prepare_replicas, train_replicas
-from egocnn.train.recipe import learn
+from egocnn.train.loop import fit
+from egocnn.train.recipe import learn, prepare_replicas
 from egocnn.train.run import train_run
 from tests.data.scalefree.test_scalefree import grown, thrown
 from tests.support.commands import Run, check_refused, runner
@@ -89,7 +89,7 @@ def test_another_word_for_it_is_refused() -> None:
 def test_what_the_user_says_is_not_judged() -> None:
     for tie in (True, False):
         model = replace(MODEL, tie=tie)
-        assert decide_tie(model, grown(1, 500, 2, seed=0)) == (model, None)
+        assert decide_by(model, lambda: judge(grown(1, 500, 2, seed=0))) == (model, None)
 
 
 def test_a_network_is_not_built_before_it_is_decided() -> None:
@@ -101,7 +101,7 @@ def test_a_network_is_not_built_before_it_is_decided() -> None:
 
 def test_the_training_part_alone_decides_and_the_run_folder_tells(tmp_path: Path) -> None:
     graphs = networks()
-    assert decide_tie(AUTO, graphs)[0].tie is False  # the test part alone would turn it
+    assert decide_by(AUTO, lambda: judge(graphs))[0].tie is False  # the test part alone would turn it
     train_run(graphs, tmp_path / "auto", AUTO, replace(TRAIN, epochs=1))
     config = json.loads((tmp_path / "auto" / "config.json").read_text(encoding="utf-8"))
     assert config["model"]["tie"] is True
@@ -138,10 +138,10 @@ def test_folds_that_decide_differently_train_each_as_alone() -> None:
     several = [graphs.replace(part=parts) for graphs in several]
     together = prepare_replicas(several, AUTO, train, [[0], [0], [0]])
     assert [own[0].predictor.config.tie for own in together] == [False, True, False]
-    histories = train_replicas([own[0] for own in together], train)
+    histories = fit([own[0].member for own in together], train, engine="recorded")
     for graphs, history in zip(several, histories, strict=True):
         ((alone,),) = prepare_replicas([graphs], AUTO, train, [[0]])
-        (expected,) = train_replicas([alone], train)
+        (expected,) = fit([alone.member], train, engine="recorded")
         assert history.epochs[-1].train_loss == pytest.approx(expected.epochs[-1].train_loss, rel=1e-4)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from egocnn.data.arrays import LARGEST
 from egocnn.data.sources.targets import encode_targets, encode_values
 from egocnn.errors import DataError
 
@@ -144,7 +145,7 @@ def test_classes_give_back_the_texts_they_came_from(values: list[str | None]) ->
             assert name == value.strip() or float(name) == float(value)
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+@given(st.lists(st.floats(-LARGEST, LARGEST), min_size=1))
 def test_values_to_predict_are_kept_exactly(values: list[float]) -> None:
     target, names = encode_targets([repr(value) for value in values], "regression", "m.csv")
     assert names == ()

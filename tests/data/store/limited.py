@@ -18,7 +18,7 @@ import torch
 
 from egocnn.cli import main
 from egocnn.data.store import read
-from egocnn.train import recipe_stored as learning_stored
+from egocnn.train import recipe
 
 
 def mapped() -> int:
@@ -32,7 +32,7 @@ def limited(megabytes: int, before: list[list[str]], commands: list[list[str]]) 
     """``before``: small commands that make torch import and start what it does on first use, without a limit"""
     torch.set_num_threads(1)
     setattr(read, "PORTION_BYTES", 1 << 20)  # noqa: B010 — an eighth of the usual: a store of megabytes will do then
-    setattr(learning_stored, "WHOLE_BYTES", 0)  # noqa: B010 — no store is small enough to be read whole
+    setattr(recipe, "WHOLE_BYTES", 0)  # noqa: B010 — no store is small enough to be read whole
     for words in before:
         if code := main(words):
             return code

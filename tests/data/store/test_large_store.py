@@ -14,7 +14,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.model import Model
 from egocnn.show.predictions import predictions
-from lab.measure.large_store import make, predict, prepare, train
+from lab.bench.limits.large_store import make, predict, prepare, train
 from tests.support.commands import rows
 
 

@@ -16,6 +16,7 @@ import pytest
 from safetensors.torch import load_file
 
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, Stored, write_store
@@ -24,7 +25,8 @@ from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.protocol import Combine, Split
 from egocnn.study.sweep.run import sweep
 from egocnn.study.sweep.space import draw_settings, parse_axis
-from egocnn.train.loop import History
+from egocnn.train.history import History
+from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.data.store.test_store_commands import wide
 from tests.support.commands import SHORT, check_refused, rows, runner
@@ -71,7 +73,7 @@ CASES: dict[str, tuple[Graphs, dict[str, Any]]] = {
 @pytest.fixture(autouse=True)
 def in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("egocnn.data.store.read.PORTION_BYTES", 2000)
-    monkeypatch.setattr("egocnn.train.recipe_stored.WHOLE_BYTES", 0)
+    monkeypatch.setattr("egocnn.train.recipe.WHOLE_BYTES", 0)
 
 
 def stored(graphs: Graphs, folder: Path) -> Stored:
@@ -119,6 +121,37 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(tmp_path: Path) -> None:
     assert train_run(graphs, tmp_path / "it", model, train, report=stop)["interrupted"]
     assert train_run(graphs, tmp_path / "it", model, train, resume=True)["epochs"] == 4
     assert_same_run(tmp_path / "it", tmp_path / "unbroken")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_graphs_loaded_from_the_cache_of_a_store_train_recorded_to_the_same_bits(case: str, tmp_path: Path) -> None:
+    """As they do on a GPU, where what is encoded is loaded if it fits."""
+    graphs, settings = CASES[case]
+    model = ModelConfig(**SIZES | {"k": 2} | settings)
+    disk, other = (learn(each, model, TRAIN, stack=True) for each in (stored(graphs, tmp_path / "store"), graphs))
+    assert same(disk[0].network.state_dict(), other[0].network.state_dict())
+    assert [replace(e, seconds=0) for e in disk[1].epochs] == [replace(e, seconds=0) for e in other[1].epochs]
+
+
+def test_a_collection_answers_alike_from_memory_and_from_disk(tmp_path: Path) -> None:
+    graphs = alcohols()
+    several: list[Collection] = [graphs, stored(graphs, tmp_path / "store")]
+    for which in (np.arange(len(graphs)), np.array([1, 4, 30])):
+        one, other = (each.choose(which) for each in several)
+        assert len(one) == len(other) == len(which)
+        assert np.array_equal(one.node_counts, other.node_counts)
+        for name in ("target", "group", "part"):
+            assert np.array_equal(getattr(one.outline, name), getattr(other.outline, name)), name
+        assert one.outline.n_nodes == other.outline.n_nodes == 0
+        assert one.whole().digest == other.whole().digest
+        assert Graphs.concat([*other.portions()]).names == Graphs.concat([*one.portions()]).names
+    for each in several:
+        marked = each.with_parts(np.zeros(len(graphs), np.int8))
+        assert marked.outline.part is not None
+        assert not marked.outline.part.any()
+        assert len({each.digest, marked.digest, each.with_parts(None).digest, each.choose(np.arange(3)).digest}) == 4
+        assert each.with_parts(None).whole().part is None
+    assert [each.bytes_on_disk > 0 for each in several] == [False, True]
 
 
 def test_graphs_of_a_store_are_chosen_and_read_in_portions(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from lab.bench.systems import Case, Setting, System, measure_systems
-from lab.bench.timing import Work
+from lab.bench.tools.systems import BenchSettings, TimedCase, TimedSystem, measure_systems
+from lab.bench.tools.timing import Work
 
-HURRY = Setting(device=torch.device("cpu"), budget=0.0, say=lambda _: None)
+HURRY = BenchSettings(device=torch.device("cpu"), budget=0.0, say=lambda _: None)
 
 
 def product(size: int) -> list[Work]:
@@ -17,18 +17,18 @@ def product(size: int) -> list[Work]:
     return [lambda: values @ values]
 
 
-def small_case(name: str = "product", **shape: Any) -> Case:
+def small_case(name: str = "product", **shape: Any) -> TimedCase:
     """Our product is 8 times smaller than the peer's, and one peer cannot be had."""
 
     def missing() -> list[Work]:
         raise ModuleNotFoundError("No module named 'nothing'", name="nothing.below")
 
     systems = [
-        System(name="egocnn", build=lambda: product(64)),
-        System(name="a larger product", build=lambda: product(512), same_function=False),
-        System(name="a library", build=missing),
+        TimedSystem(name="egocnn", build=lambda: product(64)),
+        TimedSystem(name="a larger product", build=lambda: product(512), same_function=False),
+        TimedSystem(name="a library", build=missing),
     ]
-    return Case(name=name, shape=shape, measurements=measure_systems(systems, HURRY), operations=2 * 64**3)
+    return TimedCase(name=name, shape=shape, measurements=measure_systems(systems, HURRY), operations=2 * 64**3)
 
 
 def record(name: str = "layer", **more: Any) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from egocnn.errors import ConfigError
-from lab.bench import BENCHMARKS, default_file
-from lab.bench.run import bench
+from lab.bench.named import BENCHMARKS, bench, default_file
 from tests.lab.bench.samples import record
 from tests.support.commands import Run, check_refused, runner
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from egocnn.errors import DataError
-from lab.bench.chart import chart, draw_chart
 from lab.bench.document import EMPTY, fill_document, markdown, read_records
-from lab.bench.growth import GrowthSizes, Point
-from lab.bench.growth import run as grow
+from lab.bench.speed.growth import GrowthSizes, SizePoint, bench_growth
+from lab.figures.chart import chart, draw_chart
 from tests.lab.bench.samples import HURRY, record
 
 PAGE = """# Title
@@ -28,8 +27,8 @@ end
 
 
 def growth_record() -> dict[str, Any]:
-    sizes = GrowthSizes(fixed=Point(nodes=32, k=2, width=4), grown={"nodes": [16, 32], "width": [4, 8]})
-    return record("growth", **grow(HURRY, sizes))
+    sizes = GrowthSizes(fixed=SizePoint(nodes=32, k=2, width=4), grown={"nodes": [16, 32], "width": [4, 8]})
+    return record("growth", **bench_growth(HURRY, sizes))
 
 
 def test_a_table_has_a_row_for_every_system_and_no_empty_column() -> None:
@@ -125,8 +124,8 @@ def test_the_chart_command_fills_the_page_beside_the_picture(tmp_path: Path) -> 
     results.mkdir()
     (results / "layer.json").write_text(json.dumps(record()))
     assert chart(results, tmp_path / "alone.svg") == [tmp_path / "alone.svg"]
-    page = tmp_path / "lab.measure.md"
+    page = tmp_path / "page.md"
     page.write_text(PAGE)
-    assert chart(results, tmp_path / "lab.measure.svg") == [tmp_path / "lab.measure.svg", page]
+    assert chart(results, tmp_path / "page.svg") == [tmp_path / "page.svg", page]
     assert "a larger product" in page.read_text()
-    assert "](lab.measure.svg)" in page.read_text()
+    assert "](page.svg)" in page.read_text()

@@ -22,7 +22,7 @@ from lab.rivals import (
     occlusion,
     pg_explainer,
 )
-from lab.rivals.gine import run
+from lab.rivals.gine import logits_of
 from lab.truths import Truth, edges_from_nodes, score_structures
 from tests.lab.rivals.peer import CONFIG, alcohols, positives, trained
 from tests.support.samples import molecules
@@ -52,32 +52,21 @@ def same(one: Explained, other: Explained) -> bool:
 
 def log_odds(model: FittedGINE, graphs: Graphs, which: int) -> np.ndarray:
     with torch.no_grad():
-        logits = run(model.network, model.inputs(model.prepare(graphs))).double().numpy()
+        logits = logits_of(model.network, model.inputs(model.prepare(graphs))).double().numpy()
     margin: np.ndarray = logits[:, which] - logits[:, 1 - which]
     return margin
 
 
 @each_explainer
-def test_importances_are_finite_and_there_is_one_for_every_node_and_edge(explain: Explainer) -> None:
-    graphs = positives()
-    found = explain(trained(), graphs)
-    assert len(found.importances) == len(graphs)
-    for importance, graph in zip(found.importances, graphs, strict=True):
-        assert importance.node_importance.shape == (graph.n_nodes,)
-        assert importance.edge_importance.shape == (len(graph.edges),)
-        assert np.isfinite(importance.node_importance).all()
-        assert np.isfinite(importance.edge_importance).all()
-    assert found.milliseconds > 0
-
-
-@each_explainer
-def test_graphs_with_loops_and_without_edges_are_explained(explain: Explainer) -> None:
-    graphs = molecules().replace(node_attr=None, edge_weight=None)
+@pytest.mark.parametrize("odd", [False, True], ids=["alcohols", "loops and no edges"])
+def test_importances_are_finite_and_there_is_one_for_every_node_and_edge(explain: Explainer, odd: bool) -> None:
+    graphs = molecules().replace(node_attr=None, edge_weight=None) if odd else positives()
     found = explain(trained(), graphs)
     for importance, graph in zip(found.importances, graphs, strict=True):
         assert importance.node_importance.shape == (graph.n_nodes,)
         assert importance.edge_importance.shape == (len(graph.edges),)
         assert np.isfinite([*importance.node_importance, *importance.edge_importance]).all()
+    assert found.milliseconds > 0
 
 
 @each_explainer
@@ -151,30 +140,18 @@ def test_integrated_gradients_add_up_to_what_the_labels_change_in_the_log_odds()
     np.testing.assert_allclose(total, change, rtol=0.02)
 
 
-def without_node(graphs: Graphs, node: int) -> Graphs:
+def without(graphs: Graphs, *, node: int | None = None, edge: int | None = None) -> Graphs:
+    """One graph, built anew without one of its nodes, or without one of its edges."""
     (graph,) = graphs
     keep = [n for n in range(graph.n_nodes) if n != node]
-    edges = [(keep.index(u), keep.index(v)) for u, v in graph.edges.tolist() if node not in (u, v)]
+    left = [pair for number, pair in enumerate(graph.edges.tolist()) if number != edge and node not in pair]
     assert graphs.node_label is not None
     return Graphs.from_edges(
         node_counts=[len(keep)],
-        edges=np.array(edges),
+        edges=np.array([(keep.index(u), keep.index(v)) for u, v in left]),
         node_label=graphs.node_label[keep],
         node_label_names=graphs.node_label_names,
-        edge_label=np.zeros(len(edges), np.int32),
-        edge_label_names=graphs.edge_label_names,
-    )
-
-
-def without_edge(graphs: Graphs, edge: int) -> Graphs:
-    (graph,) = graphs
-    edges = np.delete(graph.edges, edge, axis=0)
-    return Graphs.from_edges(
-        node_counts=[graph.n_nodes],
-        edges=edges,
-        node_label=graphs.node_label,
-        node_label_names=graphs.node_label_names,
-        edge_label=np.zeros(len(edges), np.int32),
+        edge_label=np.zeros(len(left), np.int32),
         edge_label_names=graphs.edge_label_names,
     )
 
@@ -183,8 +160,8 @@ def test_occlusion_is_what_the_log_odds_lose_without_a_node_or_an_edge() -> None
     graphs = positives()[[0]]
     (found,) = occlusion(trained(), graphs, target="alcohol").importances
     whole = log_odds(trained(), graphs, 1)[0]
-    cut_nodes = [log_odds(trained(), without_node(graphs, node), 1)[0] for node in range(graphs.n_nodes)]
-    cut_edges = [log_odds(trained(), without_edge(graphs, edge), 1)[0] for edge in range(graphs.n_edges)]
+    cut_nodes = [log_odds(trained(), without(graphs, node=node), 1)[0] for node in range(graphs.n_nodes)]
+    cut_edges = [log_odds(trained(), without(graphs, edge=edge), 1)[0] for edge in range(graphs.n_edges)]
     np.testing.assert_allclose(found.node_importance, whole - np.array(cut_nodes), rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(found.edge_importance, whole - np.array(cut_edges), rtol=1e-2, atol=1e-2)
 

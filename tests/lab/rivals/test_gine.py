@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
 
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError, DataError, MissingExtraError
+from egocnn.errors import ConfigError, DataError
 from egocnn.train.validation import training_parts
 from lab.rivals import GINE, GINEConfig, fit
-from lab.rivals.gine import make_inputs, portions, run, seeded
+from lab.rivals.gine import logits_of, make_inputs, portions, seeded
 from tests.lab.rivals.peer import CONFIG, alcohols, trained
 from tests.support.samples import molecules, one_graph
 from tests.support.tiny import oxygens
@@ -81,9 +79,9 @@ def test_a_graph_is_judged_alike_alone_and_among_others(config: GINEConfig) -> N
     graphs = molecules()
     inputs = make_inputs(graphs, CPU)
     network = GINE(inputs.x.shape[1], inputs.edge_attr.shape[1], 2, config).eval()
-    together = run(network, inputs)
+    together = logits_of(network, inputs)
     for g in range(len(graphs)):
-        torch.testing.assert_close(run(network, make_inputs(graphs[[g]], CPU))[0], together[g])
+        torch.testing.assert_close(logits_of(network, make_inputs(graphs[[g]], CPU))[0], together[g])
 
 
 def test_inputs_are_labels_one_hot_then_attributes_and_weights() -> None:
@@ -106,7 +104,7 @@ def test_labels_that_training_never_saw_are_taken_as_unknown() -> None:
 def test_an_empty_graph_reads_as_one_in_which_nothing_is_lit(config: GINEConfig) -> None:
     inputs = make_inputs(Graphs.from_edges(node_counts=[0, 2], edges=np.array([[0, 1]])), CPU)
     network = GINE(1, 1, 2, config).eval()
-    torch.testing.assert_close(run(network, inputs)[:1], network.head(torch.zeros(1, 8)))
+    torch.testing.assert_close(logits_of(network, inputs)[:1], network.head(torch.zeros(1, 8)))
 
 
 def test_values_and_settings_that_make_no_sense_are_refused() -> None:
@@ -116,12 +114,6 @@ def test_values_and_settings_that_make_no_sense_are_refused() -> None:
         GINEConfig(layers=0)
     with pytest.raises(DataError, match="3 columns per node and 1 per edge; these graphs have 5 and 2"):
         trained().predict(molecules())
-
-
-def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
-    with pytest.raises(MissingExtraError, match=r"egocnn\[pyg\]"):
-        fit(alcohols(), config=CONFIG)
 
 
 def test_one_thread_is_used_and_the_number_before_comes_back_even_after_an_error() -> None:

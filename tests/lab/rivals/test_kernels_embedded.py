@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from egocnn.data.graphs import Graphs
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.errors import DataError
 from lab.rivals.kernels.embedded import (
     EmbeddedKernel,
     WordCounts,
@@ -117,9 +116,3 @@ def test_more_words_than_memory_can_embed_are_refused_before_any_work(monkeypatc
     monkeypatch.setattr("lab.rivals.kernels.embedded.MOST_WORDS", 3)
     with pytest.raises(DataError, match=r"\d+ different subtrees; at most 3 can be embedded"):
         next(EmbeddedKernel(adjacent_words, seed=0, window=1).fit(rings_with_tails(4, seed=0)))
-
-
-def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(MissingExtraError, match=r"egocnn\[baselines\]"):
-        embed([["0", "1"]], 2, window=1, seed=0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -14,10 +12,9 @@ pytest.importorskip("igraph", reason="igraph is not installed")
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.errors import MissingExtraError
 from lab.rivals.networks.canonical import canonical_nodes, canonical_order
 from lab.rivals.networks.encoding import Encoding, Shape
-from lab.rivals.networks.patchy import FIELD, Fields, PatchySan, PatchySanConvolutions, patch_shape, read_fields
+from lab.rivals.networks.patchy import FIELD, Fields, PatchySanConvolutions, PatchySanNetwork, patch_shape, read_fields
 from tests.support.samples import cycle, molecules, one_graph
 
 CPU = torch.device("cpu")
@@ -146,7 +143,7 @@ def test_filters_read_the_labelled_adjacency_tensor_of_each_field() -> None:
     shape = Shape.of(encoded)
     fields = read_fields(encoded, shape)
     torch.manual_seed(0)
-    filters = PatchySan(shape).filters
+    filters = PatchySanNetwork(shape).filters
     torch.nn.init.normal_(filters.bias)
     batch = fields.cut(np.array([2, 0]), CPU)
     seen = filters(batch)
@@ -167,9 +164,3 @@ def test_the_supplements_network_has_as_many_weights_as_its_ego_cnn() -> None:
     network = PatchySanConvolutions(shape)
     convolutions = sum(p.numel() for p in network.convs.parameters())
     assert convolutions == 5 * (17 * 128 * 128 + 128)
-
-
-def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "igraph", None)
-    with pytest.raises(MissingExtraError, match=r"egocnn\[baselines\]"):
-        canonical_order(one_graph(5, cycle(0, 1, 2, 3, 4)))

@@ -15,14 +15,15 @@ import pytest
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError
 from egocnn.study.crossval import Protocol, cross_validate, read_record
-from lab.tables import published, run
+from lab.tables import cells as run
+from lab.tables import published
+from lab.tables.cells import LARGE, LARGEST, WITHOUT_SPLITS, TableOptions, _protocol, write_table
 from lab.tables.limit import TooLongError, time_limit
-from lab.tables.run import LARGE, LARGEST, WITHOUT_SPLITS, How, _protocol, write_table
 from lab.tables.scores import OURS, OURS_TIED, TABLES, TOGETHER, Contestant, ScoreTable
 from tests.support.tiny import names_in
 
 DATA = "compounds:alcohols:sizes=2-9"
-QUICK = How(quick=True, device="cpu")
+QUICK = TableOptions(quick=True, device="cpu")
 PLAIN, AVERAGED = Contestant(name="plain"), Contestant(name="averaged", together=TOGETHER)
 RIVAL = Contestant(name="a rival", rival="gin")
 SMALL: dict[str, Any] = {"model": ModelConfig(width=8, depth=1), "train": TrainConfig(epochs=2)}
@@ -37,7 +38,9 @@ TABLE = ScoreTable(
 )
 
 
-def write(folder: Path, how: How, monkeypatch: pytest.MonkeyPatch, table: ScoreTable = TABLE) -> list[dict[str, Any]]:
+def write(
+    folder: Path, how: TableOptions, monkeypatch: pytest.MonkeyPatch, table: ScoreTable = TABLE
+) -> list[dict[str, Any]]:
     monkeypatch.setitem(TABLES, "small", table)
     record = write_table("small", how, folder=folder / "results", kept=folder / "kept", say=lambda _: None)
     rows: list[dict[str, Any]] = record["rows"]
@@ -57,35 +60,30 @@ def test_a_quick_cell_has_three_folds_and_two_restarts_at_most() -> None:
 @pytest.mark.parametrize("asked", ["fair", "paper"])
 def test_sets_without_published_splits_follow_the_papers_protocol(data: str, asked: Any) -> None:
     for contestant in (PLAIN, RIVAL):
-        found = _protocol(contestant, data, How(protocol=asked))
+        found = _protocol(contestant, data, TableOptions(protocol=asked))
         assert (found.name, found.folds, found.runs, found.restarts, found.combine) == ("paper", 10, 1, 5, "best")
-    found = _protocol(AVERAGED, data, How(protocol=asked))
+    found = _protocol(AVERAGED, data, TableOptions(protocol=asked))
     assert (found.name, found.runs, found.restarts, found.combine) == ("paper", 1, TOGETHER, "average")
 
 
 def test_the_papers_protocol_holds_for_every_set_where_it_is_asked_for() -> None:
     for data in (*published.MOLECULES, *published.NETWORKS):
-        assert _protocol(PLAIN, data, How(protocol="paper")).name == "paper"
-        assert _protocol(PLAIN, data, How(protocol="paper")).runs == 1
+        assert _protocol(PLAIN, data, TableOptions(protocol="paper")).name == "paper"
+        assert _protocol(PLAIN, data, TableOptions(protocol="paper")).runs == 1
 
 
 @pytest.mark.parametrize("data", [*published.MOLECULES[2:], *published.NETWORKS])
 def test_the_other_sets_follow_the_fair_protocol_the_large_ones_with_one_run(data: str, data_folder: Path) -> None:
     assert data_folder.joinpath("splits", f"{data}.json").is_file()
     is_large = data in LARGE
-    one, all_together, rival = (_protocol(each, data, How(protocol="fair")) for each in (PLAIN, AVERAGED, RIVAL))
+    one, all_together, rival = (
+        _protocol(each, data, TableOptions(protocol="fair")) for each in (PLAIN, AVERAGED, RIVAL)
+    )
     assert one.name == all_together.name == "fair"
     assert (one.folds, one.runs, one.restarts, one.combine) == (10, 1 if is_large else 3, 1, "best")
     assert (all_together.runs, all_together.combine) == (one.runs, "average")
     assert all_together.restarts == (3 if data == LARGEST else TOGETHER)
     assert (rival.runs, rival.restarts, rival.combine) == (one.runs, 1, "best")
-
-
-def test_sets_named_apart_are_sets_of_the_tables() -> None:
-    known = {*published.MOLECULES, *published.NETWORKS}
-    assert set(LARGE) < known
-    assert set(WITHOUT_SPLITS) < known
-    assert not set(LARGE) & set(WITHOUT_SPLITS)
 
 
 # ── one training in two lights ────────────────────────────────────────────────────────────────────
@@ -110,26 +108,16 @@ def test_restarts_are_trained_once_and_shown_alone_and_together(
     assert alone["parameters"] == record.parameters // 2  # each of the two restarts by itself
 
 
-def test_rows_that_share_trainings_have_the_same_settings() -> None:
-    for table in TABLES.values():
-        kept: dict[str, Contestant] = {}
-        for row in table.contestants:
-            first = kept.setdefault(row.kept_as or row.name, row)
-            assert (first.model, first.train, first.together, first.rival) == (
-                *(row.model, row.train, row.together),
-                row.rival,
-            )
-    assert [row.alone for row in OURS] == [False, True, False]
-    assert OURS_TIED.model == replace(OURS[1].model, tie=True)
-
-
 def test_rows_of_one_name_in_different_tables_share_their_trainings_only_with_equal_settings() -> None:
     """Cells of all tables are kept in one folder."""
     kept: dict[str, Contestant] = {}
     for table in TABLES.values():
         for row in table.contestants:
             first = kept.setdefault(run._file_name(row.kept_as or row.name), row)
-            assert (first.model, first.train, first.together) == (row.model, row.train, row.together)
+            asked = (row.model, row.train, row.together, row.rival)
+            assert (first.model, first.train, first.together, first.rival) == asked
+    assert [row.alone for row in OURS] == [False, True, False]
+    assert OURS_TIED.model == replace(OURS[1].model, tie=True)
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────

@@ -11,8 +11,9 @@ import pytest
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 from lab.rivals.names import find_rival
-from lab.tables import published, run
-from lab.tables.run import How, write_table
+from lab.tables import cells as run
+from lab.tables import published
+from lab.tables.cells import TableOptions, write_table
 from lab.tables.scores import TABLES, Contestant, ScoreTable
 from lab.tables.words import markdown
 
@@ -35,7 +36,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TABLES, "small", SMALL)
 
 
-def write(folder: Path, how: How, said: list[str] | None = None) -> dict[str, object]:
+def write(folder: Path, how: TableOptions, said: list[str] | None = None) -> dict[str, object]:
     heard = [] if said is None else said
     return write_table("small", how, folder=folder / "results", kept=folder / "kept", say=heard.append)
 
@@ -43,7 +44,7 @@ def write(folder: Path, how: How, said: list[str] | None = None) -> dict[str, ob
 @pytest.mark.usefixtures("small")
 def test_a_table_holds_our_score_beside_the_printed_one_and_says_what_could_not_run(tmp_path: Path) -> None:
     said: list[str] = []
-    write(tmp_path, How(quick=True, device="cpu"), said)
+    write(tmp_path, TableOptions(quick=True, device="cpu"), said)
     record = json.loads((tmp_path / "results" / "small.json").read_text(encoding="utf-8"))
     counts, ours, nobody = record["rows"]
     assert counts["published"] == 12.3
@@ -64,7 +65,7 @@ def test_a_table_holds_our_score_beside_the_printed_one_and_says_what_could_not_
 
 @pytest.mark.usefixtures("small")
 def test_cells_that_are_finished_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    how = How(quick=True, device="cpu", models=("Counts", "Ego-CNN"))
+    how = TableOptions(quick=True, device="cpu", models=("Counts", "Ego-CNN"))
     first = write(tmp_path, how)
 
     def refuse(*_: object) -> None:
@@ -75,8 +76,10 @@ def test_cells_that_are_finished_are_not_run_again(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(("how", "words"), [(How(data=("MUTAGG",)), "MUTAGG"), (How(models=("Ego",)), "Ego")])
-def test_a_set_or_row_that_the_table_lacks_is_refused(how: How, words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "words"), [(TableOptions(data=("MUTAGG",)), "MUTAGG"), (TableOptions(models=("Ego",)), "Ego")]
+)
+def test_a_set_or_row_that_the_table_lacks_is_refused(how: TableOptions, words: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"has no .* '{words}'"):
         write(tmp_path, replace(how, quick=True, device="cpu"))
 
@@ -101,7 +104,7 @@ def test_printed_figures_agree_where_the_paper_prints_them_twice() -> None:
 
 
 def test_a_quick_run_looks_at_few_graphs_chosen_by_the_seed() -> None:
-    one, other, again = (run._read("compounds:alcohols", How(quick=True, seed=seed)) for seed in (0, 1, 0))
+    one, other, again = (run._read("compounds:alcohols", TableOptions(quick=True, seed=seed)) for seed in (0, 1, 0))
     assert len(one) == run.QUICK_GRAPHS
     assert one.names == again.names != other.names
 

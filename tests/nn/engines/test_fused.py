@@ -1,6 +1,6 @@
 """The GPU engine, on the GPU where there is one, else by Triton's interpreter: the very same kernels, on small shapes.
 
-The interpreter cannot multiply bfloat16; lab.measure/engine_agreement.py does, on a GPU.
+The interpreter cannot multiply bfloat16; python -m lab measure engine_agreement does, on a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from egocnn.nn.engines.gpu import fused as engine
 from egocnn.nn.engines.gpu import launches, tiles
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Rows, Tiles, Transposed, windows_of
-from lab.measure.engine_agreement import TOLERANCE, Case, build, compare
+from lab.bench.agreement.engine_agreement import TOLERANCE, ConvolutionCase, build, compare
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton runs on Linux only")
 
@@ -27,8 +27,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    return Case(
+def cases(draw: st.DrawFn) -> ConvolutionCase:
+    return ConvolutionCase(
         nodes=draw(st.integers(0, 40)),
         K=draw(st.integers(0, 5)),
         D=draw(st.integers(1, 40)),
@@ -42,7 +42,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @settings(max_examples=40, deadline=None)
 @given(cases(), st.integers(0, 99))
-def test_output_and_gradients_equal_the_float64_reference(case: Case, seed: int) -> None:
+def test_output_and_gradients_equal_the_float64_reference(case: ConvolutionCase, seed: int) -> None:
     errors = compare(case, torch.float32, DEVICE, seed=seed)
     assert max(errors.values()) <= TOLERANCE["float32"], errors
 
@@ -50,22 +50,22 @@ def test_output_and_gradients_equal_the_float64_reference(case: Case, seed: int)
 @pytest.mark.parametrize(
     "case",
     [
-        Case(40, 3, 130, 20),
-        Case(40, 3, 20, 130),
-        Case(150, 2, 16, 16, replicas=2),
-        Case(3 * LONG, 2, 16, 16, absent=0.0, hubs=True),
+        ConvolutionCase(40, 3, 130, 20),
+        ConvolutionCase(40, 3, 20, 130),
+        ConvolutionCase(150, 2, 16, 16, replicas=2),
+        ConvolutionCase(3 * LONG, 2, 16, 16, absent=0.0, hubs=True),
     ],
     ids=["wider than a slice in", "wider than a tile out", "several tiles", "sums of many addends"],
 )
 @pytest.mark.parametrize("kind", ["float32", "float16"])
-def test_shapes_that_need_several_tiles_are_right_too(case: Case, kind: str) -> None:
+def test_shapes_that_need_several_tiles_are_right_too(case: ConvolutionCase, kind: str) -> None:
     errors = compare(case, getattr(torch, kind), DEVICE)
     assert max(errors.values()) <= TOLERANCE[kind], errors
 
 
 def test_whole_tiles_of_filters_may_be_fetched_by_the_copy_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launches, "_has_copy_engine", lambda _: True)
-    for case in (Case(70, 3, 32, 64), Case(30, 2, 64, 16, replicas=2)):
+    for case in (ConvolutionCase(70, 3, 32, 64), ConvolutionCase(30, 2, 64, 16, replicas=2)):
         errors = compare(case, torch.float32, DEVICE)
         assert max(errors.values()) <= TOLERANCE["float32"], errors
 
@@ -74,10 +74,14 @@ def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPat
     for module in (tiles, launches):
         monkeypatch.setattr(module, "WINDOW", 128)
     monkeypatch.setattr(tiles, "ROOM", 50)
-    for case in (Case(400, 3, 16, 16, absent=0.2), Case(128, 3, 16, 16), Case(257, 2, 16, 16, hubs=True)):
+    for case in (
+        ConvolutionCase(400, 3, 16, 16, absent=0.2),
+        ConvolutionCase(128, 3, 16, 16),
+        ConvolutionCase(257, 2, 16, 16, hubs=True),
+    ):
         errors = compare(case, torch.float32, DEVICE)
         assert max(errors.values()) <= TOLERANCE["float32"], errors
-    table = build(Case(400, 3, 16, 16, absent=0.2), torch.float32, DEVICE, 0)[1].int()
+    table = build(ConvolutionCase(400, 3, 16, 16, absent=0.2), torch.float32, DEVICE, 0)[1].int()
     back = Transposed.of(table, 400)
     assert len(back.starts) == 5
     assert back.room == int(back.starts.diff().max()) < len(back.first)
@@ -85,7 +89,7 @@ def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
 def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple[bool, bool, bool]) -> None:
-    x, table, weight, bias = build(Case(20, 3, 8, 8), torch.float32, DEVICE, 0)
+    x, table, weight, bias = build(ConvolutionCase(20, 3, 8, 8), torch.float32, DEVICE, 0)
     planned = Tiles.of(table, gradients=True)
     together = [t.clone().requires_grad_() for t in (x, weight, bias)]
     expected = torch.autograd.grad(ego_conv_fused(together[0], planned, *together[1:]).square().sum(), together)
@@ -98,7 +102,7 @@ def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple
 
 
 def test_a_replica_that_diverged_does_not_disturb_the_others() -> None:
-    x, table, weight, bias = build(Case(30, 3, 16, 16, replicas=3), torch.float32, DEVICE, 0)
+    x, table, weight, bias = build(ConvolutionCase(30, 3, 16, 16, replicas=3), torch.float32, DEVICE, 0)
     spoiled = x.clone()
     spoiled[0] = float("nan")
 
@@ -112,7 +116,7 @@ def test_a_replica_that_diverged_does_not_disturb_the_others() -> None:
 
 
 def test_neighbours_prepared_without_gradients_can_be_differentiated_all_the_same() -> None:
-    x, table, weight, bias = build(Case(25, 3, 8, 8), torch.float32, DEVICE, 0)
+    x, table, weight, bias = build(ConvolutionCase(25, 3, 8, 8), torch.float32, DEVICE, 0)
     gradients: list[Tensor] = []
     for expected in (True, False):
         leaf = x.clone().requires_grad_()
@@ -122,7 +126,7 @@ def test_neighbours_prepared_without_gradients_can_be_differentiated_all_the_sam
 
 
 def test_torch_can_check_the_operator_and_compile_it() -> None:
-    x, table, weight, bias = build(Case(12, 2, 16, 16), torch.float32, DEVICE, 0)
+    x, table, weight, bias = build(ConvolutionCase(12, 2, 16, 16), torch.float32, DEVICE, 0)
     planned = Tiles.of(table, gradients=True)
 
     def network(x: Tensor, weight: Tensor) -> Tensor:

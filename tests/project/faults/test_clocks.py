@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from egocnn.config import TrainConfig
-from egocnn.train.loop import History
+from egocnn.train.history import History
 from egocnn.train.run import train_run
 from tests.project.faults.processes import commands, contents, egocnn
 from tests.support.tiny import MODEL, TRAIN, alcohols

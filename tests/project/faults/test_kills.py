@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lab.measure.kills import check_report, check_run, check_store, run
+from lab.bench.limits.kills import check_report, check_run, check_store, run_kills
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
 
 def test_training_survives_a_kill() -> None:
     said: list[str] = []
-    found = run(1, seed=7, size=0.05, say=said.append)
+    found = run_kills(1, seed=7, size=0.05, say=said.append)
     assert found["findings"] == []
     assert found["survived"] == found["kills"] >= 1
     assert found["by_command"] == {"train": found["kills"], "crossval": 0, "prepare": 0, "explain": 0}

@@ -17,14 +17,15 @@ from torch import nn
 from egocnn.config import ExplainConfig, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain
-from egocnn.train.engines.recorded.alone import fit_alone
-from egocnn.train.engines.recorded.learn import prepare_replicas, train_replicas
-from egocnn.train.loop import History, fit, loss_of, weight_of
-from egocnn.train.memory import Lesson, add_gradients, attempt, by_halves, is_out_of_memory, warn
-from egocnn.train.recipe import learn
+from egocnn.nn.memory import attempt, by_halves, is_out_of_memory, warn
+from egocnn.train import loop
+from egocnn.train.engines.parts import GradientStep, add_gradients
+from egocnn.train.history import History
+from egocnn.train.metrics import loss_of, weight_of
+from egocnn.train.recipe import learn, prepare_replicas
 from tests.project.faults.memory import Memory
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, fit, fit_recorded, oxygens, parts
 from tests.train.recorded.stacks import Replica, cast, replicas
 
 DRY = ModelConfig(**SIZES, dropout=0.0)
@@ -68,7 +69,7 @@ def exact(graphs: Graphs, model: ModelConfig) -> Replica:
 Fit = Callable[..., History]
 
 
-@pytest.mark.parametrize("run", [fit, fit_alone])
+@pytest.mark.parametrize("run", [fit, fit_recorded])
 @pytest.mark.parametrize(
     "changes", [{}, {"tie": True, "head_norm": True, "pool_norm": True}, {"readout": "sort", "sort_nodes": 4}]
 )
@@ -86,7 +87,7 @@ def test_a_training_with_too_little_memory_ends_as_one_with_enough(
     check_same(history, unbroken)
     expected = {
         fit: ["out of memory: batches are computed in parts from here on, with the same result"],
-        fit_alone: ["out of memory: steps are no longer recorded, which is slower and gives the same result"],
+        fit_recorded: ["out of memory: steps are no longer recorded, which is slower and gives the same result"],
     }[run]
     assert warnings()[:1] == expected
 
@@ -105,7 +106,7 @@ def test_parts_take_less_memory_the_more_there_are() -> None:
     chosen, peaks = torch.arange(len(train)), []
     for number in (1, 2, 8):
         with Memory() as memory:
-            lesson_of(network, train, number).learn(chosen)
+            step_of(network, train, number).compute(chosen)
         peaks.append(memory.peak)
     assert peaks[1] < 0.7 * peaks[0]
     assert peaks[2] < 0.5 * peaks[1]
@@ -139,12 +140,12 @@ def test_an_error_on_top_of_the_one_that_counts_does_not_hide_it() -> None:
 # ── the gradients themselves ──────────────────────────────────────────────────────────────────────
 
 
-def lesson_of(network: Any, train: Any, number: int, weights: torch.Tensor | None = None) -> Lesson:
+def step_of(network: Any, train: Any, number: int, weights: torch.Tensor | None = None) -> GradientStep:
     def forward(chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         batch = train.batch(chosen)
         return network(batch).output, batch.target
 
-    return Lesson(
+    return GradientStep(
         network,
         forward,
         lambda outputs, target: loss_of(outputs, target, weights),
@@ -199,7 +200,7 @@ def test_a_weighted_loss_and_its_gradients_are_the_same_in_parts(graphs: Graphs)
     network.train()
     found = []
     for number in (1, 2, 3, len(train)):
-        outputs, _, loss = lesson_of(network, train, number, weights).learn(torch.arange(len(train)))
+        outputs, _, loss = step_of(network, train, number, weights).compute(torch.arange(len(train)))
         found.append((outputs, loss, {n: p.grad for n, p in network.named_parameters() if p.grad is not None}))
     for each in found[1:]:
         torch.testing.assert_close(each, found[0], rtol=1e-7, atol=1e-10)
@@ -211,8 +212,8 @@ def test_dropout_drops_the_same_in_every_pass_and_leaves_the_random_numbers_alon
     found = []
     for _ in range(2):
         torch.manual_seed(3)
-        lesson = lesson_of(network, train, 3)
-        outputs, _, _ = lesson.learn(torch.arange(len(train)))
+        step = step_of(network, train, 3)
+        outputs, _, _ = step.compute(torch.arange(len(train)))
         found.append((outputs, torch.rand(4), [p.grad for p in network.parameters() if p.grad is not None]))
     torch.testing.assert_close(found[0], found[1], rtol=1e-5, atol=1e-6)
 
@@ -230,10 +231,10 @@ def test_models_that_do_not_fit_together_are_trained_one_after_the_other(share: 
         several = [replica for own in prepared for replica in own]
         for number, replica in enumerate(several):
             replica.predictor.network.double()
-            learned, validation = (cast(part, torch.float64) for part in replica.parts)
+            learned, validation = (cast(part.in_memory(), torch.float64) for part in replica.parts)
             several[number] = replace(replica, parts=(learned, validation))
         with memory:
-            return train_replicas(several, config)
+            return loop.fit([replica.member for replica in several], config, engine="recorded")
 
     enough = Memory()
     unbroken = train(enough)
@@ -291,7 +292,7 @@ def test_a_training_that_goes_on_after_a_failure_learns_from_every_batch_once() 
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("run", [fit, fit_alone])
+@pytest.mark.parametrize("run", [fit, fit_recorded])
 def test_a_gpu_with_too_little_memory_trains_to_the_same_losses(run: Fit, warnings: Warnings) -> None:
     graphs = random_trees(72, nodes=2000, seed=0, target=np.arange(72) % 2, class_names=("a", "b"))
     model = ModelConfig(width=64, depth=3, dropout=0.0)

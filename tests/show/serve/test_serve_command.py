@@ -19,7 +19,7 @@ from egocnn.data.sources.smiles import parse_smiles
 from egocnn.errors import DataError
 from egocnn.show.serve.server import reserve
 from egocnn.show.serve.settings import ServeConfig
-from lab.measure import serve_load
+from lab.bench.cpu import serve_load
 from tests.show.serve.models import classifier
 from tests.support.commands import check_refused, runner
 

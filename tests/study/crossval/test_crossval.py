@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,8 @@ from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego
 from egocnn.study.crossval.folds import Task, fold_numbers, make_tasks
-from egocnn.train.engines.recorded.learn import Replica
-from egocnn.train.recipe import learn
-from egocnn.train.run import test_scores as scores_of
+from egocnn.train.metrics import test_scores as scores_of
+from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens
@@ -134,13 +134,14 @@ def test_a_fold_is_what_training_on_its_own_part_gives() -> None:
 @pytest.mark.parametrize("stack", [False, True])
 def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pytest.MonkeyPatch, stack: bool) -> None:
     fitted: list[set[str]] = []
-    fit = Encoder.fit
+    fit = Encoder.fit_portions
 
-    def spy(graphs: Graphs, config: ModelConfig) -> Encoder:
+    def spy(portions: Iterable[Graphs], *words: Any, **settings: Any) -> Encoder:
+        (graphs,) = portions
         fitted.append(set(graphs.names))
-        return fit(graphs, config)
+        return fit([graphs], *words, **settings)
 
-    monkeypatch.setattr(Encoder, "fit", staticmethod(spy))
+    monkeypatch.setattr(Encoder, "fit_portions", staticmethod(spy))
     graphs = grouped()
     cross_validate(graphs, MODEL, replace(TRAIN, epochs=1), folds=4, restarts=2, stack=stack)
     assert len(fitted) == 4  # the restarts of a fold share what was fitted
@@ -152,13 +153,13 @@ def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pyte
 def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    plain = ego.said_by
+    plain = ego.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         looks.append(len(data))
         return plain(replica, data, device)
 
-    monkeypatch.setattr(ego, "said_by", spy)
+    monkeypatch.setattr(ego, "predictions_of", spy)
     result = cross_validate(grouped(), MODEL, TRAIN, folds=3, restarts=3, stack=True)
     assert looks == [fold.test_graphs for fold in result.folds]
     assert sum(looks) == 60

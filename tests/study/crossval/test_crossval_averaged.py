@@ -19,8 +19,7 @@ from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego, read_record
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.study.crossval.record import Run
-from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
-from egocnn.train.recipe import learn
+from egocnn.train.recipe import Replica, learn, prepare_replicas
 from lab.rivals.names import find_rival
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.strategies import random_trees
@@ -68,7 +67,7 @@ def test_probabilities_are_said_of_classes_and_plain_values_of_the_rest() -> Non
     for graphs in (trees(), oxygens(20)):
         ((replica,),) = prepare_replicas([graphs], MODEL, TRAIN, [[0]])
         data = replica.predictor.encode(graphs)
-        said = ego.said_by(replica, data, CPU)
+        said = ego.predictions_of(replica, data, CPU)
         outputs = torch.from_numpy(replica.predictor.outputs(graphs, device="cpu")).double()
         assert said.dtype == torch.float64
         wanted = torch.softmax(outputs, dim=1) if graphs.is_classification else outputs
@@ -85,13 +84,13 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     graphs = trees()
     assert graphs.target is not None
     said: list[tuple[int, Tensor, EncodedGraphs]] = []
-    plain = ego.said_by
+    plain = ego.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         said.append((replica.seed, plain(replica, data, device), data))
         return said[-1][1]
 
-    monkeypatch.setattr(ego, "said_by", spy)
+    monkeypatch.setattr(ego, "predictions_of", spy)
     protocol = Protocol(folds=3, runs=2, restarts=3, combine="average")
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol, stack=stack)
     assert (result.runs, result.restarts) == (2, 3)

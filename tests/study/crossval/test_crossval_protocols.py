@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
@@ -23,9 +24,8 @@ from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_vali
 from egocnn.study.crossval.folds import Task, make_tasks
 from egocnn.study.crossval.protocol import published_splits, read_splits
 from egocnn.study.crossval.systems import system_fold
-from egocnn.train.engines.recorded.learn import Replica
-from lab.rivals.names import find_rival, rivals
-from lab.rivals.system import Rival, System
+from egocnn.train.recipe import Replica
+from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, check_refused, runner
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens
@@ -161,13 +161,13 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
     others, same = strangers(graphs, task)
     found: list[Any] = []
 
-    plain = ego.said_by
+    plain = ego.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         found.append(plain(replica, data, device))
         return torch.as_tensor(found[-1])
 
-    monkeypatch.setattr(ego, "said_by", spy)
+    monkeypatch.setattr(ego, "predictions_of", spy)
     for each in (graphs, others):
         if stacked:
             list(ego.stacked_folds(each, [task], MODEL, TRAIN, lambda _: None, lambda _: None))
@@ -177,58 +177,64 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
     assert not np.allclose(found[0], found[1], rtol=1e-6)  # the others are of another kind indeed
 
 
-@pytest.mark.parametrize("name", ["label-counts", "gine"])
-def test_other_test_graphs_change_no_prediction_of_a_rival(name: str) -> None:
-    if name == "gine":
-        pytest.importorskip("torch_geometric", reason="torch-geometric is not installed")
-    # classes without rhyme or reason: predictions then hang on every single graph that is fitted
-    graphs = trees(60).replace(target=np.random.default_rng(0).integers(2, size=60))
-    task = make_tasks(graphs, Protocol(folds=4), TRAIN)[0]
-    others, same = strangers(graphs, task)
-    found: list[Ints] = []
-    given: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
-    rival = find_rival(name)
-
-    @dataclass(slots=True)
-    class Heard:
-        system: System
-        parameters: int | None = 1
-
-        def fit(self, graphs: Graphs, validation: Graphs) -> Self:
-            given.append((graphs.names, validation.names))
-            self.system = self.system.fit(graphs, validation)
-            return self
-
-        def predict(self, graphs: Graphs) -> Ints:
-            found.append(self.system.predict(graphs))
-            return found[-1]
-
-    heard = replace(rival, build=lambda seed: Heard(rival.build(seed)))
-    folds = [system_fold(each, task, heard, TRAIN) for each in (graphs, others)]
-    assert given == [(graphs[task.learned].names, graphs[task.validation].names)] * 2
-    validated, tested, validated_again, tested_again = found
-    assert validated.tolist() == validated_again.tolist()
-    assert tested[same].tolist() == tested_again[same].tolist()
-    assert folds[0].validation_score == folds[1].validation_score
+# ── models of others ──────────────────────────────────────────────────────────────────────────────
 
 
-# ── rivals ────────────────────────────────────────────────────────────────────────────────────────
+class Majority:
+    """As scikit-learn has them: says the class that most training graphs have."""
+
+    random_state: int | None = None
+    seeds: ClassVar[list[int | None]] = []
+
+    def fit(self, graphs: Graphs, target: Ints) -> Self:
+        assert graphs.target is not None
+        assert graphs.target.tolist() == target.tolist()
+        self.seeds.append(self.random_state)
+        self.commonest = np.bincount(target).argmax()
+        return self
+
+    def predict(self, graphs: Graphs) -> Ints:
+        return np.full(len(graphs), self.commonest)
 
 
-def test_counting_labels_learns_what_counts_of_labels_say() -> None:
-    result = cross_validate(trees(120), find_rival("label-counts"), TRAIN, folds=3)
-    assert (result.model, result.parameters, result.stacked) == ("label counts", None, False)
-    assert result.mean > 0.9
-    assert result.settings == {"model": {}, "train": {"seed": 0, "validation": 0.1}}
+def test_any_object_with_fit_and_predict_is_cross_validated_by_a_fresh_copy_in_every_fold() -> None:
+    graphs, model = trees(40), Majority()
+    result = cross_validate(graphs, model, TRAIN, folds=4, restarts=3)
+    assert (result.model, result.parameters, result.stacked) == ("Majority", None, False)
+    assert graphs.target is not None
+    assert result.mean == pytest.approx(max(graphs.target.mean(), 1 - graphs.target.mean()), abs=0.1)
+    assert len(set(Majority.seeds)) == 4  # without parameters there is nothing to start anew
+    assert not hasattr(model, "commonest")
 
 
-def test_every_rival_says_where_it_comes_from() -> None:
-    for word, rival in rivals().items():
-        assert find_rival(word) == find_rival(rival.name) == rival
-        assert word.replace("-", "").isalnum()
-        assert all((rival.name, rival.source, rival.library, rival.departures))
-    with pytest.raises(ConfigError, match="no model is called 'nobody'; there are ego-cnn, label-counts"):
-        find_rival("nobody")
+class Constant(torch.nn.Module):
+    """A torch module with weights to start anew, and a name."""
+
+    name = "constant"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(3))
+
+    def fit(self, graphs: Graphs, validation: Graphs) -> None:
+        assert not set(graphs.names) & set(validation.names)
+        with torch.no_grad():
+            self.weight.add_(torch.rand(3))
+
+    def predict(self, graphs: Graphs) -> Ints:
+        return np.zeros(len(graphs), np.int64)
+
+
+def test_a_model_with_parameters_is_restarted_and_may_choose_by_the_validation_graphs() -> None:
+    result = cross_validate(trees(40), Constant(), TRAIN, folds=2, restarts=3)
+    assert (result.model, result.parameters) == ("constant", 3)
+    assert {len(run.seeds) for fold in result.folds for run in fold.runs} == {3}
+
+
+def test_the_example_of_a_model_of_ones_own_runs() -> None:
+    example = doctest.DocTestFinder(recurse=False).find(cross_validate, globs={"cross_validate": cross_validate})[0]
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0
 
 
 def test_rivals_tell_classes_apart_and_are_not_stacked() -> None:

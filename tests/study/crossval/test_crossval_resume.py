@@ -20,7 +20,7 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
-from lab.rivals.system import Rival
+from lab.rivals.rival import Rival
 from tests.support.commands import check_refused, runner
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
 

@@ -15,10 +15,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from egocnn.cli import main
-from egocnn.train.engines.distributed.fit import dropout_seed, share_of
+from egocnn.train.engines.common import epoch_seed
+from egocnn.train.engines.distributed.engine import share_of
 from egocnn.train.engines.distributed.norm import SharedNorm, share_norms, unshare_norms
 from egocnn.train.engines.distributed.world import World, current, joined
-from egocnn.train.loop import epoch_seed
 from tests.support.tiny import alcohols, parts, same, state
 from tests.support.two_ranks import CASES, ROWS, normed, trained
 
@@ -119,7 +119,7 @@ def test_in_evaluation_and_alone_a_shared_norm_is_a_plain_one() -> None:
 
 
 def test_every_rank_drops_other_activations_in_every_epoch() -> None:
-    seeds = {dropout_seed(seed, epoch, rank) for seed in (0, 1) for epoch in (1, 2) for rank in range(3)}
+    seeds = {epoch_seed(seed, epoch, rank + 1) for seed in (0, 1) for epoch in (1, 2) for rank in range(3)}
     orders = {epoch_seed(seed, epoch) for seed in (0, 1) for epoch in (1, 2)}
     assert len(seeds) == 12
     assert not seeds & orders

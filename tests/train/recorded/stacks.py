@@ -13,10 +13,10 @@ from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn import EgoCNN
-from egocnn.train.engines.recorded.data import Parts
-from egocnn.train.engines.recorded.fit import fit_stacked
-from egocnn.train.loop import History, fit
-from tests.support.tiny import parts
+from egocnn.train import loop
+from egocnn.train.engines.common import Member
+from egocnn.train.history import History
+from tests.support.tiny import fit, parts
 
 Replica = tuple[EgoCNN, EncodedGraphs, EncodedGraphs]
 
@@ -46,8 +46,8 @@ def stacked(
 ) -> tuple[list[EgoCNN], list[History]]:
     """Copies of the networks, trained as one."""
     networks = [copy.deepcopy(network) for network, _, _ in own]
-    pairs: list[Parts] = [(train, validation) for _, train, validation in own]
-    return networks, fit_stacked(networks, pairs, seeds, replace(config, device=device))
+    members = [Member(n, each[1], each[2], seed) for n, each, seed in zip(networks, own, seeds, strict=True)]
+    return networks, loop.fit(members, replace(config, device=device), engine="recorded")
 
 
 def alone(replica: Replica, seed: int, config: TrainConfig) -> tuple[EgoCNN, History]:

@@ -16,8 +16,8 @@ from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.errors import ConfigError
 from egocnn.study.crossval import Protocol
 from egocnn.study.crossval.folds import make_tasks
-from egocnn.train.engines.recorded import learn
-from egocnn.train.engines.recorded.learn import Replica, prepare_replicas
+from egocnn.train import recipe
+from egocnn.train.recipe import Replica, prepare_replicas
 from tests.support.tiny import SIZES, alcohols, same, state
 
 MODEL = ModelConfig(**SIZES, degrees=True, rest="mean", jump=True)
@@ -43,7 +43,7 @@ def assert_same(one: Replica, other: Replica) -> None:
     assert same(state(one.predictor.network), state(other.predictor.network))
     assert one.predictor.encoder.texts() == other.predictor.encoder.texts()
     for mine, theirs in zip(one.parts, other.parts, strict=True):
-        left, right = tensors(mine), tensors(theirs)
+        left, right = tensors(mine.in_memory()), tensors(theirs.in_memory())
         assert left.keys() == right.keys()
         assert all(torch.equal(left[name], right[name]) for name in left)
 
@@ -58,10 +58,10 @@ def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
         asked.append(settings["n_jobs"])
         return Parallel(**settings)
 
-    monkeypatch.setattr(learn, "Parallel", spy)
-    monkeypatch.setattr(learn, "cpu_count", lambda: 2)
+    monkeypatch.setattr(recipe, "Parallel", spy)
+    monkeypatch.setattr(recipe, "cpu_count", lambda: 2)
     again = prepare_replicas(collections(), MODEL, TRAIN, SEEDS)
-    monkeypatch.setattr(learn, "WORTH_WORKERS", 0)
+    monkeypatch.setattr(recipe, "WORTH_WORKERS", 0)
     there = prepare_replicas(collections(), MODEL, TRAIN, SEEDS)
     assert asked == [1, 2]
     for several in (again, there):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,13 @@ from safetensors.torch import load_file
 
 from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.train.checkpoint import Checkpoint
-from egocnn.train.engines.recorded import alone
-from egocnn.train.engines.recorded.alone import fit_alone
+from egocnn.train.engines.common import Progress
+from egocnn.train.engines.recorded import engine
 from egocnn.train.engines.recorded.stack import Stack
-from egocnn.train.loop import History, Progress, Report, evaluate, fit
+from egocnn.train.history import History, Report
+from egocnn.train.metrics import evaluate
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, alcohols, oxygens, parts, same, state
+from tests.support.tiny import MODEL, SIZES, alcohols, fit, fit_recorded, oxygens, parts, same, state
 from tests.train.recorded.stacks import assert_close, assert_same_course, replicas
 
 CONFIG = TrainConfig(epochs=6, patience=6, learning_rate=1e-2, batch_size=7, device="cpu")
@@ -62,14 +63,14 @@ def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one
     model = ModelConfig(**(SIZES | changes), dropout=0.3)
     config = replace(CONFIG, device=device)
     unbroken, train, validation = parts(graphs, model)
-    whole = fit_alone(unbroken, train, validation, config)
+    whole = fit_recorded(unbroken, train, validation, config)
 
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
     for epochs in (1, 4, None):  # killed twice
         network, _, _ = parts(graphs, model)
         report = None if epochs is None else stop_after(epochs)
         resume, keep = checkpoint.resume, checkpoint.keep
-        history = fit_alone(network, train, validation, config, resume=resume, keep=keep, report=report)
+        history = fit_recorded(network, train, validation, config, resume=resume, keep=keep, report=report)
     assert same(state(network), state(unbroken))
     assert timeless(history) == timeless(whole)
     assert (history.best and history.best.epoch) == (whole.best and whole.best.epoch) is not None
@@ -82,20 +83,20 @@ def test_without_its_checkpoint_a_training_takes_another_course(tmp_path: Path) 
     courses = []
     for forget in (False, True):
         network, train, validation = parts(alcohols())
-        fit_alone(network, train, validation, CONFIG, keep=checkpoint.keep, report=stop_after(2))
+        fit_recorded(network, train, validation, CONFIG, keep=checkpoint.keep, report=stop_after(2))
 
-        def resume(progress: Progress, forget: bool = forget) -> None:
+        def resume(progress: Sequence[Progress], forget: bool = forget) -> None:
             checkpoint.resume(progress)
             if forget:
-                progress.optimizer.state.clear()
+                progress[0].optimizer.state.clear()
 
-        courses.append(timeless(fit_alone(network, train, validation, CONFIG, resume=resume)))
+        courses.append(timeless(fit_recorded(network, train, validation, CONFIG, resume=resume)))
     assert courses[0][:2] == courses[1][:2]
     assert courses[0][2].train_loss != courses[1][2].train_loss
 
 
 @pytest.mark.parametrize("tie", [False, True])
-@pytest.mark.parametrize("order", [(fit, fit_alone), (fit_alone, fit)], ids=["into the stack", "out of it"])
+@pytest.mark.parametrize("order", [(fit, fit_recorded), (fit_recorded, fit)], ids=["into the stack", "out of it"])
 def test_either_loop_goes_on_from_a_checkpoint_of_the_other(order: tuple[Fit, Fit], tie: bool, tmp_path: Path) -> None:
     """Without dropout, whose choices differ, it makes no difference which loop has computed which epochs."""
     model = ModelConfig(**SIZES, tie=tie, dropout=0.0)
@@ -119,7 +120,7 @@ def test_a_run_begun_on_one_device_goes_on_on_the_other(devices: tuple[Device, D
     network, train, validation = parts(oxygens(), model)
     config = replace(CONFIG, learning_rate=1e-3, precision="float32")
     expected = fit(network, train, validation, config)
-    loops: dict[str, Fit] = {"cpu": fit, "cuda": fit_alone}
+    loops: dict[str, Fit] = {"cpu": fit, "cuda": fit_recorded}
     one, other = devices
     network, _, _ = parts(oxygens(), model)
     loops[one](network, train, validation, replace(config, device=one), keep=checkpoint.keep, report=stop_after(3))
@@ -131,7 +132,7 @@ def test_a_run_begun_on_one_device_goes_on_on_the_other(devices: tuple[Device, D
 
 def test_the_files_of_both_loops_hold_tensors_of_the_same_names_types_and_shapes(tmp_path: Path) -> None:
     forms = []
-    for loop in (fit, fit_alone):
+    for loop in (fit, fit_recorded):
         network, train, validation = parts(alcohols(), ModelConfig(**SIZES, tie=True))
         assert len(network.get_parameter("embed.table")) % 8 != 0  # the stack's own has more rows
         checkpoint = Checkpoint(tmp_path / f"{loop.__name__}.safetensors", "this run")
@@ -146,7 +147,8 @@ def test_what_is_kept_after_an_epoch_is_the_network_that_was_scored_in_it() -> N
     network, train, validation = parts(alcohols())
     kept: list[Progress] = []
 
-    def keep(progress: Progress) -> None:
+    def keep(several: Sequence[Progress]) -> None:
+        (progress,) = several
         kept.append(progress)
         last = progress.history.epochs[-1]
         loss, score = evaluate(progress.network, validation)
@@ -155,7 +157,7 @@ def test_what_is_kept_after_an_epoch_is_the_network_that_was_scored_in_it() -> N
         assert progress.history.best is not None
         assert same(progress.best, state(network)) == (progress.history.best.epoch == last.epoch)
 
-    fit_alone(network, train, validation, CONFIG, keep=keep)
+    fit_recorded(network, train, validation, CONFIG, keep=keep)
     assert len(kept) == 6
 
 
@@ -166,10 +168,10 @@ def test_the_weights_left_are_those_of_the_best_epoch_and_patience_ends_the_trai
     network, train, validation = parts(alcohols())
     after_epoch = []
 
-    def note(_: History, __: TrainConfig) -> None:
+    def keep(_: Sequence[Progress]) -> None:
         after_epoch.append(state(network))
 
-    history = fit_alone(network, train, validation, replace(CONFIG, epochs=40, patience=3), report=note)
+    history = fit_recorded(network, train, validation, replace(CONFIG, epochs=40, patience=3), keep=keep)
     assert history.stale == 3
     assert len(history.epochs) < 40
     assert history.best is not None
@@ -182,9 +184,9 @@ def test_ctrl_c_leaves_the_best_weights_so_far(in_the_middle: bool, monkeypatch:
     network, train, validation = parts(alcohols())
     after_epoch = []
 
-    def note(history: History, _: TrainConfig) -> None:
+    def keep(several: Sequence[Progress]) -> None:
         after_epoch.append(state(network))
-        if len(history.epochs) < 3:
+        if len(several[0].history.epochs) < 3:
             return
         if not in_the_middle:
             raise KeyboardInterrupt
@@ -193,7 +195,7 @@ def test_ctrl_c_leaves_the_best_weights_so_far(in_the_middle: bool, monkeypatch:
     def interrupt(_: Stack) -> None:
         raise KeyboardInterrupt
 
-    history = fit_alone(network, train, validation, replace(CONFIG, epochs=50), report=note)
+    history = fit_recorded(network, train, validation, replace(CONFIG, epochs=50), keep=keep)
     assert history.interrupted
     assert len(history.epochs) == 3
     assert history.best is not None
@@ -222,21 +224,21 @@ def test_nothing_of_the_stack_outlives_the_training(report: Report | None, monke
             super().__init__(*args)
             alive.append(weakref.ref(self))
 
-    monkeypatch.setattr(alone, "Stack", Watched)
+    monkeypatch.setattr(engine, "Stack", Watched)
     network, train, validation = parts(alcohols())
     with without_collector():
-        fit_alone(network, train, validation, CONFIG, report=report)
+        fit_recorded(network, train, validation, CONFIG, report=report)
         assert [reference() for reference in alive] == [None]
 
 
 @gpu
 def test_a_gpu_is_left_with_the_weights_alone() -> None:
     config = replace(CONFIG, device="cuda")
-    fit_alone(*parts(alcohols()), config)  # libraries set up their own memory, once
+    fit_recorded(*parts(alcohols()), config)  # libraries set up their own memory, once
     before = torch.cuda.memory_reserved()
     network, train, validation = parts(alcohols())
     with without_collector():
-        fit_alone(network, train, validation, config)
+        fit_recorded(network, train, validation, config)
         weights = sum(value.numel() * value.element_size() for value in network.state_dict().values())
         assert torch.cuda.memory_reserved() - before <= max(2 * weights, 1 << 22)
 
@@ -251,10 +253,10 @@ def test_a_batch_that_does_not_fit_a_gpu_is_told_as_such_and_leaves_nothing_behi
     torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + (1 << 28)) / whole)
     try:
         with pytest.raises(torch.OutOfMemoryError, match="out of memory"):
-            fit_alone(network, train, validation, replace(CONFIG, batch_size=64, device="cuda"))
+            fit_recorded(network, train, validation, replace(CONFIG, batch_size=64, device="cuda"))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     network.cpu()
     gc.collect()
     assert torch.cuda.memory_allocated() - before < 1 << 24
-    fit_alone(*parts(alcohols()), replace(CONFIG, device="cuda"))
+    fit_recorded(*parts(alcohols()), replace(CONFIG, device="cuda"))

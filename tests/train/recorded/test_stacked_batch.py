@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.encode.encoder import Encoder
+from egocnn.train.engines.common import epoch_seed
 from egocnn.train.engines.recorded.batch import Room, build
 from egocnn.train.engines.recorded.data import Sizes, join
 from egocnn.train.engines.recorded.order import Order, portions
-from egocnn.train.loop import epoch_seed
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, parts
 

@@ -14,10 +14,11 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN
+from egocnn.nn.predict import predict
 from egocnn.nn.stacked.network import StackedNetwork
-from egocnn.train.engines.recorded import fit as fitting
-from egocnn.train.engines.recorded.fit import fit_stacked
-from egocnn.train.loop import History, predict
+from egocnn.train import loop
+from egocnn.train.engines.common import Member
+from egocnn.train.engines.recorded import engine
 from tests.support.strategies import random_trees
 from tests.support.tiny import SIZES, alcohols, oxygens
 from tests.train.recorded.stacks import alone, assert_close, assert_same_course, replicas, stacked
@@ -168,7 +169,7 @@ def test_when_replicas_that_have_stopped_leave_the_stack_the_others_do_not_notic
     monkeypatch.setattr(StackedNetwork, "keep_only", spy)
     together, histories = stacked(own, [0, 1, 2, 3], config)
     assert sizes == []
-    monkeypatch.setattr(fitting, "WORTH_SHRINKING", 0)
+    monkeypatch.setattr(engine, "WORTH_SHRINKING", 0)
     networks, again = stacked(own, [0, 1, 2, 3], config)
     assert len({len(history.epochs) for history in histories}) > 1
     assert sizes == sorted(set(sizes), reverse=True) != []
@@ -203,17 +204,16 @@ def test_it_learns() -> None:
 
 def test_stopping_by_hand_keeps_the_best_weights_so_far() -> None:
     own = replicas([alcohols()] * 2, ModelConfig(**SIZES))
-    networks = [network for network, _, _ in own]
 
     def stop(histories: Any, config: TrainConfig) -> None:  # noqa: ARG001
         if len(histories[0].epochs) == 2:
             raise KeyboardInterrupt
 
-    pairs = [(train, validation) for _, train, validation in own]
-    histories = fit_stacked(networks, pairs, [0, 1], replace(TRAIN, device="cpu"), report=stop)
+    members = [Member(*each, seed) for seed, each in enumerate(own)]
+    histories = loop.fit(members, replace(TRAIN, device="cpu"), engine="recorded", report=stop)
     assert [len(history.epochs) for history in histories] == [2, 2]
     assert all(history.interrupted for history in histories)
-    for network, (_, validation), history in zip(networks, pairs, histories, strict=True):
+    for (network, _, validation), history in zip(own, histories, strict=True):
         assert validation.target is not None
         assert history.best is not None
         right = (predict(network, validation).argmax(1) == validation.target).double().mean()
@@ -243,6 +243,3 @@ def test_only_networks_of_one_kind_are_stacked() -> None:
     other = replicas([alcohols()], ModelConfig(**(SIZES | {"width": 4})))[0][0]
     with pytest.raises(ConfigError, match="same settings"):
         StackedNetwork([one, other], CPU)
-    with pytest.raises(ConfigError, match="make no stack"):
-        fit_stacked([one], [], [0], TRAIN)
-    assert History().best is None

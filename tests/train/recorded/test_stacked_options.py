@@ -28,10 +28,9 @@ from egocnn.nn.stacked.rows import Learning
 from egocnn.train.engines.recorded.batch import Room, build
 from egocnn.train.engines.recorded.data import Sizes, join
 from egocnn.train.engines.recorded.order import Order, portions
-from egocnn.train.loop import fit
 from tests.support.networks import doubled, randomise
 from tests.support.strategies import random_graphs
-from tests.support.tiny import TRAIN, alcohols
+from tests.support.tiny import TRAIN, alcohols, fit
 from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
 
 CPU = torch.device("cpu")

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from egocnn.nn.stacked.dropout import Draws, Dropout
 from egocnn.nn.stacked.norm import FusedNorm, Mode, PlainNorm, Running, norm_relu, norm_relu_dropout
+from egocnn.train.engines.common import STEEPEST
 from egocnn.train.engines.recorded.optimise import StackedAdamW, lengths, update_fused, update_plain
-from egocnn.train.loop import STEEPEST
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -215,11 +215,11 @@ def test_a_stack_of_one_goes_on_where_an_ordinary_optimiser_was_and_hands_back_t
     padded = torch.zeros(1, 5, 5, dtype=torch.float64)
     padded[0, :4] = shared.detach()
     stacked = StackedAdamW([padded], weight_decay=0.1)
-    stacked.take_over(handed, [shared])
+    stacked.take_over([handed], [[shared]])
     for gradient in course[before : before + between]:
         whole = torch.cat([gradient, torch.zeros(1, 5, dtype=torch.float64)])[None]
         stacked.step([whole], torch.tensor([0.1], dtype=torch.float64), torch.tensor([True]))
-    stacked.hand_over(handed, [shared])
+    stacked.hand_over([handed], [[shared]])
     shared.data.copy_(padded[0, :4])
     for gradient in course[before + between :]:
         step(handed, shared, gradient)

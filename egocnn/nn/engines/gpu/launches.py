@@ -201,7 +201,7 @@ def correlate(x: Tensor, gradient: Tensor, columns: Tensor, active: Tensor) -> T
 
 
 def forward_shape(D: int, D_out: int, dtype: torch.dtype) -> Shape:
-    """Measured best on an H200; lab.measure/NOTES.md has the others."""
+    """Measured best on an H200; lab/bench/NOTES.md has the others."""
     width_in, width_out = min(_power_of_two(D), 64), min(_power_of_two(D_out), 128)
     if dtype == torch.float32:
         return Shape(128, min(width_in, 32), min(width_out, 64), warps=4, stages=3)

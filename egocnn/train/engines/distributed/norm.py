@@ -13,6 +13,8 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from egocnn.nn.norms import statistics, sums_of, update_running
+
 
 class SharedNorm(nn.BatchNorm1d):
     """An ``nn.BatchNorm1d`` whose mean and variance in training are those of the rows of all processes together."""
@@ -25,37 +27,27 @@ class SharedNorm(nn.BatchNorm1d):
             return super().forward(input)
         y, mean, variance, count = _norm(input, self.weight, self.bias, self.eps)
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
-            with torch.no_grad():
-                self.num_batches_tracked += 1
-                share = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
-                self.running_mean += share * (mean.to(self.running_mean.dtype) - self.running_mean)
-                unbiased = (variance * count / (count - 1)).to(self.running_var.dtype)
-                self.running_var += share * (unbiased - self.running_var)
+            self.num_batches_tracked += 1
+            share = 1 / self.num_batches_tracked if self.momentum is None else self.momentum
+            update_running((self.running_mean, self.running_var), mean, variance, count, share)
         return y
 
 
 def _norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    mean, variance, count = statistics(x.detach())
+    mean, variance, count = statistics_of_all(x.detach())
     scale = x.new_ones(x.shape[1]) if weight is None else weight
     shift = x.new_zeros(x.shape[1]) if bias is None else bias
     apply: Callable[..., Tensor] = _Norm.apply
     return apply(x, scale, shift, mean, variance, count, eps), mean, variance, count
 
 
-def statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean (D) and biased variance (D) over the rows of all processes, and their number; in double precision.
-
-    Every process adds n, n m and n (v + m²), in which m is the same rounded number: what cancels out in the end
-    cancels to the last digit of a double, however far the mean is from zero.
-    """
-    wide = x if x.dtype == torch.float64 else x.float()
-    variance, mean = torch.var_mean(wide, dim=0, correction=0) if len(x) else (wide.new_zeros(2, x.shape[1]))
-    variance, mean = variance.double(), mean.double()
-    sums = torch.cat([mean, variance + mean.square(), mean.new_ones(1)]) * len(x)
+def statistics_of_all(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean (D) and biased variance (D) over the rows of all processes, and their number; in double precision."""
+    sums, rows = sums_of(x)
+    sums = torch.cat([sums.flatten(), sums.new_tensor([rows])])
     dist.all_reduce(sums)
     count = sums[-1]
-    mean, square = sums[:-1].div(count).chunk(2)
-    return mean, (square - mean.square()).clamp(min=0), count
+    return *statistics(sums[:-1].view(2, -1), count), count
 
 
 class _Norm(torch.autograd.Function):

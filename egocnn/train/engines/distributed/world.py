@@ -156,7 +156,7 @@ def _take_device(world: World, device: str) -> str:
     """Choose the GPU of this rank, if any; the name of what carries messages between such devices."""
     import torch
 
-    from egocnn.train.loop import choose_device
+    from egocnn.nn.device import choose_device
 
     if choose_device(device).type != "cuda":
         return "gloo"

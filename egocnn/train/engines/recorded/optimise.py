@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
-from egocnn.train.loop import STEEPEST
+from egocnn.train.engines.common import STEEPEST
 
 BLOCK = 1024
 """Numbers that a program on the GPU takes at once."""
@@ -43,20 +43,21 @@ class StackedAdamW:
         self.steps = self.steps[numbers]
 
     @torch.no_grad()
-    def take_over(self, optimizer: torch.optim.AdamW, parameters: Sequence[nn.Parameter]) -> None:
-        """Go on, in a stack of one, from where an ordinary optimiser of these parameters is."""
-        for parameter, *moments in zip(parameters, self._first, self._second, strict=True):
-            if known := optimizer.state.get(parameter):
-                for moment, name in zip(moments, MOMENTS, strict=True):
-                    _own(moment, parameter).copy_(known[name])
-                self.steps.fill_(int(known["step"]))
+    def take_over(self, optimizers: Sequence[torch.optim.AdamW], parameters: Sequence[Sequence[nn.Parameter]]) -> None:
+        """Go on from where the ordinary optimisers of all replicas are; ``parameters``: of each, in our order."""
+        for r, (optimizer, several) in enumerate(zip(optimizers, parameters, strict=True)):
+            for parameter, *moments in zip(several, self._first, self._second, strict=True):
+                if known := optimizer.state.get(parameter):
+                    for moment, name in zip(moments, MOMENTS, strict=True):
+                        _own(moment[r], parameter).copy_(known[name])
+                    self.steps[r] = int(known["step"])
 
-    def hand_over(self, optimizer: torch.optim.AdamW, parameters: Sequence[nn.Parameter]) -> None:
-        """Let an ordinary optimiser of these parameters be where the only replica is, until the next step."""
-        done = float(self.steps)
-        for parameter, *moments in zip(parameters, self._first, self._second, strict=True):
-            state = {name: _own(moment, parameter) for moment, name in zip(moments, MOMENTS, strict=True)}
-            optimizer.state[parameter] = {"step": torch.tensor(done), **state}
+    def hand_over(self, optimizers: Sequence[torch.optim.AdamW], parameters: Sequence[Sequence[nn.Parameter]]) -> None:
+        """Put the ordinary optimisers of all replicas to where we are."""
+        for r, (optimizer, several, done) in enumerate(zip(optimizers, parameters, self.steps.tolist(), strict=True)):
+            for parameter, *moments in zip(several, self._first, self._second, strict=True):
+                state = {n: _own(moment[r], parameter).clone() for moment, n in zip(moments, MOMENTS, strict=True)}
+                optimizer.state[parameter] = {"step": torch.tensor(float(done)), **state}
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], learning_rate: Tensor, active: Tensor) -> None:
@@ -72,8 +73,8 @@ class StackedAdamW:
 
 
 def _own(moment: Tensor, parameter: Tensor) -> Tensor:
-    """The only replica's moment, without what was filled up"""
-    return moment[0][tuple(slice(0, size) for size in parameter.shape)]
+    """A replica's moment, without what was filled up"""
+    return moment[tuple(slice(0, size) for size in parameter.shape)]
 
 
 def lengths(gradients: Sequence[Tensor]) -> Tensor:

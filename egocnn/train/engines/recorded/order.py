@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Bools, Ints
+from egocnn.train.engines.common import epoch_seed, rate
 from egocnn.train.engines.recorded.batch import Room
 from egocnn.train.engines.recorded.data import Sizes
-from egocnn.train.loop import epoch_seed, rate
 
 LEVELS = 8
 """An average batch takes this many units of room; few different amounts mean few recorded steps."""

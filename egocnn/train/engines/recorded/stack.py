@@ -16,13 +16,15 @@ from torch import Tensor
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Bools
+from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.data import Parts, join
 from egocnn.train.engines.recorded.optimise import StackedAdamW
 from egocnn.train.engines.recorded.order import Order, Turns, portions
 from egocnn.train.engines.recorded.step import EvaluationStep, Recorded, TrainingStep
-from egocnn.train.loop import Epoch, choose_device, class_weights
+from egocnn.train.history import Epoch
+from egocnn.train.metrics import class_weights, r2_of_sums, sum_of_squares
 
 NODES_AT_ONCE = 1 << 18
 """Nodes of all replicas together per step of the evaluation: bounds the memory."""
@@ -47,7 +49,7 @@ class Stack:
         self._networks = list(networks)
         self.network = StackedNetwork(networks, device)
         self.optimizer = StackedAdamW(list(self.network.parameters.values()), weight_decay=config.weight_decay)
-        self._best = [tensor.clone() for tensor in self.network.state]
+        self.best = [tensor.clone() for tensor in self.network.state]
         self._spread = np.array([[_spread(pair[side].target) for pair in parts] for side in (0, 1)])
         self._weights = _stacked_weights(networks, parts, device) if config.class_weights else None
         data, self._sizes, self._numbers = join(parts)
@@ -82,11 +84,11 @@ class Stack:
     @torch.no_grad()
     def keep_only(self, alive: Bools) -> None:
         """The others get their best weights now and leave the stack; to those that stay it makes no difference."""
-        self.network.write_back(self._best)
+        self.network.write_back(self.best)
         here = torch.from_numpy(np.flatnonzero(alive)).to(self._device)
         self.network.keep_only(here)
         self.optimizer.keep_only(here, list(self.network.parameters.values()))
-        self._best = [tensor[here] for tensor in self._best]
+        self.best = [tensor[here] for tensor in self.best]
         self._weights = None if self._weights is None else self._weights[here]
         self._seeds, self._spread = self._seeds[alive], self._spread[:, alive]
         self._numbers = [pair for pair, stays in zip(self._numbers, alive, strict=True) if stays]
@@ -128,7 +130,7 @@ class Stack:
         ):
             with np.errstate(divide="ignore", invalid="ignore"):  # replicas that have stopped read no graphs
                 rows.append(means / graphs if of_steps else loss / weight)
-                rows.append(np.where(np.isnan(spread), hits / graphs, _r2(hits, spread)))
+                rows.append(np.where(np.isnan(spread), hits / graphs, [*map(r2_of_sums, hits, spread)]))
         return np.stack(rows)
 
     @torch.no_grad()
@@ -136,12 +138,12 @@ class Stack:
         """Remember the weights of replicas that have just become better than ever."""
         if improved.any():
             here = torch.from_numpy(improved).to(self._device)
-            for best, now in zip(self._best, self.network.state, strict=True):
+            for best, now in zip(self.best, self.network.state, strict=True):
                 best.copy_(torch.where(here.view(-1, *[1] * (now.ndim - 1)), now, best))
 
     def finish(self) -> None:
         """The best weights to the networks, the memory to whoever comes next."""
-        self.network.write_back(self._best)
+        self.network.write_back(self.best)
         for network in self._networks:
             network.eval()
         self._recorded = ()
@@ -170,11 +172,7 @@ def _spread(target: Tensor | None) -> float:
     """Of values around their mean, summed up in squares; NaN for classes."""
     if target is None or not target.is_floating_point():
         return float("nan")
-    return float((target - target.mean()).double().square().sum())
-
-
-def _r2(rest: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(spread > 0, 1 - rest / spread, 0.0)
+    return sum_of_squares(target - target.mean())
 
 
 def _stacked_weights(networks: Sequence[EgoCNN], parts: Sequence[Parts], device: torch.device) -> Tensor | None:

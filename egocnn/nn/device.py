@@ -1,0 +1,16 @@
+"""The name of a device, as a user types it -> the torch device."""
+
+from __future__ import annotations
+
+import torch
+
+from egocnn.errors import DataError
+
+
+def choose_device(device: str) -> torch.device:
+    """``auto`` is a GPU where torch can use one, else the CPU."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise DataError("--device cuda: this machine has no CUDA device that torch can use")
+    return torch.device(device)

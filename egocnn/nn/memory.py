@@ -1,0 +1,62 @@
+"""A computation that may need too much memory -> its result, or None; over graphs, the same from halves of them."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+SIGNS = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
+"""What the allocators of GPUs, CPUs and libraries say; only the first has an exception of its own."""
+
+T = TypeVar("T")
+
+log = logging.getLogger("egocnn")
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether this error, or one that it was raised on top of, says that memory has run out."""
+    while error is not None:
+        if isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def attempt(run: Callable[[], T]) -> T | None:
+    """What ``run`` returns; None where the memory does not suffice, and what it had taken is free again."""
+    try:
+        return run()
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+    # only now: while the error is being handled, its frames keep all that was computed
+    gc.collect()
+    torch.cuda.empty_cache()
+    return None
+
+
+@cache
+def warn(text: str) -> None:
+    """Log a warning, each text once."""
+    log.warning(text)
+
+
+def by_halves(run: Callable[[Tensor], T], chosen: Tensor) -> Iterator[T]:
+    """What ``run`` returns for the chosen graphs, in order: all at once, or where the memory does not suffice, half of
+    them at a time."""
+    if len(chosen) < 2:
+        yield run(chosen)
+        return
+    found = attempt(lambda: (run(chosen),))
+    if found is not None:
+        yield from found
+        return
+    warn("out of memory: fewer graphs are read at a time, with the same result")
+    for half in torch.tensor_split(chosen, 2):
+        yield from by_halves(run, half)

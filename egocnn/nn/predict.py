@@ -1,0 +1,37 @@
+"""A network + encoded graphs -> its outputs (G, C) for all of them, in batches of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from egocnn.nn.memory import by_halves
+from egocnn.nn.model import EgoCNN
+
+if TYPE_CHECKING:
+    from egocnn.nn.batch import Batchable
+
+NODES_AT_ONCE = 1 << 15
+"""Nodes per batch where nothing is learned: bounds the memory."""
+
+
+@torch.no_grad()
+def predict(network: EgoCNN, data: Batchable) -> Tensor:
+    """The network's outputs (G, C) for all graphs, in order; full precision, evaluation mode."""
+    network.eval()
+
+    def run(chosen: Tensor) -> Tensor:
+        logits: Tensor = network(data.batch(chosen)).output
+        return logits
+
+    return torch.cat([logits for chosen in portions(data) for logits in by_halves(run, chosen)])
+
+
+def portions(data: Batchable) -> Iterator[Tensor]:
+    """All graphs in order, cut so that no portion has many more than ``NODES_AT_ONCE`` nodes."""
+    cut = torch.div(data.node_ptr[1:] - 1, NODES_AT_ONCE, rounding_mode="floor")
+    _, counts = torch.unique_consecutive(cut, return_counts=True)
+    yield from torch.split(torch.arange(len(data), device=data.node_ptr.device), counts.tolist())

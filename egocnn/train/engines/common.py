@@ -1,0 +1,101 @@
+"""What the loop and its engines share: the networks to train, how far each has come, and the rules of every epoch.
+
+All random numbers of an epoch follow from the seed of the network and the number of the epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from egocnn.config import TrainConfig
+from egocnn.data.arrays import Bools
+from egocnn.nn.batch import Batchable
+from egocnn.nn.model import EgoCNN
+from egocnn.train.history import Epoch, History
+
+WARM_UP = 0.05
+"""Share of all steps over which the learning rate rises."""
+
+STEEPEST = 1.0
+"""Gradients longer than this are shortened to it: one odd batch must not throw a deep network off."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One of the R networks that are trained together."""
+
+    network: EgoCNN
+    train: Batchable
+    validation: Batchable
+    """the graphs that choose the best epoch"""
+    seed: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """Everything of a network that must survive a crash: weights, best weights, optimiser and history."""
+
+    network: EgoCNN
+    optimizer: torch.optim.AdamW
+    best: dict[str, Tensor]
+    history: History
+
+    @staticmethod
+    def begin(network: EgoCNN, config: TrainConfig) -> Progress:
+        """Before the first epoch."""
+        optimizer = torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
+        return Progress(network, optimizer, copy_of(network), History())
+
+    def goes_on(self, config: TrainConfig) -> bool:
+        """Whether there are epochs left, and patience."""
+        return len(self.history.epochs) < config.epochs and self.history.stale < config.patience
+
+
+class Engine(Protocol):
+    """Computes the epochs of R networks. It is built from members, their progress and the settings."""
+
+    def run(self, epoch: int, alive: Bools) -> Mapping[int, Epoch]:
+        """Train and score the networks that have not stopped, alive (R), through the epoch of this number."""
+        ...
+
+    def keep_best(self, improved: Bools) -> None:
+        """Remember the weights of the networks, improved (R), whose last epoch is their best."""
+        ...
+
+    def hand_over(self) -> None:
+        """Bring the progress of every network up to date, to be stored."""
+        ...
+
+    def finish(self) -> None:
+        """Leave the best weights in the networks, and free what was computed with."""
+        ...
+
+
+class Build(Protocol):
+    """Makes an engine."""
+
+    def __call__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> Engine: ...
+
+
+def copy_of(network: EgoCNN) -> dict[str, Tensor]:
+    """All weights and buffers as they are now."""
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+def epoch_seed(seed: int, *numbers: int) -> int:
+    """The seed of an epoch, given by its number; with a rank, that of what one process draws in it."""
+    return int(np.random.SeedSequence([seed, *numbers]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def rate(done: float, config: TrainConfig) -> float:
+    """Share of the full learning rate after this share of all steps: a short rise, then a cosine to zero."""
+    if config.schedule == "constant":
+        return 1.0
+    return min(1.0, (done + 1e-3) / WARM_UP) * (1 + math.cos(math.pi * done)) / 2

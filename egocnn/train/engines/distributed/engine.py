@@ -1,0 +1,164 @@
+"""The distributed engine: the processes of a group train the same networks, each on its share of every batch.
+
+Every process holds the same weights. Norms use the statistics of the whole batch, and gradients are averaged with
+weights that make them those of the whole batch; so but for rounding, and for which activations dropout drops, the
+weights are those that one process would have come to.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import load, save
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from egocnn.config import TrainConfig
+from egocnn.nn.batch import Batchable
+from egocnn.nn.device import choose_device
+from egocnn.nn.model import EgoCNN
+from egocnn.nn.predict import portions
+from egocnn.train.checkpoint import pack, unpack
+from egocnn.train.engines.common import Member, Progress, epoch_seed
+from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
+from egocnn.train.engines.distributed.world import Group, World, current, meeting_place
+from egocnn.train.engines.plain import (
+    PlainEngine,
+    Trainer,
+    arithmetic,
+    epoch_by_epoch,
+    learn_norms,
+    set_rate,
+    shuffled,
+    update,
+)
+from egocnn.train.metrics import Scores, class_weights, loss_of, weight_of
+
+
+class DistributedEngine(PlainEngine):
+    """See :class:`egocnn.train.engines.common.Engine`. Built on each process with the same members and settings.
+
+    Rank 0 alone reads the checkpoint, and sends the others what is in it: they may have no access to the folder.
+    """
+
+    def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
+        group = current()
+        assert group is not None, "called outside of a group"
+        _share_progress(group, progress)
+        self._world = group.world
+        super().__init__(members, progress, config)
+
+    def trainer(self, member: Member, progress: Progress, config: TrainConfig) -> Trainer:
+        return side_by_side(member, progress, config, self._world)
+
+    def finish(self) -> None:
+        super().finish()
+        for progress in self.progress:
+            unshare_norms(progress.network)
+
+
+def _share_progress(group: Group, progress: Sequence[Progress]) -> None:
+    is_first = group.world.rank == 0
+    sent = group.from_first(save(pack(progress, "sent")) if is_first else None)
+    if sent is None:  # rank 0 has found that there is nothing to train, and has said so
+        raise SystemExit(0)
+    if not is_first:
+        unpack(load(sent), "sent", progress)
+
+
+def side_by_side(member: Member, progress: Progress, config: TrainConfig, world: World) -> Trainer:
+    """Epochs of one network, of which every process computes its share; all end with the same weights and scores."""
+    network, train, validation = member.network, member.train, member.validation
+    device = choose_device(config.device)
+    weights = class_weights(train, network.out.out_features) if config.class_weights else None
+    norms = share_norms(network)
+    with warnings.catch_warnings():
+        # later versions of torch have another name for broadcast_buffers
+        warnings.simplefilter("ignore", FutureWarning)
+        replica = DistributedDataParallel(
+            network,
+            broadcast_buffers=False,
+            find_unused_parameters=has_idle(network),
+            gradient_as_bucket_view=True,  # one copy of the gradients less
+        )
+
+    def learn(epoch: int) -> tuple[float, float]:
+        assert train.target is not None
+        batches = shuffled(train, config)
+        torch.manual_seed(epoch_seed(member.seed, epoch, world.rank + 1))  # every rank drops its own activations
+        outputs = torch.zeros(len(train), network.out.out_features, device=device)
+        total = torch.zeros((), device=device)
+        for number, chosen in enumerate(batches):
+            set_rate(progress.optimizer, (epoch - 1 + number / len(batches)) / config.epochs, config)
+            counts = train.node_ptr[chosen + 1] - train.node_ptr[chosen]
+            # too few graphs for all: every process computes them all, and so needs no one else
+            is_split = len(chosen) >= world.size
+            mine = share_of(chosen, counts, world) if is_split else chosen
+            learn_norms(network, graphs=len(chosen), nodes=int(counts.sum()))
+            for norm in norms:
+                norm.is_shared = is_split
+            batch = train.batch(mine)
+            assert batch.target is not None
+            with arithmetic(config, device):
+                logits = replica(batch).output.float()
+            share = weight_of(batch.target, weights) / weight_of(train.target[chosen], weights)
+            loss = loss_of(logits, batch.target, weights) * (share if is_split else 1 / world.size)
+            progress.optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(loss * world.size)  # what all have is averaged, and what they sum up to is wanted
+            update(progress)
+            total += loss.detach() * len(chosen)
+            if is_split or world.rank == 0:
+                outputs[mine] = logits.detach()
+        dist.all_reduce(outputs)
+        dist.all_reduce(total)
+        return _agreed_scores(outputs, train.target, total / len(train))
+
+    def validate() -> tuple[float, float]:
+        assert validation.target is not None
+        outputs = predict_together(network, validation, world)
+        return _agreed_scores(outputs, validation.target, loss_of(outputs, validation.target, weights))
+
+    return epoch_by_epoch(member, progress, config, learn, validate)
+
+
+@torch.no_grad()
+def predict_together(network: EgoCNN, data: Batchable, world: World) -> Tensor:
+    """:func:`egocnn.nn.predict.predict`, each process for its share of the graphs."""
+    network.eval()
+    outputs = torch.zeros(len(data), network.out.out_features, device=data.node_ptr.device)
+    for chosen in portions(data):
+        mine = share_of(chosen, data.node_ptr[chosen + 1] - data.node_ptr[chosen], world)
+        if len(mine):
+            outputs[mine] = network(data.batch(mine)).output.float()
+    dist.all_reduce(outputs)
+    return outputs
+
+
+def share_of(chosen: Tensor, node_counts: Tensor, world: World) -> Tensor:
+    """The graphs of these that are this rank's: as many as any other's to within one, with about as many nodes.
+
+    They are dealt out from the largest to the smallest, back and forth.
+    """
+    by_size = torch.argsort(node_counts, descending=True, stable=True)
+    place = torch.arange(len(chosen), device=chosen.device)
+    turn = place % world.size
+    owner = torch.where(place // world.size % 2 == 0, turn, world.size - 1 - turn)
+    return chosen[by_size[owner == world.rank]]
+
+
+def _agreed_scores(outputs: Tensor, target: Tensor, loss: Tensor) -> tuple[float, float]:
+    """Loss and score of rank 0: a last bit that differs must not make one process stop an epoch before the others."""
+    results = Scores()
+    results.add(outputs, target, loss)
+    shared = torch.tensor((results.loss, results.score), dtype=torch.float64, device=meeting_place())
+    dist.broadcast(shared, src=0)
+    first, second = shared.tolist()
+    return first, second
+
+
+def has_idle(network: EgoCNN) -> bool:
+    """Whether parameters may get no gradient: those for attributes that no node has, or those of a foreign module."""
+    return network.custom_embedding or any(parameter.numel() == 0 for parameter in network.parameters())

@@ -1,0 +1,1 @@
+"""Seconds on a CPU: one script a question -> a record in results/."""

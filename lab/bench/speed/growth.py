@@ -1,0 +1,157 @@
+"""Time and peak memory of forward + backward as one size grows, the others fixed: nodes, neighbours, width, layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
+from lab.bench.speed.layer import REFERENCE
+from lab.bench.tools.ceilings import Precision, dtype_of
+from lab.bench.tools.problems import neighbour_table
+from lab.bench.tools.systems import OURS, BenchSettings, TimedCase, TimedSystem, measure_systems, significant
+from lab.bench.tools.timing import Work, input_sets
+from lab.tables.growth.curve import slope
+
+Size = Literal["nodes", "k", "width", "layers"]
+Layer: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""x, weight, bias -> the ego-convolution"""
+
+LETTERS: dict[Size, str] = {"nodes": "N", "k": "K", "width": "D", "layers": "L"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizePoint:
+    nodes: int
+    k: int = 16
+    width: int = 128
+    layers: int = 1
+
+    def __getitem__(self, size: Size) -> int:
+        value: int = getattr(self, size)
+        return value
+
+    def changed(self, size: Size, value: int) -> SizePoint:
+        change: dict[str, int] = {size: value}
+        return replace(self, **change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthSizes:
+    fixed: SizePoint
+    """the sizes that do not grow"""
+    grown: Mapping[Size, Sequence[int]]
+    precision: Precision = field(default="float32")
+
+
+GPU = GrowthSizes(
+    fixed=SizePoint(nodes=1 << 18),
+    grown={
+        "nodes": [1 << power for power in range(12, 22, 2)],
+        "k": [1, 4, 16, 64],
+        "width": [16, 64, 128, 256, 512],
+        "layers": [1, 3, 6, 12],
+    },
+    precision="bfloat16",
+)
+CPU = GrowthSizes(
+    fixed=SizePoint(nodes=1 << 13),
+    grown={
+        "nodes": [1 << power for power in range(9, 17)],
+        "k": [1, 2, 4, 8, 16, 32],
+        "width": [16, 32, 64, 128, 256],
+        "layers": [1, 2, 3, 5, 8],
+    },
+)
+QUICK = GrowthSizes(
+    fixed=SizePoint(nodes=1 << 10),
+    grown={"nodes": [256, 1024, 4096], "k": [2, 8, 16], "width": [32, 64, 128], "layers": [1, 2, 4]},
+)
+
+
+def bench_growth(setting: BenchSettings, sizes: GrowthSizes | None = None) -> dict[str, Any]:
+    sizes = sizes or (QUICK if setting.quick else GPU if setting.device.type == "cuda" else CPU)
+    cases: list[dict[str, Any]] = []
+    for size, values in sizes.grown.items():
+        for value in values:
+            point = sizes.fixed.changed(size, value)
+            setting.say(f"{LETTERS[size]} = {value}")
+            found = measure_systems(
+                [
+                    TimedSystem(name=OURS, build=_builder(point, sizes.precision, setting, _ours)),
+                    TimedSystem(name=REFERENCE, build=_builder(point, sizes.precision, setting, _reference)),
+                ],
+                setting,
+            )
+            shape = {name: point[name] for name in LETTERS} | {"precision": sizes.precision, "varied": size}
+            cases.append(TimedCase(name=f"{LETTERS[size]} = {value:,}", shape=shape, measurements=found).to_plain())
+    return {"cases": cases, "exponents": exponents(cases)}
+
+
+def _builder(
+    point: SizePoint, precision: Precision, setting: BenchSettings, layer_of: Callable[[Tensor], Layer]
+) -> Callable[[], list[Work]]:
+    """All neighbours are present: what is varied is then all that changes."""
+
+    def random(*shape: int, number: int, scale: float = 1.0) -> Tensor:
+        values = torch.randn(*shape, device=setting.device, generator=setting.generator(number)) * scale
+        return values.to(dtype_of(precision)).requires_grad_()
+
+    def work(number: int) -> Work:
+        scale = 1 / math.sqrt((point.k + 1) * point.width)
+        layer = layer_of(neighbour_table(point.nodes, point.k, "full", setting.generator(number)))
+        x = random(point.nodes, point.width, number=number)
+        weights = [
+            random(point.k + 1, point.width, point.width, number=number + 100 * i, scale=scale)
+            for i in range(1, point.layers + 1)
+        ]
+        bias = random(point.width, number=number + 50)
+        arriving = random(point.nodes, point.width, number=number + 60).detach()
+
+        def both() -> object:
+            h = x
+            for weight in weights:
+                h = torch.relu(layer(h, weight, bias))
+            return torch.autograd.grad(h, [x, bias, *weights], arriving)
+
+        return both
+
+    set_bytes = point.nodes * point.width * dtype_of(precision).itemsize
+    return lambda: [work(number) for number in range(input_sets(setting.device, set_bytes))]
+
+
+def _ours(table: Tensor) -> Layer:
+    neighbours = Neighbours.of(table)
+    return lambda x, weight, bias: ego_conv(x, neighbours, weight, bias)
+
+
+def _reference(table: Tensor) -> Layer:
+    ids = table.long()
+    return lambda x, weight, bias: ego_conv_reference(x, ids, weight, bias)
+
+
+def exponents(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Per varied size and system: the power of the size that time grows with, fitted to the larger half."""
+    found: dict[str, dict[str, float]] = {}
+    for size, letter in LETTERS.items():
+        for system in (OURS, REFERENCE):
+            points = curve(cases, size, system, "milliseconds")
+            if (power := slope(points)) is not None:
+                found.setdefault(letter, {})[system] = significant(power, 3)
+    return found
+
+
+def curve(cases: Sequence[Mapping[str, Any]], size: str, system: str, column: str) -> list[tuple[int, float]]:
+    """(size, measured) for every point that could be measured"""
+    return [
+        (case["shape"][size], row[column])
+        for case in cases
+        if case["shape"]["varied"] == size
+        for row in case["systems"]
+        if row["system"] == system and row.get(column) is not None
+    ]

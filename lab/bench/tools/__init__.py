@@ -1,0 +1,1 @@
+"""What benchmarks measure with: clocks, the machine's ceilings, problems to solve, and peers to solve them beside."""

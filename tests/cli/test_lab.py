@@ -1,0 +1,78 @@
+"""The lab beside the package: found in a clone, missed in an installed package, and never mistaken."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import egocnn
+from egocnn.cli.lab import find_lab
+from egocnn.errors import ConfigError
+from egocnn.study.cluster import packages
+
+PACKAGE = Path(egocnn.__file__).resolve().parent
+ROOT = PACKAGE.parent
+
+
+def test_a_clone_has_the_lab_beside_the_package() -> None:
+    assert Path(find_lab().__file__ or "").parent == ROOT / "lab"
+    assert "layer" in find_lab("bench.named").BENCHMARKS
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package alone, as a wheel brings it, beside a module that is called lab by chance."""
+    folder = tmp_path_factory.mktemp("site-packages")
+    shutil.copytree(PACKAGE, folder / "egocnn", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "lab").mkdir()
+    (folder / "lab" / "__main__.py").write_text("raise AssertionError('not the lab')")
+    (folder / "lab" / "__init__.py").write_text("raise AssertionError('not the lab')")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words", [["bench", "layer"], ["reproduce", "--list"], ["crossval", "compounds:alcohols", "--model", "gin"]]
+)
+def test_an_installed_package_says_where_the_lab_is(installed: Path, words: list[str]) -> None:
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    command = [sys.executable, "-m", "egocnn", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=installed, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "clone its repository and call python -m lab" in line
+
+
+def test_another_module_called_lab_is_not_taken_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "lab.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name == "lab" or name.startswith("lab.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ConfigError, match="another module called lab hides"):
+        find_lab()
+    assert packages() == [PACKAGE]  # nor sent to a cluster
+    monkeypatch.delitem(sys.modules, "lab")
+
+
+def test_a_cluster_elsewhere_is_sent_the_lab_where_it_is_used() -> None:
+    find_lab()
+    assert packages() == [PACKAGE, ROOT / "lab"]
+
+
+def test_the_wheel_holds_the_package_alone() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["egocnn"]
+
+
+def test_nothing_in_the_package_imports_the_lab() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            assert not any(name.split(".")[0] == "lab" for name in names), path

@@ -1,0 +1,157 @@
+"""The search for a preset: its scores come from graphs that no test fold holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.study.crossval import choose_protocol
+from egocnn.study.crossval.folds import make_tasks
+from egocnn.train.recipe import prepare_replicas
+from lab.bench.search import preset_search
+from lab.bench.search.augmentation import with_copies
+from lab.bench.search.candidates import CHANGES, VARIANTS
+from lab.bench.search.preset_search import CHOICES, inner_tasks, scores
+from tests.support.tiny import SIZES
+
+DATA = "compounds:alcohols:sizes=2-9"
+TRAIN = TrainConfig(epochs=2, batch_size=8, device="cpu")
+SMALL = ModelConfig(**SIZES, degrees=True, jump=True, head_norm=True, readout="log+max")
+
+
+def check_disjoint(graphs: Graphs, train: TrainConfig, *, data: str, published: bool, folds: int) -> None:
+    found = inner_tasks(graphs, data, train, folds=folds, published=published)
+    protocol = choose_protocol("fair" if published else "paper", data=data)
+    outer = make_tasks(graphs, protocol, train)[:folds]
+    assert len(found) == folds
+    for inner, task in zip(found, outer, strict=True):
+        used = np.concatenate([inner.learned, inner.validation, inner.tested])
+        assert len(np.unique(used)) == len(used)
+        assert not np.isin(used, task.tested).any()
+        assert inner.tested.tolist() == task.validation.tolist()
+        assert sorted([*inner.learned, *inner.validation]) == sorted(task.learned)
+        assert len(inner.validation) == pytest.approx(0.1 * len(task.learned), abs=2)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_part_of_the_search_holds_a_graph_that_the_protocol_tests(seed: int) -> None:
+    graphs = read("compounds:alcohols").replace(part=None)
+    check_disjoint(graphs, replace(TRAIN, seed=seed), data=DATA, published=False, folds=4)
+
+
+def test_nor_does_it_with_the_published_splits(data_folder: Path) -> None:
+    assert data_folder.joinpath("splits", "PROTEINS.json").is_file()
+    check_disjoint(read("PROTEINS").replace(part=None), TRAIN, data="PROTEINS", published=True, folds=10)
+
+
+def test_groups_are_not_torn_apart_within_the_search() -> None:
+    graphs = read("compounds:alcohols").replace(part=None)
+    graphs = graphs.replace(group=np.arange(len(graphs)) // 2)
+    assert graphs.group is not None
+    for task in inner_tasks(graphs, DATA, TRAIN, folds=3, published=False):
+        parts = [set(graphs.group[numbers]) for numbers in (task.learned, task.validation, task.tested)]
+        assert not parts[0] & parts[1]
+        assert not (parts[0] | parts[1]) & parts[2]
+
+
+def test_a_search_writes_its_record_and_hands_no_tested_graph_to_any_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graphs = read(DATA).replace(part=None)
+    assert len(set(graphs.names)) == len(graphs)
+    outer = make_tasks(graphs, choose_protocol("paper"), TRAIN)[:2]
+    fitted: list[set[str]] = []
+    judged: list[set[str]] = []
+    judge = preset_search._logits
+
+    def prepare_and_tell(several: Any, *words: Any) -> Any:
+        fitted.extend(set(each.names) for each in several)
+        return prepare_replicas(several, *words)
+
+    def judge_and_tell(replicas: Any, tested: Any, train: Any) -> Any:
+        judged.extend(set(each.names) for each in tested)
+        return judge(replicas, tested, train)
+
+    out = tmp_path / "search.json"
+    words = [DATA, "--variants", "tiny", "--folds", "2", "--restarts", "2", "--device", "cpu", "-o", str(out)]
+    monkeypatch.setitem(VARIANTS, "tiny", (SMALL, TRAIN))
+    monkeypatch.setattr(preset_search, "prepare_replicas", prepare_and_tell)
+    monkeypatch.setattr(preset_search, "_logits", judge_and_tell)
+    words += ["--graphs", str(len(graphs))]
+    preset_search.main(words)
+    for task, learned_from, scored in zip(outer, list(fitted), list(judged), strict=True):
+        tested, chosen_by, learned = (
+            {graphs.names[number] for number in numbers} for numbers in (task.tested, task.validation, task.learned)
+        )
+        assert learned_from == learned
+        assert scored == chosen_by
+        assert not (learned_from | scored) & tested
+    preset_search.main(words)  # a further run is added to what is there
+    (run, again) = json.loads(out.read_text(encoding="utf-8"))["runs"]
+    (row,) = run["rows"]
+    assert again["rows"][0]["best"] == row["best"]
+    assert (row["data"], row["variant"], row["restarts"]) == (DATA, "tiny", 2)
+    assert row["model"] == json.loads(json.dumps(asdict(SMALL)))
+    for choice in CHOICES:
+        assert 0 <= row[choice]["alone"] <= 100
+        assert 0 <= row[choice]["together"] <= 100
+    assert "tiny" in capsys.readouterr().out
+
+
+def test_scores_are_of_every_restart_alone_and_of_all_together() -> None:
+    sure, unsure = [4.0, 0.0], [0.0, 0.5]
+    first = torch.tensor([[sure, unsure], [unsure, unsure], [unsure, unsure]])  # (restarts, graphs, classes)
+    second = torch.tensor([[sure, sure]] * 3)
+    found = scores([first, second], [np.array([0, 1]), np.array([0, 1])])
+    # alone: (1 + 1/2 + 1/2) / 3 and 1/2; together: both right, as one that is sure outweighs two that are not, and 1/2
+    assert found["alone"] == pytest.approx(100 * (4 / 6 + 1 / 2) / 2, abs=0.01)
+    assert found["together"] == pytest.approx(75)
+    assert found["error"] == pytest.approx(25, abs=0.01)  # 50 / √2 of deviation, over √2
+
+
+def test_every_variant_is_one_change_to_the_base() -> None:
+    base_model, base_train = VARIANTS["base"]
+    assert set(VARIANTS) >= set(CHANGES)
+    for name, (model, train) in CHANGES.items():
+        found = VARIANTS[name]
+        changed = {
+            key for one, other in zip(found, (base_model, base_train), strict=True) for key in _different(one, other)
+        }
+        assert changed == {*model, *train}, name
+
+
+def _different(one: Any, other: Any) -> set[str]:
+    left, right = asdict(one), asdict(other)
+    return {name for name in left if left[name] != right[name]}
+
+
+def test_copies_hold_every_graph_again_with_like_neighbours_in_another_order() -> None:
+    graphs = read(DATA).replace(part=None)
+    (task, *_) = inner_tasks(graphs, DATA, TRAIN, folds=1, published=False)
+    ((replica,),) = prepare_replicas([task.marked(graphs)], SMALL, TRAIN, [[0]])
+    once, validation = replica.parts[0].in_memory(), replica.parts[1]
+    several, kept = with_copies(replica, graphs[task.learned], 3).parts
+    assert kept is validation
+    copied = several.in_memory()
+    assert len(copied) == 3 * len(once)
+    assert once.target is not None
+    assert copied.target is not None
+    assert torch.equal(copied.target, once.target.repeat(3))
+    sizes = once.node_ptr.diff()
+    assert torch.equal(copied.node_ptr.diff(), sizes.repeat(3))
+    nodes = len(once.steps)
+    for copy in range(3):
+        steps = copied.steps[copy * nodes : (copy + 1) * nodes]
+        assert torch.equal((steps != 0).sum(1), (once.steps != 0).sum(1))
+    first, second = (copied.steps[copy * nodes : (copy + 1) * nodes] for copy in (0, 1))
+    assert not torch.equal(first, second)
+    assert sorted(copied.place.tolist()) == list(range(3 * nodes))

@@ -1,0 +1,311 @@
+"""TruthScores against known structures, each by hand, and the controls that need no model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from egocnn.data.generated import mirror
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
+from egocnn.errors import DataError
+from lab.truths import (
+    Importance,
+    Outcomes,
+    Truth,
+    TruthScores,
+    average,
+    characterisation,
+    degree_importances,
+    edge_auc,
+    edges_from_nodes,
+    fidelity_minus,
+    fidelity_plus,
+    jaccard_at_size,
+    label_importances,
+    mirror_correlation,
+    most_important,
+    node_auc,
+    nodes_from_edges,
+    pooled_auc,
+    precision_at_size,
+    random_importances,
+    random_scores,
+    roc_auc,
+    score_structures,
+    unmatched_above_matched,
+)
+from tests.support.samples import molecules, one_graph
+
+
+def numbers(*values: float) -> np.ndarray:
+    return np.array(values, np.float64)
+
+
+def nodes(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def marks(text: str) -> np.ndarray:
+    return np.array([letter == "1" for letter in text])
+
+
+# ── ranking ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=30))
+def test_roc_auc_is_scikit_learns_and_makes_no_sense_where_all_or_none_are_critical(
+    rows: list[tuple[int, bool]],
+) -> None:
+    importance, critical = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])
+    found = roc_auc(importance, critical)
+    if critical.all() or not critical.any():
+        assert found is None
+    else:
+        assert found == pytest.approx(roc_auc_score(critical, importance))
+
+
+def test_the_best_alternative_counts_and_those_that_say_nothing_are_passed_over() -> None:
+    importance = numbers(3, 2, 1, 0)
+    assert node_auc(importance, [nodes(3)]) == 0
+    assert node_auc(importance, [nodes(3), nodes(1), nodes(0, 3)]) == pytest.approx(2 / 3)
+    assert node_auc(importance, [nodes(), nodes(0, 1, 2, 3), nodes(3)]) == 0
+    assert node_auc(importance, [nodes(), nodes(0, 1, 2, 3)]) is None
+    assert node_auc(importance, []) is None
+
+
+def test_an_alternative_that_names_a_node_beyond_the_graph_is_refused() -> None:
+    with pytest.raises(DataError, match="node 4 of 4"):
+        node_auc(numbers(3, 2, 1, 0), [nodes(4)])
+
+
+def test_the_pooled_score_compares_edges_of_different_graphs_and_the_mean_does_not() -> None:
+    found, known = [numbers(0.2, 0.1), numbers(0.9, 0.8)], [marks("10"), marks("10")]
+    assert [edge_auc(*pair) for pair in zip(found, known, strict=True)] == [1, 1]
+    assert pooled_auc(found, known) == 0.75  # 0.8 of the second graph, not critical, beats 0.2 of the first
+    assert pooled_auc([], []) is None
+
+
+# ── at the size of the truth ──────────────────────────────────────────────────────────────────────────
+
+
+def test_precision_and_overlap_at_the_size_of_the_truth() -> None:
+    importance = numbers(5, 4, 3, 2, 1)
+    assert precision_at_size(importance, [nodes(0, 2)]) == 0.5
+    assert jaccard_at_size(importance, [nodes(0, 2)]) == pytest.approx(1 / 3)
+    assert precision_at_size(importance, [nodes(0, 2), nodes(0, 1)]) == 1
+    assert precision_at_size(importance, [nodes(*range(5))]) is None
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 2), min_size=3, max_size=6), st.data())
+def test_expected_scores_are_the_mean_over_all_ways_to_break_the_ties(values: list[int], data: st.DataObject) -> None:
+    importance = np.array(values, float)
+    size = data.draw(st.integers(1, len(values) - 1))
+    known = set(data.draw(st.permutations(range(len(values))))[:size])
+    orders = [sorted(order, key=lambda n: -values[n]) for order in permutations(range(len(values)))]
+    hits = [len(known & set(order[:size])) for order in orders]
+    alternative = nodes(*sorted(known))
+    assert precision_at_size(importance, [alternative]) == pytest.approx(np.mean(hits) / size)
+    assert jaccard_at_size(importance, [alternative]) == pytest.approx(np.mean([h / (2 * size - h) for h in hits]))
+
+
+# ── fidelity ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_fidelities_are_mean_losses_of_probability() -> None:
+    outcomes = Outcomes(full=numbers(0.9, 0.8), removed=numbers(0.1, 0.6), kept=numbers(0.8, 0.9))
+    assert fidelity_plus(outcomes) == pytest.approx(0.5)
+    assert fidelity_minus(outcomes) == pytest.approx(0.0)
+    assert characterisation(0.5, 0.0) == pytest.approx(2 / 3)
+    assert characterisation(-0.1, 0.5) == characterisation(0.5, 1.0) == 0
+
+
+def test_the_characterisation_score_is_that_of_pytorch_geometric() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        metric = pytest.importorskip("torch_geometric.explain.metric", reason="torch-geometric is not installed")
+    import torch
+
+    theirs = metric.characterization_score(torch.tensor([0.7]), torch.tensor([0.2]), 0.25, 0.75)
+    assert characterisation(0.7, 0.2, weight=0.25) == pytest.approx(float(theirs[0]))
+
+
+def test_the_most_important_nodes_at_a_sparsity() -> None:
+    importance = numbers(0, 3, 1, 3, 2)
+    assert most_important(importance, 0.6).tolist() == [1, 3]
+    assert most_important(importance, 0.99).tolist() == [1]
+    assert most_important(importance, 0).tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(DataError, match="sparsity"):
+        most_important(importance, 1.0)
+
+
+# ── isomers ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chain_with_methyls(*places: int, length: int = 7) -> Graphs:
+    """A carbon chain 0 to length - 1 and a methyl on each of the places, numbered on."""
+    edges = [(i, i + 1) for i in range(length - 1)] + [(place, length + n) for n, place in enumerate(places)]
+    return one_graph(length + len(places), edges, names=["chain"])
+
+
+def test_importances_that_are_their_own_mirror_image_correlate_perfectly() -> None:
+    graph = chain_with_methyls(3, 1, 5)[0]
+    random = np.random.default_rng(0).random(graph.n_nodes)
+    assert mirror_correlation(graph, random + random[mirror(graph)]) == pytest.approx(1)
+    one_arm = numbers(0, 0, 0, 0, 0, 0, 1, 0, 0, 0)  # the end of one arm alone
+    by_hand = (-0.1 * 0.1 * 10) / (0.1 * 0.9 * 10)
+    assert mirror_correlation(graph, one_arm) == pytest.approx(by_hand)
+    assert mirror_correlation(graph, np.ones(graph.n_nodes)) is None
+
+
+def test_methyls_without_a_counterpart_must_stand_above_those_with_one() -> None:
+    # methyls 7 (centre), 8 and 9 (matched, places 2 and 4), 10 (alone, next to the end 6)
+    graph = chain_with_methyls(3, 2, 4, 5)[0]
+    importance = np.zeros(graph.n_nodes)
+    assert unmatched_above_matched(graph, importance) is False  # equal is not above
+    importance[10] = 1
+    assert unmatched_above_matched(graph, importance) is True
+    importance[[10, 6]] = 0, 1  # the end of the arm is the methyl's twin
+    assert unmatched_above_matched(graph, importance) is True
+    for matched in (7, 8, 9):
+        importance[matched] = 2
+        assert unmatched_above_matched(graph, importance) is False
+        importance[matched] = 0
+    importance[0] = 2  # the end of the other arm is no methyl
+    assert unmatched_above_matched(graph, importance) is True
+
+
+def test_a_matched_methyl_next_to_the_end_may_be_read_as_either_twin() -> None:
+    # 8 and 9 next to the ends 0 and 6; 10 is alone
+    graph = chain_with_methyls(3, 1, 5, 2)[0]
+    importance = np.zeros(graph.n_nodes)
+    importance[[10, 9, 6]] = 2, 0, 3
+    assert unmatched_above_matched(graph, importance) is True
+    importance[9] = 3
+    assert unmatched_above_matched(graph, importance) is False
+
+
+def test_nothing_is_compared_where_there_is_nothing_to_compare() -> None:
+    symmetric = chain_with_methyls(3, 1, 5)[0]
+    lonely = chain_with_methyls(2)[0]
+    assert unmatched_above_matched(symmetric, np.zeros(symmetric.n_nodes)) is None
+    assert unmatched_above_matched(lonely, np.zeros(lonely.n_nodes)) is None
+
+
+@pytest.mark.parametrize("edges", [[(0, 1), (1, 2), (2, 0)], [(0, 1)], [(0, 1), (1, 2), (3, 4), (4, 5), (5, 3)]])
+def test_what_is_no_chain_with_methyls_is_refused(edges: list[tuple[int, int]]) -> None:
+    graph = one_graph(1 + max(v for _, v in edges), edges)[0]
+    with pytest.raises(DataError):
+        unmatched_above_matched(graph, np.zeros(graph.n_nodes))
+
+
+@pytest.mark.parametrize("hydrogens", ["no", "yes"])
+def test_the_generated_isomers_name_the_same_methyls(hydrogens: str) -> None:
+    graphs = read(f"compounds:isomers:sizes=3-5,per_size=20,hydrogens={hydrogens}")
+    truths = [Truth.of(graph) for graph in graphs]
+    perfect = [Importance(np.asarray(g.node_truth, float), np.asarray(g.edge_truth, float)) for g in graphs]
+    scores = score_structures(perfect, truths, graphs=graphs)
+    assert scores.unmatched_above_matched == 1
+    assert scores.mirror_correlation == pytest.approx(1)
+    assert scores.node_auc == scores.node_precision == scores.node_jaccard == scores.edge_auc == 1
+    wrong = [Importance(-one.node_importance, -one.edge_importance) for one in perfect]
+    assert score_structures(wrong, truths, graphs=graphs).unmatched_above_matched == 0
+
+
+# ── controls ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_controls_by_degree_and_by_label() -> None:
+    ring = one_graph(4, [(0, 1), (1, 2), (3, 3)], node_label=["C", "O", "F", "C"])
+    (degree,) = degree_importances(ring)
+    assert degree.node_importance.tolist() == [1, 2, 1, 1]
+    assert degree.edge_importance.tolist() == [3, 3, 2]
+    (label,) = label_importances(ring, {"F", "N"})
+    assert label.node_importance.tolist() == [0, 0, 1, 0]
+    assert label.edge_importance.tolist() == [0, 1, 0]
+    with pytest.raises(DataError, match="no node labels"):
+        label_importances(chain_with_methyls(2), {"C"})
+
+
+def test_random_importances_follow_from_the_seed() -> None:
+    graphs = molecules()
+    one, same, other = (random_importances(graphs, seed=seed) for seed in (1, 1, 2))
+    for a, b, c in zip(one, same, other, strict=True):
+        assert a.node_importance.tolist() == b.node_importance.tolist() != c.node_importance.tolist()
+        assert a.edge_importance.tolist() == b.edge_importance.tolist()
+
+
+def test_chance_scores_one_half_with_one_alternative_and_more_with_several() -> None:
+    graphs = Graphs.from_edges(node_counts=[10] * 200, edges=np.zeros((0, 2), np.int64))
+    one = random_scores(graphs, [Truth((nodes(0, 1),))] * 200)
+    assert one.runs == 10
+    assert one.mean.node_auc == pytest.approx(0.5, abs=0.02)
+    assert one.mean.node_precision == pytest.approx(0.2, abs=0.02)
+    least, mean, most = (scores.node_auc for scores in (one.least, one.mean, one.most))
+    assert least is not None
+    assert mean is not None
+    assert most is not None
+    assert least < mean < most
+    two = random_scores(graphs, [Truth((nodes(0, 1), nodes(5, 6)))] * 200)
+    assert two.mean.node_auc is not None
+    assert two.mean.node_auc > 0.58
+
+
+def test_an_average_leaves_out_runs_that_a_number_does_not_apply_to() -> None:
+    found = average([TruthScores(graphs=2, node_auc=0.5), TruthScores(graphs=2, node_auc=1.0), TruthScores(graphs=2)])
+    assert (found.runs, found.mean.node_auc, found.least.node_auc, found.most.node_auc) == (3, 0.75, 0.5, 1.0)
+    assert found.mean.edge_auc is None
+    assert found.to_plain()["mean"] == {"graphs": 2, "node_graphs": 0, "edge_graphs": 0, "node_auc": 0.75}
+    with pytest.raises(DataError, match="nothing to average"):
+        average([])
+
+
+def test_nodes_and_edges_stand_in_for_each_other() -> None:
+    graph = one_graph(4, [(0, 1), (1, 2)])[0]
+    assert edges_from_nodes(graph, numbers(1, 3, 5, 7)).tolist() == [2, 4]
+    assert nodes_from_edges(graph, numbers(1, 3)).tolist() == [1, 2, 3, 0]
+
+
+# ── all together ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_all_numbers_that_apply_are_given_and_no_others() -> None:
+    found = [Importance(numbers(2, 1, 0), numbers(0.2, 0.1)), Importance(numbers(0, 1), numbers(0.9))]
+    truths = [Truth((nodes(0),), marks("10")), Truth((), marks("0"))]
+    scores = score_structures(found, truths)
+    assert scores.to_plain() == {
+        "graphs": 2,
+        "node_graphs": 1,
+        "edge_graphs": 1,
+        "node_auc": 1.0,
+        "node_precision": 1.0,
+        "node_jaccard": 1.0,
+        "edge_auc": 1.0,
+        "pooled_edge_auc": 0.5,  # the lone edge of the second graph, not critical, is the most important of all
+    }
+    outcomes = Outcomes(full=numbers(1, 1), removed=numbers(0.5, 0.5), kept=numbers(1, 1))
+    assert score_structures(found, truths, outcomes=outcomes).characterisation == pytest.approx(2 / 3)
+
+
+def test_importances_that_do_not_fit_are_refused() -> None:
+    good = Importance(numbers(2, 1), numbers(1))
+    with pytest.raises(DataError, match="1 importances for 2 truths"):
+        score_structures([good], [Truth(), Truth()])
+    with pytest.raises(DataError, match="graph 0: node importances must be finite"):
+        score_structures([Importance(numbers(np.nan, 1), numbers(1))], [Truth()])
+    with pytest.raises(DataError, match="graph 0: 1 edge importances for 2 edges"):
+        score_structures([good], [Truth(edges=marks("10"))])
+
+
+def test_scoring_does_not_wait_for_torch() -> None:
+    script = "import lab.truths, sys; sys.exit(bool({'torch', 'sklearn', 'rdkit'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
