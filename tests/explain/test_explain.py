@@ -14,8 +14,8 @@ from egocnn.errors import ConfigError
 from egocnn.explain import explain, fit_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
+from egocnn.nn import predict
 from egocnn.study.invariance import relabel
-from egocnn.train import loop as training
 from egocnn.train.recipe import learn
 from tests.data.test_subgraphs import by_hand
 from tests.explain.random_models import assert_close, predictor_for
@@ -251,7 +251,7 @@ def test_progress_is_heard_portion_by_portion_and_portions_change_nothing(
 ) -> None:
     heard: list[int] = []
     at_once = explain_by(trained, alcohols(), "relevance")
-    monkeypatch.setattr(training, "NODES_AT_ONCE", 50)
+    monkeypatch.setattr(predict, "NODES_AT_ONCE", 50)
     in_portions = explain_by(trained, alcohols(), "relevance", report=heard.append)
     assert len(heard) > 2
     assert heard == sorted(set(heard))

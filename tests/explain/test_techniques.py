@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.config import Readout
+from egocnn.config import ExplainConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError
+from egocnn.explain import explain, techniques
+from egocnn.explain.contributions import EdgeNumbers
 from egocnn.explain.evidence import margins
-from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, by_attention, by_gradient, by_integrated_gradients
+from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, by_gradient, by_integrated_gradients, occlude
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
+from tests.data.test_subgraphs import without_edge, without_node
 from tests.explain.naive import Found
 from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph
@@ -97,22 +99,6 @@ def test_the_gradient_times_the_input_agrees_with_finite_differences(
     nodes, edges = wanted.importances(trees)
     assert_close(importances.nodes, nodes, tolerance=1e-5)
     assert_close(importances.edges, edges, tolerance=1e-5)
-
-
-def test_a_nodes_own_attributes_count_for_that_node() -> None:
-    trees = rich_trees()
-    predictor = predictor_for(trees, outputs=2, embedding="attributes")
-    explained = forward_pass(predictor, trees)
-    importances, tiny = by_gradient(explained), 1e-6
-    for node in range(trees.n_nodes):
-        up, down = (
-            whole_margin(
-                explained,
-                scaled(scaled(explained.batch, "attributes", (node, 0), 1 + t), "attributes", (node, 1), 1 + t),
-            )
-            for t in (tiny, -tiny)
-        )
-        assert float(importances.nodes[node]) == pytest.approx((up - down) / (2 * tiny), abs=1e-5)
 
 
 def margins_from(explained: ExplainedBatch, h: Tensor) -> Tensor:
@@ -217,12 +203,6 @@ def test_what_lowers_a_value_always_counts_as_much_as_what_raises_it() -> None:
     assert float(tops[0].min()) < 0 < float(tops[0].max())
 
 
-def test_the_papers_technique_asks_for_its_attention_layer() -> None:
-    graphs = one_graph(2, [(0, 1)])
-    with pytest.raises(ConfigError, match="needs an attention layer"):
-        by_attention(forward_pass(predictor_for(graphs, outputs=2), graphs))
-
-
 def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
     trees = random_trees(3, nodes=6, seed=0)
     predictor: Model = predictor_for(trees, outputs=2)
@@ -232,3 +212,102 @@ def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
         technique(explained)
     assert all(torch.equal(value, before[name]) for name, value in predictor.network.state_dict().items())
     assert all(parameter.grad is None for parameter in predictor.network.parameters())
+
+
+# ── sums over nodes and edges ─────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=60)
+@given(graphs=random_graphs(max_graphs=3, min_nodes=0), seed=st.integers(0, 99))
+def test_amounts_are_added_up_by_edge_whichever_end_comes_first(graphs: Graphs, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size = 40 if graphs.n_nodes else 0
+    u, v = random.integers(0, max(graphs.n_nodes, 1), (2, size))
+    amount = random.normal(size=size)
+    wanted = {tuple(edge): 0.0 for edge in graphs.edges.tolist()}
+    for a, b, x in zip(u.tolist(), v.tolist(), amount.tolist(), strict=True):
+        if (min(a, b), max(a, b)) in wanted:
+            wanted[min(a, b), max(a, b)] += x
+    edges = EdgeNumbers.of(graphs, torch.device("cpu"))
+    found = edges.add_up(torch.from_numpy(u), torch.from_numpy(v), torch.from_numpy(amount))
+    assert_close(found, list(wanted.values()), tolerance=1e-12)
+    np.testing.assert_array_equal(torch.stack(edges.ends, dim=1), graphs.edges)
+
+
+def test_what_crosses_an_edge_either_way_is_added_up() -> None:
+    edges = EdgeNumbers.of(one_graph(3, [(0, 1), (1, 2)]), torch.device("cpu"))
+    table = torch.tensor([[1, -1, -1], [2, 0, -1], [1, 0, -1]])  # 0 is no neighbour of 2: two hops away
+    crossed = torch.tensor([[1.0, 7.0], [10.0, 100.0], [1000.0, 5.0]])
+    assert edges.crossings(table, crossed).tolist() == [101.0, 1010.0]
+
+
+@pytest.mark.parametrize("technique", [name for name in TECHNIQUES if name != "integrated-gradients"])
+@pytest.mark.parametrize("embedding", ["patchy-san", "adjacency"])
+@settings(max_examples=10)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
+def test_nodes_together_hold_what_edges_together_hold_where_all_nodes_have_edges(
+    technique: str, embedding: str, graphs: Graphs, seed: int
+) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, embedding=embedding, width=8)
+    importances = TECHNIQUES[technique](forward_pass(predictor, graphs, attention=head_for(8, seed=seed)))
+    nodes, apart = array(importances.nodes), graphs.degree == 0
+    assert_close(nodes[~apart].sum(), importances.edges.sum(), tolerance=1e-5 * max(1.0, float(np.abs(nodes).sum())))
+
+
+# ── occlusion ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def margin_of(predictor: Model, graphs: Graphs, number: int) -> float:
+    """By the formula, from the public outputs."""
+    (logits,) = predictor.outputs(graphs).astype(np.float64)
+    if len(logits) == 1:
+        return float(logits[0])
+    return float(logits[number] - np.log(np.exp(np.delete(logits, number)).sum()))
+
+
+def brute_force(predictor: Model, graphs: Graphs, classes: list[int]) -> tuple[list[float], list[float]]:
+    """One prediction for every graph that is left when a node or an edge is taken out by hand."""
+    nodes, edges = [], []
+    for g, number in enumerate(classes):
+        whole = graphs[[g]]
+        before = margin_of(predictor, whole, number)
+        nodes += [before - margin_of(predictor, without_node(whole, n), number) for n in range(whole.n_nodes)]
+        edges += [before - margin_of(predictor, without_edge(whole, u, v), number) for u, v in whole.edges.tolist()]
+    return nodes, edges
+
+
+@pytest.mark.parametrize("changes", [{}, {"embedding": "adjacency"}, {"max_hops": 2}, {"readout": "mean+max"}])
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+@settings(max_examples=6)
+@given(graphs=random_graphs(max_graphs=2, min_nodes=0, max_nodes=5), seed=st.integers(0, 99))
+def test_occlusion_equals_a_prediction_for_every_graph_cut_by_hand(
+    changes: dict[str, Any], outputs: int, graphs: Graphs, seed: int
+) -> None:
+    if graphs.n_nodes == 0:
+        return
+    predictor = predictor_for(graphs, outputs=outputs, seed=seed, **changes)
+    classes = [(g + seed) % outputs for g in range(len(graphs))]
+    nodes, edges = occlude(predictor, graphs, np.array(classes), device="cpu")
+    wanted_nodes, wanted_edges = brute_force(predictor, graphs, classes)
+    np.testing.assert_allclose(nodes, wanted_nodes, atol=2e-5, rtol=1e-5)
+    np.testing.assert_allclose(edges, wanted_edges, atol=2e-5, rtol=1e-5)
+
+
+def test_cutting_in_portions_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = random_trees(5, nodes=8, seed=0)
+    predictor = predictor_for(trees, outputs=2)
+    classes = np.zeros(5, np.int64)
+    at_once = occlude(predictor, trees, classes, device="cpu")
+    monkeypatch.setattr(techniques, "NODES_AT_ONCE", 10)
+    for one, other in zip(at_once, occlude(predictor, trees, classes, device="cpu"), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_explaining_by_occlusion_gives_its_importances_and_no_trace() -> None:
+    trees = random_trees(4, nodes=6, seed=3, target=np.array([0, 1, 0, 1]), class_names=("no", "yes"))
+    predictor = predictor_for(trees)
+    found = explain(predictor, trees, ExplainConfig(technique="occlusion"), classes="yes")
+    nodes, edges = occlude(predictor, trees, np.ones(4, np.int64), device="cpu")
+    np.testing.assert_allclose(np.concatenate([s.node_importance for s in found]), nodes, atol=1e-6)
+    np.testing.assert_allclose(np.concatenate([s.edge_importance for s in found]), edges, atol=1e-6)
+    assert all(structure.trace is None for structure in found)
