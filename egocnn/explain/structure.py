@@ -80,7 +80,7 @@ class CriticalStructure:
     critical_edges: Ints
     """positions in ``graph.edges``, ascending"""
     fidelity: Fidelity | None = None
-    """what is predicted without the structure, and with nothing else; None where that was not asked for"""
+    """what is predicted without the structure, and with nothing else; None where that was not computed"""
     trace: Trace | None = None
     """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
 

@@ -183,7 +183,8 @@ def occlude(model: Model, graphs: Graphs, classes: Ints, *, device: str) -> tupl
         return found
 
     def losses(owner: Ints, cut: Callable[[Ints], Graphs]) -> Floats:
-        portions = np.split(np.arange(len(owner)), _cuts(graphs.node_counts[owner]))
+        size = np.cumsum(graphs.node_counts[owner])
+        portions = np.split(np.arange(len(owner)), np.flatnonzero(np.diff(size // NODES_AT_ONCE)) + 1)
         found = (whole[owner[some]] - margins_of(cut(some), classes[owner[some]]) for some in portions if len(some))
         return np.concatenate([np.zeros(0), *found])
 
@@ -192,8 +193,3 @@ def occlude(model: Model, graphs: Graphs, classes: Ints, *, device: str) -> tupl
         losses(graphs.graph_of, lambda some: without_each_node(graphs, some)),
         losses(graphs.graph_of[edges[:, 0]], lambda some: without_each_edge(graphs, edges[some])),
     )
-
-
-def _cuts(sizes: Ints) -> Ints:
-    """Where to cut a row of graphs of these sizes so that no part has too many nodes."""
-    return np.flatnonzero(np.diff(np.cumsum(sizes) // NODES_AT_ONCE)) + 1

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,14 +104,14 @@ def test_the_same_seed_trains_the_same_attention_and_random_numbers_elsewhere_ar
 
 def test_graphs_of_unknown_class_are_learned_as_the_model_sees_them(trained: Model) -> None:
     graphs = alcohols()
-    said = trained.probabilities(graphs).argmax(axis=1)
-    told = graphs.replace(target=np.array([graphs.class_names.index(trained.class_names[c]) for c in said]))
-    wanted = weights(fit_attention(trained, told, epochs=2))
+    predicted = trained.probabilities(graphs).argmax(axis=1)
+    labelled = graphs.replace(target=np.array([graphs.class_names.index(trained.class_names[c]) for c in predicted]))
+    wanted = weights(fit_attention(trained, labelled, epochs=2))
     unknown = graphs.replace(target=np.full(len(graphs), -1))
-    for asked in (unknown, graphs.replace(target=None, class_names=())):
-        found = weights(fit_attention(trained, asked, epochs=2))
+    for unlabelled in (unknown, graphs.replace(target=None, class_names=())):
+        found = weights(fit_attention(trained, unlabelled, epochs=2))
         assert all(torch.equal(value, wanted[name]) for name, value in found.items())
-    opposite = weights(fit_attention(trained, told.replace(target=1 - np.asarray(told.target)), epochs=2))
+    opposite = weights(fit_attention(trained, labelled.replace(target=1 - np.asarray(labelled.target)), epochs=2))
     assert not torch.equal(opposite["out.weight"], wanted["out.weight"])
 
 
@@ -155,29 +154,16 @@ def test_the_attention_is_saved_beside_the_model_and_loaded_back(trained: Model,
     assert not any(parameter.requires_grad for parameter in loaded.parameters())
 
 
-def drop(arrays: dict[str, Any]) -> None:
-    arrays.pop("attend")
-
-
-def widen(arrays: dict[str, Any]) -> None:
-    arrays["attend"] = torch.zeros(9)
-
-
-def poison(arrays: dict[str, Any]) -> None:
-    arrays["out.bias"][0] = torch.nan
-
-
-def add(arrays: dict[str, Any]) -> None:
-    arrays["more"] = torch.zeros(1)
-
-
-@pytest.mark.parametrize("edit", [drop, widen, poison, add])
+@pytest.mark.parametrize(
+    "changes",
+    [{"attend": None}, {"attend": torch.zeros(9)}, {"out.bias": torch.full((2,), torch.nan)}, {"more": torch.zeros(1)}],
+    ids=["missing", "too wide", "not finite", "unknown"],
+)
 def test_an_attention_that_does_not_fit_is_refused_in_one_line(
-    edit: Callable[[dict[str, Any]], None], folder: Path, trained: Model
+    changes: dict[str, Any], folder: Path, trained: Model
 ) -> None:
-    arrays = load_file(folder / FILE)
+    arrays = {name: value for name, value in (load_file(folder / FILE) | changes).items() if value is not None}
     del arrays["digest"]
-    edit(arrays)
     save_file(sealed(arrays), folder / FILE)
     with pytest.raises(RunError) as refusal:
         load_attention(folder, trained)

@@ -11,10 +11,9 @@ import numpy as np
 from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
-from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
 from egocnn.explain.patterns.labelled import lies_in
 from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, find_presence, mine
-from egocnn.explain.patterns.names import name_fragment
+from egocnn.explain.patterns.names import name_fragment, to_smarts, to_smiles
 from egocnn.explain.patterns.record import Occurrence, Pattern, PatternCounts
 from egocnn.explain.patterns.samples import Sample, read_samples
 from egocnn.explain.structure import CriticalStructure

@@ -26,7 +26,7 @@ class Sample:
     """with elements for labels where those are known"""
     is_molecule: bool
     shape: Labelled
-    """of a molecule: its heavy atoms, each told apart by charge, aromaticity and, but for carbon, its hydrogens"""
+    """of a molecule: its heavy atoms, each distinguished by charge, aromaticity and, but for carbon, its hydrogens"""
     nodes: tuple[int, ...]
     """the node of the graph that each node of the shape stands for"""
     group: str

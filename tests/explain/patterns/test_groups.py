@@ -7,8 +7,8 @@ import pytest
 
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import atom_names, name_atoms, to_molecule
-from egocnn.explain.patterns.chemistry import _queries, name_atoms_of, to_smarts, to_smiles
 from egocnn.explain.patterns.labelled import Labelled
+from egocnn.explain.patterns.names import _queries, name_atoms_of, to_smarts, to_smiles
 
 pytest.importorskip("rdkit")
 
@@ -20,12 +20,8 @@ def graph(labels: list[str], edges: list[tuple[int, int, str]], smiles: str | No
         edges=np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2),
         node_label=tuple(labels),
         edge_label=tuple(edge[2] for edge in edges),
-        edge_weight=None,
-        node_attr=None,
-        target=None,
         smiles=smiles,
-        node_truth=None,
-        edge_truth=None,
+        **dict.fromkeys(("edge_weight", "node_attr", "target", "node_truth", "edge_truth")),
     )
 
 
