@@ -92,7 +92,7 @@ class Model:
 
     def outputs(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
         """(G, C) logits, or (G, 1) standardised values"""
-        found = np.zeros((len(graphs), len(self.class_names) or 1), np.float32)
+        found = np.zeros((len(graphs), self.network.out.out_features), np.float32)
         place = choose_device(device)
         network = self.network.to(place)
         is_huge = np.full(len(graphs), not network.custom_embedding) & (graphs.node_counts >= HUGE)

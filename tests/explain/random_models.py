@@ -1,4 +1,4 @@
-"""Questions to a small network with random weights, in double precision where equations are checked."""
+"""Small networks with random weights and batches explained by them, in double precision where equations are checked."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from egocnn.config import ExplainConfig, ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.explain.attention import AttentionHead
-from egocnn.explain.layers import run_layers
-from egocnn.explain.sums import EdgeNumbers
-from egocnn.explain.techniques import Question
+from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.techniques import ExplainedBatch
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.support.networks import build, doubled, whole_batch
@@ -48,19 +47,24 @@ def predictor_for(graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool 
     return Model(config=config, encoder=encoder, network=network)
 
 
-def ask(
+def forward_pass(
     predictor: Model,
     graphs: Graphs,
     classes: Sequence[int] | None = None,
     *,
     attention: AttentionHead | None = None,
     **settings: Any,
-) -> Question:
+) -> ExplainedBatch:
     """In double precision; class 0 unless others are given. The network itself is changed to double."""
     config, encoder = predictor.config, predictor.encoder
     batch = doubled(whole_batch(graphs, encoder, config))
-    return Question(
-        layers=run_layers(predictor.network.double().eval(), batch),
+    network = predictor.network.double().eval()
+    with torch.no_grad():
+        output = network(batch)
+    return ExplainedBatch(
+        network=network,
+        batch=batch,
+        output=output,
         classes=torch.tensor([0] * len(graphs) if classes is None else list(classes)),
         places=batch.places(encoder.shape(config)),
         edges=EdgeNumbers.of(graphs, torch.device("cpu")),
