@@ -48,7 +48,7 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     importance = np.array([1.0, -0.5, 0.25]), np.array([0.5, -1.0])
     words = (class_name, other)
     yield "network svg", draw(graph, *importance, caption=caption, words=words)
-    picture = compose(graph, *importance, np.array([0]), None, caption, (480, 360), words)
+    picture = compose(graph, *importance, np.array([0]), None, caption=caption, size=(480, 360), words=words)
     yield "gexf", to_gexf(picture, positions(graph))
     molecule = _molecule(name, class_name)
     if with_molecule:

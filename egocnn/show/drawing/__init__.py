@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from egocnn.data.arrays import Floats, Ints
@@ -14,8 +13,7 @@ from egocnn.show.drawing.layout import depiction, molecule_of, positions
 from egocnn.show.drawing.molecules import molecule_svg, write_molecule_png
 from egocnn.show.drawing.networks import draw_network
 from egocnn.show.drawing.picture import compose
-from egocnn.show.drawing.png import write_png
-from egocnn.show.drawing.scene import to_svg
+from egocnn.show.drawing.scene import to_svg, write_png
 
 __all__ = ["SUFFIXES", "draw"]
 
@@ -43,10 +41,10 @@ def draw(
     target = None if path is None else Path(path)
     if target is not None and target.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"{target}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    picture = compose(graph, node_importance, edge_importance, critical_nodes, critical_edges, caption, size, words)
+    parts = (node_importance, edge_importance, critical_nodes, critical_edges)
     molecule = molecule_of(graph)
+    picture = compose(graph, *parts, caption=caption, size=size, words=words, is_tinted=molecule is not None)
     placed = positions(graph) if molecule is None else depiction(molecule)
-    picture = replace(picture, is_tinted=molecule is not None)
     scene = None if molecule is not None else draw_network(picture, placed)
     svg = molecule_svg(picture, molecule, placed) if scene is None else to_svg(scene)
     if target is None:

@@ -45,7 +45,7 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
     first = np.searchsorted(pairs[:, 0], np.arange(graph.n_nodes + 1))
     component = connected_components(_adjacency(pairs, graph.n_nodes), directed=False)[1]
     order = np.argsort(component, kind="stable")
-    components = sorted(np.split(order, starts(component[order])[1:]), key=lambda nodes: -len(nodes))
+    components: list[Ints] = sorted(np.split(order, starts(component[order])[1:]), key=lambda nodes: -len(nodes))
     generator = np.random.default_rng(seed)
     placed = np.zeros((graph.n_nodes, 2))
     for nodes in components:

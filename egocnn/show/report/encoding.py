@@ -73,11 +73,11 @@ def packed(values: Floats) -> dict[str, Any]:
     finite = np.nan_to_num(np.asarray(values, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     largest = float(np.abs(finite).max(initial=0.0))
     steps = (np.rint(finite / largest * FINEST) if largest > 0 else finite).astype("<i2")
-    told: dict[str, Any] = {"step": float(f"{largest / FINEST:.7g}")}
+    step = float(f"{largest / FINEST:.7g}")
     at = np.flatnonzero(steps)
     if 2 * len(at) < len(steps):
-        return told | {"length": len(steps), "at": packed_integers(at), "data": _base64(steps[at])}
-    return told | {"data": _base64(steps)}
+        return {"step": step, "length": len(steps), "at": packed_integers(at), "data": _base64(steps[at])}
+    return {"step": step, "data": _base64(steps)}
 
 
 def packed_integers(values: Ints) -> str:

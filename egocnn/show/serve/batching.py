@@ -63,7 +63,8 @@ class BatchQueue:
     async def submit(self, job: ExplainJob) -> list[Plain]:
         """One answer for each graph of the job; a caller that is cancelled loses its place in the queue."""
         loop = asyncio.get_running_loop()
-        future = self._waiting[job] = loop.create_future()
+        future: asyncio.Future[list[Plain]] = loop.create_future()
+        self._waiting[job] = future
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._answer_all(loop))
         return await future
