@@ -52,6 +52,21 @@ def test_everyone_gets_an_answer_of_their_own_however_many_come(sizes: list[int]
     assert sum(batches) == sum(sizes)
 
 
+async def queued(queue: BatchQueue, go: threading.Event, *jobs: ExplainJob, cancelled: int | None = None) -> list[Any]:
+    """Jobs that arrive while another one, called first, is being answered; what all of them get in the end."""
+    first = asyncio.create_task(queue.submit(ExplainJob(lines=("first",))))
+    await asyncio.sleep(0.05)
+    rest = [asyncio.create_task(queue.submit(job)) for job in jobs]
+    await asyncio.sleep(0.05)
+    if cancelled is not None:
+        rest.pop(cancelled).cancel()
+    go.set()
+    found = await asyncio.gather(first, *rest, return_exceptions=True)
+    again = await queue.submit(ExplainJob())  # the queue is still open
+    queue.close()
+    return [*found, again]
+
+
 def test_what_waits_is_answered_together_and_different_wishes_apart() -> None:
     batches: list[list[str | None]] = []
     go = threading.Event()
@@ -61,19 +76,9 @@ def test_what_waits_is_answered_together_and_different_wishes_apart() -> None:
         batches.append([job.explained for job in jobs])
         echo(jobs, deliver)
 
-    async def crowd() -> None:
-        queue = BatchQueue(work)
-        first = asyncio.create_task(queue.submit(ExplainJob(lines=("first",))))
-        await asyncio.sleep(0.05)
-        wishes = ("a", "b", "a", None, "b")
-        rest = [asyncio.create_task(queue.submit(ExplainJob(lines=("C",), explained=wish))) for wish in wishes]
-        await asyncio.sleep(0.05)
-        go.set()
-        await asyncio.gather(first, *rest)
-        queue.close()
-
-    alone(crowd())
-    assert batches == [[None], ["a", "a"], ["b", "b"], [None]]
+    jobs = [ExplainJob(lines=("C",), explained=wish) for wish in ("a", "b", "a", None, "b")]
+    alone(queued(BatchQueue(work), go, *jobs))
+    assert batches == [[None], ["a", "a"], ["b", "b"], [None], [None]]
 
 
 def test_one_who_has_gone_is_not_answered_and_a_failure_reaches_all_who_wait() -> None:
@@ -88,27 +93,13 @@ def test_one_who_has_gone_is_not_answered_and_a_failure_reaches_all_who_wait() -
             raise ValueError("broken")
         echo(jobs, deliver)
 
-    async def crowd() -> list[Any]:
-        queue = BatchQueue(work)
-        first = asyncio.create_task(queue.submit(ExplainJob(lines=("first",))))
-        await asyncio.sleep(0.05)
-        gone = asyncio.create_task(queue.submit(ExplainJob(lines=("gone",))))
-        rest = [asyncio.create_task(queue.submit(ExplainJob(lines=(text,)))) for text in ("good", "bad", "late")]
-        await asyncio.sleep(0.05)
-        gone.cancel()
-        go.set()
-        found = await asyncio.gather(first, *rest, return_exceptions=True)
-        again = await queue.submit(ExplainJob(graphs=None, lines=()))  # the queue is still open
-        queue.close()
-        return [*found, again]
-
-    first, good, bad, late, again = alone(crowd())
+    jobs = [ExplainJob(lines=(text,)) for text in ("gone", "good", "bad", "late")]
+    first, good, bad, late, again = alone(queued(BatchQueue(work), go, *jobs, cancelled=0))
     assert "gone" not in seen
     assert first == [{"line": "first"}]
-    assert good == [{}]
+    assert good == again == [{}]
     assert isinstance(bad, ValueError)
     assert isinstance(late, ValueError)
-    assert again == [{}]
 
 
 def same(one: Any, other: Any) -> None:
