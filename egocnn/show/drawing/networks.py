@@ -12,7 +12,7 @@ from egocnn.show.drawing.picture import Picture, PictureItems
 from egocnn.show.drawing.scene import Discs, Lines, Scene, Shape, Text, clean, strip, strip_height
 
 LEVELS = 16
-"""Steps of strength that are drawn apart: more cannot be told apart, and each is one element of the file."""
+"""Steps of strength that are drawn differently: finer ones cannot be seen, and each is one element of the file."""
 MOST_LABELLED = 60
 MOST_TITLED = 500
 """Nodes up to which each shows its label and importance when the mouse rests on it."""

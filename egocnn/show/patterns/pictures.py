@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,9 @@ def _draw_marked(graph: Graph, nodes: Any, size: Size) -> str:
     marked[list(nodes)] = True
     u, v = graph.edges.T
     edges = marked[u] & marked[v]
-    return draw(
-        graph,
-        marked.astype(np.float64),
-        edges.astype(np.float64),
-        critical_nodes=np.flatnonzero(marked),
-        critical_edges=np.flatnonzero(edges),
-        size=size,
-        words=("the pattern", ""),
-    )
+    critical: dict[str, Any] = {"critical_nodes": np.flatnonzero(marked), "critical_edges": np.flatnonzero(edges)}
+    importances = marked.astype(np.float64), edges.astype(np.float64)
+    return draw(graph, *importances, size=size, words=("the pattern", ""), **critical)
 
 
 def _draw_fragment(smiles: str, size: Size) -> str:
@@ -79,8 +74,7 @@ def _label(atom: Any) -> None:
     atom.SetNoImplicit(True)
     if not is_carbon or atom.GetDegree() > 1:
         return
-    in_ring = any(bond.GetIsAromatic() for bond in atom.GetBonds())
-    if not in_ring:
+    if not any(bond.GetIsAromatic() for bond in atom.GetBonds()):
         atom.SetProp("_displayLabel", "Ar" if atom.GetIsAromatic() else "C")
 
 
@@ -102,17 +96,14 @@ def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:
     place = {atom.GetIntProp("node"): i for i, atom in enumerate(molecule.GetAtoms())}
     bonds = list(molecule.GetBonds())
     ends = [sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) for bond in bonds]
-    drawn = Graph(
-        name=graph.name,
+    absent: dict[str, Any] = dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth"))
+    drawn = replace(
+        graph,
         n_nodes=molecule.GetNumAtoms(),
         edges=np.array(ends, dtype=np.int64).reshape(-1, 2),
         node_label=tuple(atom_label(atom) for atom in molecule.GetAtoms()),
         edge_label=tuple(bond_label(bond) for bond in bonds),
-        edge_weight=None,
-        node_attr=None,
-        target=graph.target,
         smiles=smiles,
-        node_truth=None,
-        edge_truth=None,
+        **absent,
     )
     return drawn, [place[node] for node in nodes if node in place]

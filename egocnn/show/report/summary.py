@@ -129,7 +129,7 @@ def share(value: float) -> str:
         return "under 1%"
     if 0.99 < value < 1:
         return "over 99%"
-    return f"{floor(100 * value + 0.5)}%"  # halves go up, as the page's script has it
+    return f"{floor(100 * value + 0.5)}%"  # x.5 is rounded up, as in the page's script
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -45,7 +45,7 @@ class _RefusedError(Exception):
 
 
 class Limits:
-    """An application with these limits around it."""
+    """An application with these limits around it; itself an ASGI application."""
 
     def __init__(self, app: Application, config: ServeConfig) -> None:
         self._app, self._config = app, config
