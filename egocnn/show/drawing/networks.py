@@ -116,34 +116,23 @@ def _edges(picture: Picture, at: Floats, wanted: Bools, smallest: float, largest
 
 
 def _nodes(picture: Picture, at: Floats, wanted: Bools, radii: Floats) -> Iterator[Shape]:
-    unit = picture.unit
-    titles = _titles(picture)
+    unit, graph = picture.unit, picture.graph
+    labels = graph.node_label or ("",) * graph.n_nodes
     for chosen, strength, colour, critical in _layers(picture.nodes, wanted):
-        which = np.flatnonzero(chosen)
+        which = np.flatnonzero(chosen).tolist()
         outline, width = (INK, 1.2 * unit) if critical else (WHITE, 0.5 * unit)
         if not critical and radii[which[0]] < 2 * unit:
             outline, width = colour, 0.0
-        shown = [titles[node] for node in which] if titles else ()
+        titles = [
+            f"node {node}{f' ({labels[node]})' if labels[node] else ''}: {picture.nodes.importance[node]:.3g}"
+            for node in which
+        ]
+        shown = titles if graph.n_nodes <= MOST_TITLED else ()
         yield Discs(at[which], radii[which], colour, outline, width, shown)
         if _is_labelled(picture):
-            dark = strength > 0.5 and (critical or not picture.nodes.is_marked)
-            yield from _labels(picture, at, radii, which.tolist(), WHITE if dark else INK)
-
-
-def _labels(picture: Picture, at: Floats, radii: Floats, nodes: list[int], colour: str) -> Iterator[Text]:
-    for node in nodes:
-        label = clean((picture.graph.node_label or ())[node]).strip()
-        short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
-        size = min(1.25, 2.4 / max(len(short), 1)) * radii[node]
-        yield Text(float(at[node, 0]), float(at[node, 1]), short, max(float(size), 6 * picture.unit), colour)
-
-
-def _titles(picture: Picture) -> list[str]:
-    graph = picture.graph
-    if graph.n_nodes > MOST_TITLED:
-        return []
-    labels = graph.node_label or ("",) * graph.n_nodes
-    return [
-        f"node {node}{f' ({label})' if label else ''}: {importance:.3g}"
-        for node, (label, importance) in enumerate(zip(labels, picture.nodes.importance.tolist(), strict=True))
-    ]
+            is_dark = strength > 0.5 and (critical or not picture.nodes.is_marked)
+            for node in which:
+                label = clean(labels[node]).strip()
+                short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+                size = max(min(1.25, 2.4 / max(len(short), 1)) * float(radii[node]), 6 * unit)
+                yield Text(float(at[node, 0]), float(at[node, 1]), short, size, WHITE if is_dark else INK)

@@ -14,23 +14,22 @@ from egocnn.data.sources.smiles import atom_label, bond_label
 from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.show.drawing import draw
 
-Size = tuple[int, int]
+PATTERN_SIZE = (240, 180)
 
 
-def draw_pattern(pattern: Pattern, size: Size = (240, 180)) -> str:
+def draw_pattern(pattern: Pattern) -> str:
     """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
     if pattern.smiles is None:
-        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), size)
-    return _draw_fragment(pattern.smiles, size)
+        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
+    return _draw_fragment(pattern.smiles)
 
 
-def draw_occurrence(occurrence: Occurrence, size: Size = (320, 240)) -> str:
+def draw_occurrence(occurrence: Occurrence) -> str:
     """The whole graph with the fragment marked; a molecule without its hydrogens."""
-    graph, nodes = _as_drawn(occurrence)
-    return _draw_marked(graph, nodes, size)
+    return _draw_marked(*_as_drawn(occurrence), (320, 240))
 
 
-def _draw_marked(graph: Graph, nodes: Any, size: Size) -> str:
+def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
     marked = np.zeros(graph.n_nodes, bool)
     marked[list(nodes)] = True
     u, v = graph.edges.T
@@ -40,7 +39,7 @@ def _draw_marked(graph: Graph, nodes: Any, size: Size) -> str:
     return draw(graph, *importances, size=size, words=("the pattern", ""), **critical)
 
 
-def _draw_fragment(smiles: str, size: Size) -> str:
+def _draw_fragment(smiles: str) -> str:
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
     from rdkit.Chem.Draw import rdMolDraw2D
@@ -53,7 +52,7 @@ def _draw_fragment(smiles: str, size: Size) -> str:
         molecule.UpdatePropertyCache(strict=False)
         Chem.FastFindRings(molecule)
         rdDepictor.Compute2DCoords(molecule)
-        drawer: Any = rdMolDraw2D.MolDraw2DSVG(*size)
+        drawer: Any = rdMolDraw2D.MolDraw2DSVG(*PATTERN_SIZE)
         options = drawer.drawOptions()
         options.useBWAtomPalette()
         options.clearBackground = False
