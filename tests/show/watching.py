@@ -32,5 +32,6 @@ class Watch:
 
     def check(self, *allowed: str) -> None:
         """Fail if there was a complaint, or a request to an address that begins otherwise than the allowed ones."""
-        assert self.complaints == []
-        assert [url for url in self.requested if not url.startswith(allowed)] == []
+        assert self.complaints == [], self.complaints
+        strangers = [url for url in self.requested if not url.startswith(allowed)]
+        assert strangers == [], strangers
