@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.show.serve.desk import Deliver, Desk, Question
+from egocnn.show.serve.batching import BatchQueue, Deliver, ExplainJob
 from tests.show.serve.models import MOLECULES, client
 
 Found = TypeVar("Found")
@@ -25,9 +25,9 @@ def alone(crowd: Coroutine[Any, Any, Found]) -> Found:
         return threads.submit(asyncio.run, crowd).result()
 
 
-def echo(questions: Sequence[Question], deliver: Deliver) -> None:
-    for question in questions:
-        deliver(question, [{"line": line} for line in question.lines])
+def echo(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
+    for job in jobs:
+        deliver(job, [{"line": line} for line in job.lines])
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=20), st.integers(1, 8))
@@ -35,16 +35,16 @@ def echo(questions: Sequence[Question], deliver: Deliver) -> None:
 def test_everyone_gets_an_answer_of_their_own_however_many_come(sizes: list[int], most: int) -> None:
     batches: list[int] = []
 
-    def work(questions: Sequence[Question], deliver: Deliver) -> None:
-        batches.append(sum(len(question.lines) for question in questions))
-        assert len(questions) == 1 or batches[-1] <= most
-        echo(questions, deliver)
+    def work(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
+        batches.append(sum(len(job.lines) for job in jobs))
+        assert len(jobs) == 1 or batches[-1] <= most
+        echo(jobs, deliver)
 
     async def crowd() -> list[Any]:
-        desk = Desk(work, most=most)
+        queue = BatchQueue(work, most=most)
         asked = [tuple(f"{i}.{j}" for j in range(size)) for i, size in enumerate(sizes)]
-        answers = await asyncio.gather(*(desk.ask(Question(lines=lines)) for lines in asked))
-        desk.close()
+        answers = await asyncio.gather(*(queue.submit(ExplainJob(lines=lines)) for lines in asked))
+        queue.close()
         return [(lines, [row["line"] for row in answer]) for lines, answer in zip(asked, answers, strict=True)]
 
     for lines, answer in alone(crowd()):
@@ -52,63 +52,54 @@ def test_everyone_gets_an_answer_of_their_own_however_many_come(sizes: list[int]
     assert sum(batches) == sum(sizes)
 
 
+async def queued(queue: BatchQueue, go: threading.Event, *jobs: ExplainJob, cancelled: int | None = None) -> list[Any]:
+    """Jobs that arrive while another one, called first, is being answered; what all of them get in the end."""
+    first = asyncio.create_task(queue.submit(ExplainJob(lines=("first",))))
+    await asyncio.sleep(0.05)
+    rest = [asyncio.create_task(queue.submit(job)) for job in jobs]
+    await asyncio.sleep(0.05)
+    if cancelled is not None:
+        rest.pop(cancelled).cancel()
+    go.set()
+    found = await asyncio.gather(first, *rest, return_exceptions=True)
+    again = await queue.submit(ExplainJob())  # the queue is still open
+    queue.close()
+    return [*found, again]
+
+
 def test_what_waits_is_answered_together_and_different_wishes_apart() -> None:
     batches: list[list[str | None]] = []
     go = threading.Event()
 
-    def work(questions: Sequence[Question], deliver: Deliver) -> None:
+    def work(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
         go.wait(10)
-        batches.append([question.explained for question in questions])
-        echo(questions, deliver)
+        batches.append([job.explained for job in jobs])
+        echo(jobs, deliver)
 
-    async def crowd() -> None:
-        desk = Desk(work)
-        first = asyncio.create_task(desk.ask(Question(lines=("first",))))
-        await asyncio.sleep(0.05)
-        wishes = ("a", "b", "a", None, "b")
-        rest = [asyncio.create_task(desk.ask(Question(lines=("C",), explained=wish))) for wish in wishes]
-        await asyncio.sleep(0.05)
-        go.set()
-        await asyncio.gather(first, *rest)
-        desk.close()
-
-    alone(crowd())
-    assert batches == [[None], ["a", "a"], ["b", "b"], [None]]
+    jobs = [ExplainJob(lines=("C",), explained=wish) for wish in ("a", "b", "a", None, "b")]
+    alone(queued(BatchQueue(work), go, *jobs))
+    assert batches == [[None], ["a", "a"], ["b", "b"], [None], [None]]
 
 
 def test_one_who_has_gone_is_not_answered_and_a_failure_reaches_all_who_wait() -> None:
     seen: list[str] = []
     go = threading.Event()
 
-    def work(questions: Sequence[Question], deliver: Deliver) -> None:
+    def work(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
         go.wait(10)
-        seen.extend(line for question in questions for line in question.lines)
+        seen.extend(line for job in jobs for line in job.lines)
         if "bad" in seen:
-            deliver(questions[0], [{}])
+            deliver(jobs[0], [{}])
             raise ValueError("broken")
-        echo(questions, deliver)
+        echo(jobs, deliver)
 
-    async def crowd() -> list[Any]:
-        desk = Desk(work)
-        first = asyncio.create_task(desk.ask(Question(lines=("first",))))
-        await asyncio.sleep(0.05)
-        gone = asyncio.create_task(desk.ask(Question(lines=("gone",))))
-        rest = [asyncio.create_task(desk.ask(Question(lines=(text,)))) for text in ("good", "bad", "late")]
-        await asyncio.sleep(0.05)
-        gone.cancel()
-        go.set()
-        found = await asyncio.gather(first, *rest, return_exceptions=True)
-        again = await desk.ask(Question(graphs=None, lines=()))  # the desk is still open
-        desk.close()
-        return [*found, again]
-
-    first, good, bad, late, again = alone(crowd())
+    jobs = [ExplainJob(lines=(text,)) for text in ("gone", "good", "bad", "late")]
+    first, good, bad, late, again = alone(queued(BatchQueue(work), go, *jobs, cancelled=0))
     assert "gone" not in seen
     assert first == [{"line": "first"}]
-    assert good == [{}]
+    assert good == again == [{}]
     assert isinstance(bad, ValueError)
     assert isinstance(late, ValueError)
-    assert again == [{}]
 
 
 def same(one: Any, other: Any) -> None:
