@@ -11,10 +11,10 @@ from torch import Tensor
 from egocnn.errors import ConfigError
 from egocnn.nn.dense import factor_type
 from egocnn.nn.engines import Neighbours
+from egocnn.nn.engines.beyond import StackedRest
+from egocnn.nn.engines.pool import first_of_each, pool
 from egocnn.nn.readout import counted
-from egocnn.nn.stacked.beyond import StackedRest
-from egocnn.nn.stacked.readout import first_of_each, pool
-from egocnn.nn.stacked.rows import Learning, PaddedRows
+from egocnn.nn.rows import Learning, PaddedRows
 
 if TYPE_CHECKING:
     from egocnn.nn.embed import PatchShape

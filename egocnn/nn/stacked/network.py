@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
+from egocnn.nn.engines.dropout import Dropout
 from egocnn.nn.model import EgoCNN, Output
+from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.nn.stacked.dropout import Dropout
-from egocnn.nn.stacked.rows import Learning
 
 ALIGNMENT = 8
 """Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it."""
