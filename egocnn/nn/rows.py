@@ -6,8 +6,9 @@ norms leave the padding out, and dropout does not depend on it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 
 from egocnn.nn.engines.dropout import Draws, Dropout
 from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu, norm_relu_dropout
+
+Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]
+"""What follows the sums of a layer, given the layer's norm"""
 
 
 class Rows(Protocol):
@@ -75,7 +79,8 @@ class PaddedRows:
     def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
         if not isinstance(norm, nn.BatchNorm1d):
             return y
-        return norm_graphs(y, *_learned(norm), self.present, self.learning and self.learning.mode)
+        mode = None if self.learning is None else self.learning.mode
+        return norm_graphs(y, *_learned(norm), self.present, mode)
 
     def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:
         draws = self._draws(h, dropout, layer)

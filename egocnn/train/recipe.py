@@ -17,7 +17,7 @@ from egocnn.errors import ConfigError, DivergedError
 from egocnn.model import Model
 from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.stacked.network import check as check_stackable
+from egocnn.nn.stacked.network import check_stackable
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.fit import fit_together
 from egocnn.train.engines.distributed.world import current
