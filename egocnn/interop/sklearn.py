@@ -141,6 +141,29 @@ class _EgoCNN(BaseEstimator):
             if name != "self":
                 setattr(self, name, value)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name, as scikit-learn wants them.
+
+        Arguments:
+            deep: Also the settings of settings that are estimators themselves; there are none here.
+
+        Returns:
+            The settings, keyed as in the signature.
+        """
+        return dict(BaseEstimator.get_params(self, deep))
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change some settings; a fitted model stays as it was fitted until ``fit`` is called again.
+
+        Arguments:
+            settings: New values by name, as in the signature.
+
+        Returns:
+            The estimator itself.
+        """
+        BaseEstimator.set_params(self, **settings)
+        return self
+
     def _configs(self) -> tuple[ModelConfig, TrainConfig]:
         settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         model, train = ({f.name: settings[f.name] for f in fields(config)} for config in (ModelConfig, TrainConfig))
