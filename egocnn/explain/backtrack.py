@@ -93,7 +93,7 @@ def _step(h: Tensor, conv: EgoConv, plan: Plan, batch: Batch, held: Tensor, gamm
     nodes, crossed = torch.zeros_like(h), h.new_zeros(len(h), ranks - 1)
     to_rest = h.new_zeros(0 if rest is None else len(h), D)
     holds = held.any(dim=1)
-    for group, members in zip(plan.nodes, plan.members, strict=True):
+    for group, members in plan.groups:
         chosen = torch.nonzero(holds[group]).flatten()  # few nodes attain a maximum: the others hand nothing down
         some, egos = group[chosen], members[chosen]
         c = egos.shape[1]

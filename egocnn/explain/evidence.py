@@ -24,7 +24,7 @@ from torch import Tensor
 
 from egocnn.nn import EgoCNN, Output, Pool, SortPool
 from egocnn.nn.batch import Batch
-from egocnn.nn.readout import pool, turned
+from egocnn.nn.readout import by_column, pool
 
 SAME = 1e-5
 """Relative difference up to which two activations count as equal: rounding of float32 over a few layers."""
@@ -90,7 +90,7 @@ def evidence_of_inputs(traced: ForwardPass) -> Tensor:
     network, batch = traced.network, traced.batch
     above = _above(traced)[-1]
     inputs = batch.inputs_of(network.counted)
-    return inputs * _below(network.readout, inputs, batch, turned(above, above.shape[1] // network.counted))
+    return inputs * _below(network.readout, inputs, batch, by_column(above, above.shape[1] // network.counted))
 
 
 def _above(traced: ForwardPass) -> tuple[Tensor, ...]:

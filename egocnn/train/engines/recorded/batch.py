@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from egocnn.encode.batch import RestSteps
+from egocnn.nn.engines.beyond import Pairs, StackedRest
 from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.nn.stacked.beyond import Pairs, StackedRest
 from egocnn.train.engines.recorded.data import StackedData
 
 

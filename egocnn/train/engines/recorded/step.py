@@ -14,9 +14,9 @@ from torch import Tensor
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
+from egocnn.nn.engines.norm import Mode
+from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.network import StackedNetwork
-from egocnn.nn.stacked.norm import Mode
-from egocnn.nn.stacked.rows import Learning
 from egocnn.train.engines.recorded.batch import Room, build
 from egocnn.train.engines.recorded.data import StackedData
 from egocnn.train.engines.recorded.losses import Tally, judge

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from egocnn.nn.stacked.dropout import Draws
+from egocnn.nn.engines.dropout import Draws
+from egocnn.nn.engines.gpu import has_kernels
 
 MOMENTUM = 0.1
 EPSILON = 1e-5
 
-BLOCK_M, BLOCK_D = 128, 32
+BLOCK_D = 32
+BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}
 """Nodes and columns that a program on the GPU takes at once."""
 
 
@@ -68,8 +69,7 @@ def norm_relu_dropout(
 
     Shapes: y (R, M, D), scale and shift (R, D) -> (R, M, D)
     """
-    is_fused = y.is_cuda and y.dtype != torch.float64 and find_spec("triton") is not None
-    apply: Callable[..., Tensor] = (FusedNorm if is_fused else PlainNorm).apply
+    apply: Callable[..., Tensor] = (FusedNorm if has_kernels(y) else PlainNorm).apply
     out = apply(y, scale, shift, running, mode, draws)
     running.batches.add_(mode.learns & mode.active)
     return out
@@ -159,70 +159,38 @@ def _statistics(y: Tensor, present: Tensor, count: Tensor) -> tuple[Tensor, Tens
 
 
 class FusedNorm(torch.autograd.Function):
-    """By the kernels of :mod:`egocnn.nn.stacked.norm_kernels`."""
+    """By the kernels of :mod:`egocnn.nn.engines.gpu.norm_kernels`."""
 
     @staticmethod
     def forward(
         ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None
     ) -> Tensor:
-        from egocnn.nn.stacked.norm_kernels import norm_forward
+        from egocnn.nn.engines.gpu.norm_kernels import norm_forward
 
         y = y.contiguous()
         R, M, D = y.shape
         out = torch.empty_like(y)
         mean, inverse = torch.empty_like(scale), torch.empty_like(scale)
         ctx.amplify = draws.amplify if draws else 1.0
+        statistics = (running.mean, running.variance, mean, inverse, mode.count, mode.learns, mode.active)
+        dropped = (draws.rows.contiguous(), draws.columns) if draws else (y, y)
+        sizes = (M, D, draws.threshold if draws else 0, ctx.amplify)
         norm_forward[(R, -(-D // BLOCK_D))](
-            y,
-            out,
-            scale,
-            shift,
-            running.mean,
-            running.variance,
-            mean,
-            inverse,
-            mode.count,
-            mode.learns,
-            mode.active,
-            draws.rows.contiguous() if draws else y,
-            draws.columns if draws else y,
-            M,
-            D,
-            draws.threshold if draws else 0,
-            ctx.amplify,
-            MOMENTUM=MOMENTUM,
-            EPSILON=EPSILON,
-            DROPS=draws is not None,
-            BLOCK_M=BLOCK_M,
-            BLOCK_D=BLOCK_D,
+            *(y, out, scale, shift, *statistics, *dropped, *sizes),
+            **{"MOMENTUM": MOMENTUM, "EPSILON": EPSILON, "DROPS": draws is not None},
+            **BLOCKS,
         )
         ctx.save_for_backward(y, out, scale, mean, inverse, mode.count, mode.learns)
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        from egocnn.nn.stacked.norm_kernels import norm_backward
+        from egocnn.nn.engines.gpu.norm_kernels import norm_backward
 
         y, out, scale, mean, inverse, count, learns = ctx.saved_tensors
         R, M, D = y.shape
         back = torch.empty_like(y)
         of_scale, of_shift = torch.empty_like(scale), torch.empty_like(scale)
-        norm_backward[(R, -(-D // BLOCK_D))](
-            gradients[0].contiguous(),
-            y,
-            out,
-            scale,
-            mean,
-            inverse,
-            count,
-            learns,
-            back,
-            of_scale,
-            of_shift,
-            M,
-            D,
-            ctx.amplify,
-            BLOCK_M=BLOCK_M,
-            BLOCK_D=BLOCK_D,
-        )
+        known = (gradients[0].contiguous(), y, out, scale, mean, inverse, count, learns)
+        norm_backward[(R, -(-D // BLOCK_D))](*known, back, of_scale, of_shift, M, D, ctx.amplify, **BLOCKS)
         return back, of_scale, of_shift, None, None, None

@@ -1,4 +1,4 @@
-"""Readouts of stacked batches: node embeddings (R, M, D) -> one vector per graph (R, B, D or more).
+"""Readouts of padded rows: node embeddings (R, M, D) -> one vector per graph (R, B, D or more).
 
 A graph without nodes reads as 0.
 """
@@ -6,23 +6,26 @@ A graph without nodes reads as 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from egocnn.nn.engines.gpu import has_kernels
+from egocnn.nn.engines.norm import full
 from egocnn.nn.readout import log_of
-from egocnn.nn.stacked.norm import full
 
-BLOCK_M, BLOCK_D = 64, 32
+BLOCK_D = 32
+BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}
 """Nodes and columns that a program on the GPU takes at once."""
 
 
 def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str) -> Tensor:
-    """counts (R, B): nodes of every graph; graph_of (R, M): B or more for padding; kinds are joined by +"""
-    is_fused = h.is_cuda and h.dtype != torch.float64 and find_spec("triton") is not None
-    reduce: Callable[..., tuple[Tensor, Tensor]] = (FusedPool if is_fused else PlainPool).apply
+    """(R, M, D) -> (R, B, D for each kind); kinds are joined by +
+
+    counts (R, B): nodes of every graph; graph_of (R, M): B or more for padding
+    """
+    reduce: Callable[..., tuple[Tensor, Tensor]] = (FusedPool if has_kernels(h) else PlainPool).apply
     total, largest = reduce(h, counts, graph_of)
     parts: dict[str, Callable[[], Tensor]] = {
         "max": lambda: largest,
@@ -69,45 +72,30 @@ class PlainPool(torch.autograd.Function):
 
 
 class FusedPool(torch.autograd.Function):
-    """The same by the kernels of :mod:`egocnn.nn.stacked.pool_kernels`."""
+    """The same by the kernels of :mod:`egocnn.nn.engines.gpu.pool_kernels`."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, counts: Tensor, graph_of: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG004
-        from egocnn.nn.stacked.pool_kernels import pool_forward
+        from egocnn.nn.engines.gpu.pool_kernels import pool_forward
 
         h = h.contiguous()
         (R, M, D), B = h.shape, counts.shape[1]
         first = counts.cumsum(1) - counts
         total, largest, sharing = (torch.empty(R, B, D, device=h.device) for _ in range(3))
-        pool_forward[(R * B, -(-D // BLOCK_D))](
-            h, first, counts, total, largest, sharing, M, B, D, BLOCK_M=BLOCK_M, BLOCK_D=BLOCK_D
-        )
+        pool_forward[(R * B, -(-D // BLOCK_D))](h, first, counts, total, largest, sharing, M, B, D, **BLOCKS)
         ctx.save_for_backward(h, first, counts, largest, sharing)
         return total, largest
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        from egocnn.nn.stacked.pool_kernels import pool_backward
+        from egocnn.nn.engines.gpu.pool_kernels import pool_backward
 
         h, first, counts, largest, sharing = ctx.saved_tensors
         (R, M, D), B = h.shape, counts.shape[1]
         of_total, of_largest = (gradient.float().contiguous() for gradient in gradients)
         back = torch.zeros_like(h)  # as it stays for padding
-        pool_backward[(R * B, -(-D // BLOCK_D))](
-            h,
-            first,
-            counts,
-            largest,
-            sharing,
-            of_total,
-            of_largest,
-            back,
-            M,
-            B,
-            D,
-            BLOCK_M=BLOCK_M,
-            BLOCK_D=BLOCK_D,
-        )
+        known = (h, first, counts, largest, sharing, of_total, of_largest)
+        pool_backward[(R * B, -(-D // BLOCK_D))](*known, back, M, B, D, **BLOCKS)
         return back, None, None
 
 

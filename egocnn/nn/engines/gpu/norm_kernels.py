@@ -17,30 +17,13 @@ kernel: Callable[[Callable[..., None]], Any] = triton.jit  # which has no types 
 
 @kernel
 def norm_forward(
-    y: tl.tensor,
-    out: tl.tensor,
-    scale: tl.tensor,
-    shift: tl.tensor,
-    running_mean: tl.tensor,
-    running_variance: tl.tensor,
-    used_mean: tl.tensor,
-    used_inverse: tl.tensor,
-    count: tl.tensor,
-    learns: tl.tensor,
-    active: tl.tensor,
-    drawn: tl.tensor,
-    odd: tl.tensor,
-    M: tl.tensor,
-    D: tl.tensor,
-    threshold: tl.tensor,
+    y: tl.tensor, out: tl.tensor, scale: tl.tensor, shift: tl.tensor, running_mean: tl.tensor,
+    running_variance: tl.tensor, used_mean: tl.tensor, used_inverse: tl.tensor, count: tl.tensor, learns: tl.tensor,
+    active: tl.tensor, drawn: tl.tensor, odd: tl.tensor, M: tl.tensor, D: tl.tensor, threshold: tl.tensor,
     amplify: tl.tensor,
-    MOMENTUM: tl.constexpr,
-    EPSILON: tl.constexpr,
-    DROPS: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
-    """:func:`egocnn.nn.stacked.norm.norm_relu_dropout`; mean and inverse deviation are kept for the gradient."""
+    MOMENTUM: tl.constexpr, EPSILON: tl.constexpr, DROPS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
+    """:func:`egocnn.nn.engines.norm.norm_relu_dropout`; mean and inverse deviation are kept for the gradient."""
     replica = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D
@@ -92,23 +75,11 @@ def norm_forward(
 
 @kernel
 def norm_backward(
-    gradient: tl.tensor,
-    y: tl.tensor,
-    out: tl.tensor,
-    scale: tl.tensor,
-    used_mean: tl.tensor,
-    used_inverse: tl.tensor,
-    count: tl.tensor,
-    learns: tl.tensor,
-    y_gradient: tl.tensor,
-    scale_gradient: tl.tensor,
-    shift_gradient: tl.tensor,
-    M: tl.tensor,
-    D: tl.tensor,
-    amplify: tl.tensor,
-    BLOCK_M: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
+    gradient: tl.tensor, y: tl.tensor, out: tl.tensor, scale: tl.tensor, used_mean: tl.tensor, used_inverse: tl.tensor,
+    count: tl.tensor, learns: tl.tensor, y_gradient: tl.tensor, scale_gradient: tl.tensor, shift_gradient: tl.tensor,
+    M: tl.tensor, D: tl.tensor, amplify: tl.tensor,
+    BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
     """The gradient passes where the output is above 0: neither rectified nor dropped."""
     replica = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -150,19 +121,10 @@ def norm_backward(
 
 @kernel
 def adamw(
-    parameter: tl.tensor,
-    gradient: tl.tensor,
-    first: tl.tensor,
-    second: tl.tensor,
-    settings: tl.tensor,
-    active: tl.tensor,
-    numbers: tl.tensor,
-    replicas: tl.tensor,
-    BETA_1: tl.constexpr,
-    BETA_2: tl.constexpr,
-    EPSILON: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    parameter: tl.tensor, gradient: tl.tensor, first: tl.tensor, second: tl.tensor, settings: tl.tensor,
+    active: tl.tensor, numbers: tl.tensor, replicas: tl.tensor,
+    BETA_1: tl.constexpr, BETA_2: tl.constexpr, EPSILON: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     """:func:`egocnn.train.engines.recorded.optimise.update_plain`; a program takes BLOCK numbers of one replica."""
     replica = tl.program_id(1)
     if tl.load(active + replica) != 0:

@@ -17,18 +17,10 @@ kernel: Callable[[Callable[..., None]], Any] = triton.jit  # which has no types 
 
 @kernel
 def pool_forward(
-    h: tl.tensor,
-    first: tl.tensor,
-    count: tl.tensor,
-    total: tl.tensor,
-    largest: tl.tensor,
-    sharing: tl.tensor,
-    M: tl.tensor,
-    B: tl.tensor,
-    D: tl.tensor,
-    BLOCK_M: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
+    h: tl.tensor, first: tl.tensor, count: tl.tensor, total: tl.tensor, largest: tl.tensor, sharing: tl.tensor,
+    M: tl.tensor, B: tl.tensor, D: tl.tensor,
+    BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
     """Sum and maximum over a graph's nodes, and how many of them attain the maximum; 0 for a graph without nodes."""
     graph = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -57,20 +49,10 @@ def pool_forward(
 
 @kernel
 def pool_backward(
-    h: tl.tensor,
-    first: tl.tensor,
-    count: tl.tensor,
-    largest: tl.tensor,
-    sharing: tl.tensor,
-    of_total: tl.tensor,
-    of_largest: tl.tensor,
-    back: tl.tensor,
-    M: tl.tensor,
-    B: tl.tensor,
-    D: tl.tensor,
-    BLOCK_M: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
+    h: tl.tensor, first: tl.tensor, count: tl.tensor, largest: tl.tensor, sharing: tl.tensor, of_total: tl.tensor,
+    of_largest: tl.tensor, back: tl.tensor, M: tl.tensor, B: tl.tensor, D: tl.tensor,
+    BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
     """The gradient of the sum to every node, that of the maximum shared by those that attain it."""
     graph = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -93,17 +75,10 @@ def pool_backward(
 
 @kernel
 def add_neighbours(
-    h: tl.tensor,
-    source: tl.tensor,
-    first: tl.tensor,
-    count: tl.tensor,
-    out: tl.tensor,
-    M: tl.tensor,
-    E: tl.tensor,
+    h: tl.tensor, source: tl.tensor, first: tl.tensor, count: tl.tensor, out: tl.tensor, M: tl.tensor, E: tl.tensor,
     D: tl.tensor,
-    BLOCK_S: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
+    BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
     """The sum over the neighbours that a node has beyond K; 0 where it has none."""
     node = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)

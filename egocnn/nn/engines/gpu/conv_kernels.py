@@ -24,32 +24,13 @@ def kernel(function: Callable[..., None]) -> Any:
 
 @kernel
 def convolve(
-    x: tl.tensor,
-    sums: tl.tensor,
-    span: tl.tensor,
-    weight: tl.tensor,
-    weight_tiles: tl.tensor,
-    bias: tl.tensor,
-    y: tl.tensor,
-    columns: tl.tensor,
-    length: tl.tensor,
-    nodes: tl.tensor,
-    total: tl.tensor,
-    ranks: tl.tensor,
-    first_tile: tl.tensor,
-    tiles: tl.tensor,
-    D: tl.constexpr,
-    D_out: tl.constexpr,
-    IS_BACK: tl.constexpr,
-    HAS_BIAS: tl.constexpr,
-    RELU: tl.constexpr,
-    PRECISION: tl.constexpr,
-    EVEN: tl.constexpr,
-    BY_TILES: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_IN: tl.constexpr,
+    x: tl.tensor, sums: tl.tensor, span: tl.tensor, weight: tl.tensor, weight_tiles: tl.tensor, bias: tl.tensor,
+    y: tl.tensor, columns: tl.tensor, length: tl.tensor, nodes: tl.tensor, total: tl.tensor, ranks: tl.tensor,
+    first_tile: tl.tensor, tiles: tl.tensor,
+    D: tl.constexpr, D_out: tl.constexpr, IS_BACK: tl.constexpr, HAS_BIAS: tl.constexpr, RELU: tl.constexpr,
+    PRECISION: tl.constexpr, EVEN: tl.constexpr, BY_TILES: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_IN: tl.constexpr,
     BLOCK_OUT: tl.constexpr,
-) -> None:
+) -> None:  # fmt: skip
     """y[n] = act(bias + sum over k of x[columns[k, n]] weight[k]).
 
     ``weight_tiles`` is a descriptor for the copy engine, used where all tiles are full; ``weight`` the plain pointer.
@@ -113,26 +94,11 @@ def convolve(
 
 @kernel
 def correlate(
-    x: tl.tensor,
-    gradient: tl.tensor,
-    partial: tl.tensor,
-    columns: tl.tensor,
-    active: tl.tensor,
-    nodes: tl.tensor,
-    total: tl.tensor,
-    ranks: tl.tensor,
-    windows: tl.tensor,
-    shares: tl.tensor,
-    tiles_out: tl.tensor,
-    D: tl.constexpr,
-    D_out: tl.constexpr,
-    WINDOW: tl.constexpr,
-    PRECISION: tl.constexpr,
-    EVEN: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_IN: tl.constexpr,
-    BLOCK_OUT: tl.constexpr,
-) -> None:
+    x: tl.tensor, gradient: tl.tensor, partial: tl.tensor, columns: tl.tensor, active: tl.tensor, nodes: tl.tensor,
+    total: tl.tensor, ranks: tl.tensor, windows: tl.tensor, shares: tl.tensor, tiles_out: tl.tensor,
+    D: tl.constexpr, D_out: tl.constexpr, WINDOW: tl.constexpr, PRECISION: tl.constexpr, EVEN: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_IN: tl.constexpr, BLOCK_OUT: tl.constexpr,
+) -> None:  # fmt: skip
     """partial[share, k] = sum over the share's nodes n of x[columns[k, n]]^T gradient[n]: one rank per program."""
     rank = tl.program_id(0).to(tl.int64)
     replica = (tl.program_id(1) // shares).to(tl.int64)
@@ -169,22 +135,11 @@ def correlate(
 
 @kernel
 def add_up(
-    gradient: tl.tensor,
-    sums: tl.tensor,
-    span: tl.tensor,
-    sources: tl.tensor,
-    first: tl.tensor,
-    count: tl.tensor,
-    numbers: tl.tensor,
-    listed: tl.tensor,
-    D: tl.constexpr,
-    LISTED: tl.constexpr,
-    SHORTEST: tl.constexpr,
-    LONGEST: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-    BLOCK_A: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
+    gradient: tl.tensor, sums: tl.tensor, span: tl.tensor, sources: tl.tensor, first: tl.tensor, count: tl.tensor,
+    numbers: tl.tensor, listed: tl.tensor,
+    D: tl.constexpr, LISTED: tl.constexpr, SHORTEST: tl.constexpr, LONGEST: tl.constexpr, BLOCK_S: tl.constexpr,
+    BLOCK_A: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
     """sums[s - span[0]] = the sum of the rows of ``gradient`` that the addends of s name, for all s of the span.
 
     Or for those in a list: ``listed`` many ``numbers``. How many there are is known on the device alone, so every
