@@ -20,8 +20,8 @@ from egocnn.data.schema import PARTS
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego
-from egocnn.study.crossval.folds import Task, fold_numbers, make_tasks
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego_folds
+from egocnn.study.crossval.folds import FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, check_refused, runner
@@ -38,7 +38,7 @@ def grouped(n_graphs: int = 60) -> Graphs:
     return random_trees(n_graphs, nodes=6, seed=1).replace(group=group, target=group % 2, class_names=("even", "odd"))
 
 
-def tasks(graphs: Graphs, folds: int, restarts: int = 1) -> list[Task]:
+def tasks(graphs: Graphs, folds: int, restarts: int = 1) -> list[FoldTask]:
     return make_tasks(graphs, Protocol(folds=folds, restarts=restarts), TRAIN)
 
 
@@ -69,7 +69,7 @@ def test_groups_are_torn_apart_neither_by_folds_nor_by_validation() -> None:
     graphs = grouped()
     assert graphs.group is not None
     for task in tasks(graphs, 5):
-        learned = task.marked(graphs)
+        learned = task.without_tested(graphs)
         assert not set(graphs.group[task.tested]) & {*graphs.group[task.learned], *graphs.group[task.validation]}
         assert learned.group is not None
         assert learned.part is not None
@@ -118,7 +118,7 @@ def test_a_fold_is_what_training_on_its_own_part_gives() -> None:
     result = cross_validate(graphs, MODEL, TRAIN, folds=4, restarts=2)
     task = tasks(graphs, 4, restarts=2)[1]
     (seeds,) = task.seeds
-    trained = [learn(task.marked(graphs), MODEL, replace(TRAIN, seed=seed)) for seed in seeds]
+    trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed)) for seed in seeds]
     bests = [history.best for _, history in trained]
     assert all(best is not None for best in bests)
     chosen = int(bests[1] is not None and bests[1].beats(bests[0]))
@@ -153,13 +153,13 @@ def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pyte
 def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    plain = ego.predictions_of
+    plain = ego_folds.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         looks.append(len(data))
         return plain(replica, data, device)
 
-    monkeypatch.setattr(ego, "predictions_of", spy)
+    monkeypatch.setattr(ego_folds, "predictions_of", spy)
     result = cross_validate(grouped(), MODEL, TRAIN, folds=3, restarts=3, stack=True)
     assert looks == [fold.test_graphs for fold in result.folds]
     assert sum(looks) == 60

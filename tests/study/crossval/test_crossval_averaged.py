@@ -16,7 +16,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego, read_record
+from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego_folds, read_record
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.study.crossval.record import Run
 from egocnn.train.recipe import Replica, learn, prepare_replicas
@@ -50,8 +50,10 @@ def test_the_score_of_several_is_that_of_their_mean_and_not_of_a_vote() -> None:
     sure, unsure = [0.95, 0.05], [0.4, 0.6]
     said = [torch.tensor([own, [0.5, 0.5], [0.0, 1.0]]).double() for own in (sure, unsure, unsure)]
     data = judged(torch.tensor([0, 0, 0]))
-    assert ego.score_of(said, data) == pytest.approx(2 / 3)  # a vote of two against one would lose the first graph
-    assert [ego.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    assert ego_folds.score_of(said, data) == pytest.approx(
+        2 / 3
+    )  # a vote would lose the first graph
+    assert [ego_folds.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
 
 
 def test_the_score_of_values_is_the_explained_variance_of_their_mean() -> None:
@@ -59,15 +61,15 @@ def test_the_score_of_values_is_the_explained_variance_of_their_mean() -> None:
     said = [torch.tensor([[2.0], [2.0], [5.0]]).double(), torch.tensor([[0.0], [3.0], [6.0]]).double()]
     mean = np.array([1.0, 2.5, 5.5])
     wanted = 1 - np.square(mean - target.numpy()).sum() / np.square(target.numpy() - 3).sum()
-    assert ego.score_of(said, judged(target)) == pytest.approx(wanted)
-    assert ego.score_of(said, judged(torch.ones(3))) == 0.0
+    assert ego_folds.score_of(said, judged(target)) == pytest.approx(wanted)
+    assert ego_folds.score_of(said, judged(torch.ones(3))) == 0.0
 
 
 def test_probabilities_are_said_of_classes_and_plain_values_of_the_rest() -> None:
     for graphs in (trees(), oxygens(20)):
         ((replica,),) = prepare_replicas([graphs], MODEL, TRAIN, [[0]])
         data = replica.predictor.encode(graphs)
-        said = ego.predictions_of(replica, data, CPU)
+        said = ego_folds.predictions_of(replica, data, CPU)
         outputs = torch.from_numpy(replica.predictor.outputs(graphs, device="cpu")).double()
         assert said.dtype == torch.float64
         wanted = torch.softmax(outputs, dim=1) if graphs.is_classification else outputs
@@ -84,13 +86,13 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     graphs = trees()
     assert graphs.target is not None
     said: list[tuple[int, Tensor, EncodedGraphs]] = []
-    plain = ego.predictions_of
+    plain = ego_folds.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         said.append((replica.seed, plain(replica, data, device), data))
         return said[-1][1]
 
-    monkeypatch.setattr(ego, "predictions_of", spy)
+    monkeypatch.setattr(ego_folds, "predictions_of", spy)
     protocol = Protocol(folds=3, runs=2, restarts=3, combine="average")
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol, stack=stack)
     assert (result.runs, result.restarts) == (2, 3)
@@ -118,7 +120,7 @@ def test_averaged_restarts_are_those_of_single_trainings_and_count_all_their_par
     protocol = Protocol(folds=3, restarts=2, combine="average")
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol)
     task = make_tasks(graphs, protocol, TRAIN)[1]
-    trained = [learn(task.marked(graphs), MODEL, replace(TRAIN, seed=seed))[0] for seed in task.seeds[0]]
+    trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed))[0] for seed in task.seeds[0]]
     tested = graphs[task.tested]
     assert tested.target is not None
     logits = torch.stack([torch.from_numpy(predictor.outputs(tested, device="cpu")).double() for predictor in trained])

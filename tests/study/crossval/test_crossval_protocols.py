@@ -20,10 +20,10 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego, read_record
-from egocnn.study.crossval.folds import Task, make_tasks
+from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego_folds, read_record
+from egocnn.study.crossval.folds import FoldTask, make_tasks
+from egocnn.study.crossval.other_models import classifier_fold
 from egocnn.study.crossval.protocol import published_splits, read_splits
-from egocnn.study.crossval.systems import system_fold
 from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, check_refused, runner
@@ -98,7 +98,7 @@ def test_the_fair_protocol_takes_the_given_parts_and_the_mean_of_three_runs(tmp_
     protocol = choose_protocol("fair", splits=write_splits(tmp_path / "own.json", thirds(30)))
     for task, (train, validation, tested) in zip(make_tasks(graphs, protocol, TRAIN), thirds(30), strict=True):
         assert (task.learned.tolist(), task.validation.tolist(), task.tested.tolist()) == (train, validation, tested)
-        marked = task.marked(graphs)
+        marked = task.without_tested(graphs)
         assert marked.select("validation").names == graphs[validation].names
         assert marked.select("train").names == graphs[train].names
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol)
@@ -119,7 +119,7 @@ def test_the_best_restart_in_validation_is_tested_once_a_run() -> None:
         return built[-1]
 
     task = replace(make_tasks(graphs, Protocol(folds=4), TRAIN)[0], seeds=((2, 3, 5), (4, 6, 8)))
-    fold = system_fold(graphs, task, rival_of(build), TRAIN)
+    fold = classifier_fold(graphs, task, rival_of(build), TRAIN)
     assert graphs.target is not None
     ones, validated = graphs.target[task.tested].mean(), graphs.target[task.validation].mean()
     chosen = 2 if validated > 0.5 else 1
@@ -133,7 +133,7 @@ def test_the_best_restart_in_validation_is_tested_once_a_run() -> None:
 def test_a_system_with_nothing_to_start_anew_is_fitted_once() -> None:
     graphs = trees(40)
     task = make_tasks(graphs, choose_protocol("paper", folds=4), TRAIN)[0]
-    fold = system_fold(graphs, task, rival_of(lambda seed: Guess(seed, parameters=None)), TRAIN)
+    fold = classifier_fold(graphs, task, rival_of(lambda seed: Guess(seed, parameters=None)), TRAIN)
     assert [run.seeds for run in fold.runs] == [task.seeds[0][:1]]
     assert fold.parameters is None
 
@@ -141,7 +141,7 @@ def test_a_system_with_nothing_to_start_anew_is_fitted_once() -> None:
 # ── the tested have no say ────────────────────────────────────────────────────────────────────────
 
 
-def strangers(graphs: Graphs, task: Task) -> tuple[Graphs, Ints]:
+def strangers(graphs: Graphs, task: FoldTask) -> tuple[Graphs, Ints]:
     """The graphs with the first half of those tested exchanged for others, of the same classes but of another kind."""
     altered = task.tested[: len(task.tested) // 2]
     assert graphs.target is not None
@@ -161,18 +161,18 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
     others, same = strangers(graphs, task)
     found: list[Any] = []
 
-    plain = ego.predictions_of
+    plain = ego_folds.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         found.append(plain(replica, data, device))
         return torch.as_tensor(found[-1])
 
-    monkeypatch.setattr(ego, "predictions_of", spy)
+    monkeypatch.setattr(ego_folds, "predictions_of", spy)
     for each in (graphs, others):
         if stacked:
-            list(ego.stacked_folds(each, [task], MODEL, TRAIN, lambda _: None, lambda _: None))
+            list(ego_folds.stacked_folds(ego_folds.FoldSettings(each, MODEL, TRAIN), [task]))
         else:
-            ego.ego_fold(each, task, MODEL, TRAIN, lambda _: None)
+            ego_folds.ego_fold(ego_folds.FoldSettings(each, MODEL, TRAIN), task)
     np.testing.assert_allclose(found[0][same], found[1][same], rtol=1e-6)
     assert not np.allclose(found[0], found[1], rtol=1e-6)  # the others are of another kind indeed
 

@@ -130,12 +130,12 @@ def test_stacks_of_a_few_folds_are_kept_as_they_finish(tmp_path: Path) -> None:
     graphs, kept = alcohols(), []
     out = tmp_path / "record.json"
 
-    def say(text: str) -> None:
+    def log(text: str) -> None:
         if text.startswith("epoch 1/2: "):
             partial = out.with_name("record.json.partial")
             kept.append(len(json.loads(partial.read_text())["folds"]) if partial.exists() else 0)
 
-    record = cross_validate(graphs, MODEL, TRAIN, folds=3, stack=True, jobs=2, out=out, say=say)
+    record = cross_validate(graphs, MODEL, TRAIN, folds=3, stack=True, jobs=2, out=out, log=log)
     assert kept == [0, 2]
     assert [fold.fold for fold in record.folds] == [1, 2, 3]
 

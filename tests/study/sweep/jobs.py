@@ -7,14 +7,14 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from egocnn.study.sweep.record import Scored
-from egocnn.study.sweep.run import score
+from egocnn.study.sweep.search import score_pair
+from egocnn.study.sweep.table import PairScore
 from tests.support.tiny import names_in
 
 
-def killed_once(folder: Path, *job: Any) -> tuple[int, Scored]:
+def killed_once(folder: Path, *job: Any) -> tuple[int, PairScore]:
     attempt = len(names_in(folder)) + 1
     (folder / f"{attempt}-{os.getpid()}").touch()
     if attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return score(*job)
+    return score_pair(*job)

@@ -20,10 +20,10 @@ from egocnn.errors import ConfigError, RunError
 from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.study.crossval.protocol import Split
-from egocnn.study.sweep.kept import PAIRS
-from egocnn.study.sweep.record import Scored, Sweep, ranked
-from egocnn.study.sweep.run import How, inner_tasks, sweep
-from egocnn.study.sweep.space import Setting, draw_settings, parse_axis
+from egocnn.study.sweep.folder import PAIRS
+from egocnn.study.sweep.grid import GridPoint, draw_settings, parse_axis
+from egocnn.study.sweep.search import Execution, inner_tasks, sweep
+from egocnn.study.sweep.table import PairScore, Sweep, ranked
 from tests.support.commands import check_refused, rows, runner
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens
 
@@ -77,9 +77,9 @@ def test_no_score_depends_on_what_is_in_the_test_folds(tmp_path: Path) -> None:
 def test_the_best_mean_comes_first_of_equals_the_smaller_and_diverged_ones_last() -> None:
     settings = draw_settings([parse_axis("width=1,2,3,4")], MODEL, TRAIN)
 
-    def of(scores: tuple[float | None, float | None], parameters: int) -> list[Scored]:
+    def of(scores: tuple[float | None, float | None], parameters: int) -> list[PairScore]:
         pairs = enumerate(scores, start=1)
-        return [Scored(fold=n, score=each, parameters=parameters, seconds=1.5) for n, each in pairs][::-1]
+        return [PairScore(fold=n, score=each, parameters=parameters, seconds=1.5) for n, each in pairs][::-1]
 
     scored = [of((None, 1.0), 10), of((0.5, 0.7), 90), of((0.6, 0.6), 80), of((0.9, 0.8), 99)]
     found = [row for _, row in ranked(settings, scored)]
@@ -93,17 +93,17 @@ def test_the_best_mean_comes_first_of_equals_the_smaller_and_diverged_ones_last(
 
 def test_a_sweep_goes_on_from_what_is_kept_and_a_larger_one_uses_it_again(tmp_path: Path) -> None:
     told: list[int] = []
-    small = tried(tmp_path, "width=4,8", "depth=1", report=told.append)
+    small = tried(tmp_path, "width=4,8", "depth=1", execution=Execution(progress=told.append))
     assert told == [0, 1, 2, 3, 4]
     assert len(names_in(tmp_path / PAIRS)) == 4
     told.clear()
-    large = tried(tmp_path, "width=4,8,2", "depth=1", report=told.append)
+    large = tried(tmp_path, "width=4,8,2", "depth=1", execution=Execution(progress=told.append))
     assert told == [4, 5, 6]
     assert {json.dumps(row.setting): row for row in small.rows}.keys() < {json.dumps(r.setting) for r in large.rows}
     kept = {row.setting["width"]: (row.scores, row.seconds) for row in small.rows}
     assert {row.setting["width"]: (row.scores, row.seconds) for row in large.rows if row.setting["width"] > 2} == kept
     told.clear()
-    tried(tmp_path, "width=4,8", "depth=1", train=replace(TRAIN, epochs=1), report=told.append)
+    tried(tmp_path, "width=4,8", "depth=1", train=replace(TRAIN, epochs=1), execution=Execution(progress=told.append))
     assert told[0] == 0  # other settings beside the grid are kept apart
     assert json.loads((tmp_path / "sweep.json").read_text())["chosen"]["train"]["epochs"] == 1
 
@@ -116,20 +116,20 @@ def test_a_sweep_that_is_stopped_says_what_is_kept(tmp_path: Path) -> None:
     with pytest.raises(
         KeyboardInterrupt, match=r"^stopped; 3 of 4 trainings are kept in .*it, and the same command go"
     ):
-        tried(tmp_path / "it", "width=4,8", report=stop)
+        tried(tmp_path / "it", "width=4,8", execution=Execution(progress=stop))
     told: list[int] = []
-    tried(tmp_path / "it", "width=4,8", report=told.append)
+    tried(tmp_path / "it", "width=4,8", execution=Execution(progress=told.append))
     assert told == [3, 4]
 
 
 def test_processes_come_to_the_same_scores(tmp_path: Path) -> None:
     here = tried(tmp_path / "here", "width=4,8")
-    assert scores(tried(tmp_path / "processes", "width=4,8", how=How(jobs=2))) == scores(here)
+    assert scores(tried(tmp_path / "processes", "width=4,8", execution=Execution(jobs=2))) == scores(here)
 
 
 def test_a_setting_that_diverges_is_an_answer(tmp_path: Path) -> None:
-    for name, how in (("one by one", How()), ("stacked", How(stack=True))):
-        record = tried(tmp_path / name, "learning_rate=1e30,1e-2", how=how)
+    for name, how in (("one by one", Execution()), ("stacked", Execution(stack=True))):
+        record = tried(tmp_path / name, "learning_rate=1e30,1e-2", execution=how)
         assert [row.setting["learning_rate"] for row in record.rows] == [1e-2, 1e30]
         assert record.rows[1].mean is None
         assert "diverged" in record.markdown()
@@ -174,7 +174,7 @@ def test_other_data_or_folds_are_refused_and_nothing_is_lost(tmp_path: Path) -> 
 
 def test_ray_does_not_stack(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--stack does not go with it"):
-        tried(tmp_path, "width=4", how=How(ray="local", stack=True))
+        tried(tmp_path, "width=4", execution=Execution(ray="local", stack=True))
 
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
@@ -209,8 +209,8 @@ def test_the_command_writes_three_tables_and_says_how_to_go_on(
 
 
 def test_markdown_shows_names_of_data_as_text() -> None:
-    setting = Setting((("width", 4),), MODEL, TRAIN)
-    ((_, row),) = ranked([setting], [[Scored(fold=1, score=0.5, parameters=3, seconds=1.0)]])
+    setting = GridPoint((("width", 4),), MODEL, TRAIN)
+    ((_, row),) = ranked([setting], [[PairScore(fold=1, score=0.5, parameters=3, seconds=1.0)]])
     named = "<script>`a`|b\n"
     facts: dict[str, Any] = dict.fromkeys(Sweep.__dataclass_fields__, "") | {
         "data": named,

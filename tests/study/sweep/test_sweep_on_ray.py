@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from egocnn.study.cluster import HABITS, LOCAL
-from egocnn.study.sweep.run import How
+from egocnn.study.sweep.search import Execution
 from tests.study.sweep.jobs import killed_once
 from tests.study.sweep.test_sweep import scores, tried
 from tests.support.tiny import names_in
@@ -27,7 +27,7 @@ def test_a_killed_worker_costs_one_retry_and_no_score(tmp_path: Path, monkeypatc
     attempts = tmp_path / "attempts"
     attempts.mkdir()
     wanted = scores(tried(tmp_path / "here", "width=4,8"))
-    monkeypatch.setattr("egocnn.study.sweep.run.score", partial(killed_once, attempts))
+    monkeypatch.setattr("egocnn.study.sweep.search.score_pair", partial(killed_once, attempts))
     ray.init(
         LOCAL,
         num_cpus=2,
@@ -37,7 +37,7 @@ def test_a_killed_worker_costs_one_retry_and_no_score(tmp_path: Path, monkeypatc
         logging_level=logging.ERROR,
     )
     try:
-        found = tried(tmp_path / "ray", "width=4,8", how=How(ray=LOCAL, jobs=1))
+        found = tried(tmp_path / "ray", "width=4,8", execution=Execution(ray=LOCAL, jobs=1))
     finally:
         ray.shutdown()
     assert scores(found) == wanted
