@@ -50,9 +50,7 @@ def test_the_score_of_several_is_that_of_their_mean_and_not_of_a_vote() -> None:
     sure, unsure = [0.95, 0.05], [0.4, 0.6]
     said = [torch.tensor([own, [0.5, 0.5], [0.0, 1.0]]).double() for own in (sure, unsure, unsure)]
     data = judged(torch.tensor([0, 0, 0]))
-    assert ego_folds.score_of(said, data) == pytest.approx(
-        2 / 3
-    )  # a vote would lose the first graph
+    assert ego_folds.score_of(said, data) == pytest.approx(2 / 3)  # a vote would lose the first graph
     assert [ego_folds.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
 
 
