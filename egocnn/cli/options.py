@@ -159,17 +159,16 @@ def _flags(name: str, annotation: Any, default: Any, meaning: str) -> dict[str, 
     """The arguments of argparse for a field: its flag, or two for a switch that takes a word as well."""
     flag = "--" + name.replace("_", "-")
     text = meaning.replace("%", "%%")
+    settings: dict[str, Any] = {"default": default, "help": text}
     if annotation is bool:
-        return {flag: {"action": argparse.BooleanOptionalAction, "default": default, "help": text}}
+        return {flag: {**settings, "action": argparse.BooleanOptionalAction}}
     if words := _words_of_switch(annotation):
-        switch: dict[str, Any] = {"nargs": "?", "const": True, "type": _switch, "choices": (True, *words)}
-        off: dict[str, Any] = {"dest": name, "action": "store_false", "default": default, "help": f"Not {flag}."}
-        return {
-            flag: {**switch, "default": default, "metavar": "|".join(words), "help": text},
-            f"--no{flag[1:]}": off,
-        }
-    shown = f"{text} [{default}]" if default is not None and "default:" not in text else text
-    return {flag: {"help": shown, "default": default, **_kind(annotation)}}
+        switch = {"nargs": "?", "const": True, "type": _switch, "choices": (True, *words), "metavar": "|".join(words)}
+        off = {"dest": name, "action": "store_false", "default": default, "help": f"Not {flag}."}
+        return {flag: {**settings, **switch}, f"--no{flag[1:]}": off}
+    if default is not None and "default:" not in text:
+        settings["help"] = f"{text} [{default}]"
+    return {flag: {**settings, **_kind(annotation)}}
 
 
 def _words_of_switch(annotation: Any) -> tuple[str, ...]:

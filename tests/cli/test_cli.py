@@ -12,7 +12,7 @@ import pytest
 
 import egocnn
 from egocnn.cli import main
-from tests.support.commands import SHORT, Run, rows, runner
+from tests.support.commands import SHORT, Run, rows
 from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, alcohols, names_in, write_table
 
 ROOT = Path(egocnn.__file__).parent.parent
@@ -20,11 +20,6 @@ COMMANDS = [
     *("demo", "info", "train", "predict", "explain", "patterns", "crossval", "scale-free", "reproduce", "bench"),
     *("serve", "export", "prepare", "sweep", "completion"),
 ]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
 
 
 def script(*words: str, **settings: Any) -> subprocess.CompletedProcess[str]:

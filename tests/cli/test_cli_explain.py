@@ -10,13 +10,8 @@ from egocnn.cli import main
 from egocnn.data.read import read
 from egocnn.explain.structure import read_structures
 from egocnn.model import Model
-from tests.support.commands import SHORT, Run, runner
+from tests.support.commands import SHORT, Run
 from tests.support.tiny import ALCOHOLS
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
 
 
 @pytest.fixture(scope="module")

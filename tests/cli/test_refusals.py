@@ -9,13 +9,8 @@ import pytest
 import torch
 
 from egocnn.cli import main
-from tests.support.commands import SHORT, Run, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, names_in, write_table
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
 
 
 @pytest.fixture(scope="module")

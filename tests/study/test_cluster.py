@@ -20,7 +20,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
 from egocnn.study.cluster import HABITS, LOCAL, RETRIES, run_jobs
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.jobs import LONG, always_killed, broken, most, slow, without_library
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
 
@@ -128,16 +128,14 @@ def test_results_come_as_they_finish_and_the_rest_is_called_off(tmp_path: Path) 
     assert time.monotonic() - started < LONG / 2
 
 
-def test_one_bad_training_on_a_worker_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_bad_training_on_a_worker_is_one_line_and_exit_code_2(run: Run) -> None:
     words = ["crossval", ALCOHOLS, *SHORT, "--folds", 2, "--ray", LOCAL]
-    check_refused(runner(capsys), "training diverged in fold", *words, "--learning-rate", "1e30")
-    check_refused(runner(capsys), "--stack does not go with it", *words, "--stack")
-    check_refused(runner(capsys), "--device cuda does not go with it", *words, "--device", "cuda")
+    check_refused(run, "training diverged in fold", *words, "--learning-rate", "1e30")
+    check_refused(run, "--stack does not go with it", *words, "--stack")
+    check_refused(run, "--device cuda does not go with it", *words, "--device", "cuda")
 
 
-def test_what_was_finished_when_the_driver_was_killed_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_finished_when_the_driver_was_killed_is_kept(tmp_path: Path, run: Run) -> None:
     out, partial_file = tmp_path / "record.json", tmp_path / "record.json.partial"
     words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "25", "--folds", "4", "--quiet", "--ray", LOCAL, "--jobs", "1"]
     with subprocess.Popen([sys.executable, "-m", "egocnn", *words, "-o", str(out)]) as process:
@@ -146,7 +144,7 @@ def test_what_was_finished_when_the_driver_was_killed_is_kept(
         process.wait(PATIENCE)
     kept = json.loads(partial_file.read_text())["folds"]
     assert 1 <= len(kept) < 4
-    assert runner(capsys)(*words, "-o", out)[0] == 0
+    assert run(*words, "-o", out)[0] == 0
     assert names_in(tmp_path) == ["record.json"]
     record = json.loads(out.read_text())
     assert [fold for fold in record["folds"] if fold in kept] == kept  # seconds included: not computed anew

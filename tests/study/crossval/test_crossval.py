@@ -24,7 +24,7 @@ from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego
 from egocnn.study.crossval.folds import FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens
 
@@ -190,10 +190,9 @@ def test_training_that_diverges_says_in_which_fold() -> None:
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "new" / "record.json"
-    code, text, _ = command("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
+    code, text, _ = run("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
     assert code == 0
     record = json.loads(out.read_text(encoding="utf-8"))
     lines = text.splitlines()
@@ -205,10 +204,9 @@ def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize("stack", ["--stack", "--no-stack"])
-def test_the_command_prints_one_object_for_machines(capsys: pytest.CaptureFixture[str], stack: str) -> None:
-    command = runner(capsys)
+def test_the_command_prints_one_object_for_machines(run: Run, stack: str) -> None:
     words = ("crossval", ALCOHOLS, "--folds", 3, "--json", "--device", "cpu", "--seed", 5, stack, *SHORT)
-    code, text, err = command(*words)
+    code, text, err = run(*words)
     assert (code, err) == (0, "")
     result = json.loads(text)
     assert set(CrossValidation.__dataclass_fields__) == set(result)
@@ -220,18 +218,16 @@ def test_the_command_prints_one_object_for_machines(capsys: pytest.CaptureFixtur
     assert result["seconds"] > 0
 
 
-def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
-    check_refused(command, "too few for 40 folds", "crossval", ALCOHOLS, "--folds", 40, *SHORT)
-    check_refused(command, "folds must be at least 2", "crossval", ALCOHOLS, "--folds", 1, *SHORT)
-    check_refused(command, "a whole number, 1 or more", "crossval", ALCOHOLS, "--restarts", "x", *SHORT)
-    check_refused(command, "is a folder", "crossval", ALCOHOLS, "-o", tmp_path, *SHORT)
+def test_the_command_refuses_in_one_line(tmp_path: Path, run: Run) -> None:
+    check_refused(run, "too few for 40 folds", "crossval", ALCOHOLS, "--folds", 40, *SHORT)
+    check_refused(run, "folds must be at least 2", "crossval", ALCOHOLS, "--folds", 1, *SHORT)
+    check_refused(run, "a whole number, 1 or more", "crossval", ALCOHOLS, "--restarts", "x", *SHORT)
+    check_refused(run, "is a folder", "crossval", ALCOHOLS, "-o", tmp_path, *SHORT)
 
 
-def test_the_command_tells_how_it_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_the_command_tells_how_it_goes(run: Run) -> None:
     words = [word for word in SHORT if word != "--quiet"]
-    _, _, err = command("crossval", ALCOHOLS, "--folds", 3, "--stack", "--device", "cpu", *words)
+    _, _, err = run("crossval", ALCOHOLS, "--folds", 3, "--stack", "--device", "cpu", *words)
     assert "epoch 2/2: 3 of 3 in training" in err
-    _, _, err = command("crossval", ALCOHOLS, "--folds", 3, "--device", "cpu", *words)
+    _, _, err = run("crossval", ALCOHOLS, "--folds", 3, "--device", "cpu", *words)
     assert "fold 3/3" in err

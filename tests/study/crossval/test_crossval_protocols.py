@@ -26,7 +26,7 @@ from egocnn.study.crossval.other_models import classifier_fold
 from egocnn.study.crossval.protocol import published_splits, read_splits
 from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens
 
@@ -305,12 +305,11 @@ def test_the_splits_of_errica_et_al_test_every_graph_once_in_equal_shares(data_f
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_two_models_on_the_same_folds_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_two_models_on_the_same_folds_are_compared(tmp_path: Path, run: Run) -> None:
     counts, ours = tmp_path / "counts.json", tmp_path / "ours.json"
     words = ("crossval", ALCOHOLS, "--folds", 3, "--quiet")
-    assert command(*words, "--model", "label-counts", "-o", counts)[0] == 0
-    code, text, _ = command(*words, "-o", ours, "--against", counts, *SHORT)
+    assert run(*words, "--model", "label-counts", "-o", counts)[0] == 0
+    code, text, _ = run(*words, "-o", ours, "--against", counts, *SHORT)
     assert code == 0
     one, other = read_record(ours), read_record(counts)
     assert one is not None
@@ -318,19 +317,18 @@ def test_two_models_on_the_same_folds_are_compared(tmp_path: Path, capsys: pytes
     found = compare(one, other)
     assert f"ego-cnn minus label counts: {found.difference:+.4f}" in text.splitlines()[-1]
     assert found.difference == pytest.approx(one.mean - other.mean)
-    code, text, _ = command(*words, "-o", ours, "--against", counts, "--json", *SHORT)
+    code, text, _ = run(*words, "-o", ours, "--against", counts, "--json", *SHORT)
     assert json.loads(text)["comparison"]["p"] == found.p
-    check_refused(command, "not tested on the same folds", *words, "--seed", 4, "--against", counts, *SHORT)
-    check_refused(command, "absent.json: no such file", *words, "--against", tmp_path / "absent.json", *SHORT)
+    check_refused(run, "not tested on the same folds", *words, "--seed", 4, "--against", counts, *SHORT)
+    check_refused(run, "absent.json: no such file", *words, "--against", tmp_path / "absent.json", *SHORT)
 
 
-def test_what_does_not_go_together_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_what_does_not_go_together_is_refused_in_one_line(tmp_path: Path, run: Run) -> None:
     splits = write_splits(tmp_path / "own.json", thirds(32))
     words = ("crossval", ALCOHOLS, "--quiet")
-    check_refused(command, "no model is called 'x'", *words, "--model", "x")
-    check_refused(command, "--depth is a setting of the Ego-CNN", *words, "--model", "label-counts", "--depth", 4)
-    check_refused(command, "--splits belongs to --protocol fair", *words, "--splits", splits)
-    check_refused(command, "3 folds, not 5", *words, "--protocol", "fair", "--splits", splits, "--folds", 5)
-    check_refused(command, "validates on 0.1", *words, "--protocol", "paper", "--validation", 0.3)
-    check_refused(command, "invalid choice", *words, "--protocol", "x")
+    check_refused(run, "no model is called 'x'", *words, "--model", "x")
+    check_refused(run, "--depth is a setting of the Ego-CNN", *words, "--model", "label-counts", "--depth", 4)
+    check_refused(run, "--splits belongs to --protocol fair", *words, "--splits", splits)
+    check_refused(run, "3 folds, not 5", *words, "--protocol", "fair", "--splits", splits, "--folds", 5)
+    check_refused(run, "validates on 0.1", *words, "--protocol", "paper", "--validation", 0.3)
+    check_refused(run, "invalid choice", *words, "--protocol", "x")

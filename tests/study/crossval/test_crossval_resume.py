@@ -21,7 +21,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
 from lab.rivals.rival import Rival
-from tests.support.commands import check_refused, runner
+from tests.support.commands import Run, check_refused
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
 
 MODEL = ModelConfig(**SIZES)
@@ -165,7 +165,7 @@ def test_a_device_in_place_of_a_file_keeps_nothing_beside_it() -> None:
     assert not Path(f"{os.devnull}.partial").exists()
 
 
-def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, run: Run) -> None:
     out, partial = tmp_path / "record.json", tmp_path / "record.json.partial"
     words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "12", "--folds", "3", "--device", "cpu", "--quiet"]
     with subprocess.Popen([sys.executable, "-m", "egocnn", *words, "-o", str(out)]) as process:
@@ -180,15 +180,14 @@ def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, capsy
     kept = json.loads(partial.read_text())["folds"]  # never half-written
     assert 1 <= len(kept) < 3
     (tmp_path / ".record.json.partial.x1.tmp").touch()  # what a kill in the middle of writing would leave
-    command = runner(capsys)
-    check_refused(command, "was made with epochs 12, now it is 13", *words, "--epochs", 13, "-o", out)
-    assert command(*words, "-o", out)[0] == 0
+    check_refused(run, "was made with epochs 12, now it is 13", *words, "--epochs", 13, "-o", out)
+    assert run(*words, "-o", out)[0] == 0
     assert names_in(tmp_path) == ["record.json"]
     record = read_record(out)
     assert record is not None
     again = json.loads(out.read_text())["folds"][: len(kept)]
     assert again == kept  # seconds included: these were not computed anew
-    assert command(*words, "-o", tmp_path / "unbroken.json")[0] == 0
+    assert run(*words, "-o", tmp_path / "unbroken.json")[0] == 0
     unbroken = read_record(tmp_path / "unbroken.json")
     assert unbroken is not None
     assert scores(record) == scores(unbroken)

@@ -24,7 +24,7 @@ from egocnn.study.sweep.folder import PAIRS
 from egocnn.study.sweep.grid import GridPoint, draw_settings, parse_axis
 from egocnn.study.sweep.search import Execution, inner_tasks, sweep
 from egocnn.study.sweep.table import PairScore, Sweep, ranked
-from tests.support.commands import check_refused, rows, runner
+from tests.support.commands import Run, check_refused, rows, runner
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens
 
 MODEL = ModelConfig(**SIZES)
@@ -187,11 +187,9 @@ def words(folder: Path, *over: str) -> list[object]:
     return [*typed, "-o", folder]
 
 
-def test_the_command_writes_three_tables_and_says_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_three_tables_and_says_how_to_go_on(tmp_path: Path, run: Run) -> None:
     typed = [*words(tmp_path / "it", "width=4,8", "jump=yes,no"), "--epochs", 2, "--sample", 3]
-    code, out, err = runner(capsys)(*typed, "--json")
+    code, out, err = run(*typed, "--json")
     assert code == 0
     assert "3/6: " in err
     plain = json.loads(out)
@@ -202,7 +200,7 @@ def test_the_command_writes_three_tables_and_says_how_to_go_on(
     assert [row["jump"] for row in table] == ["yes" if row["setting"]["jump"] else "no" for row in plain["rows"]]
     assert [float(row["mean"]) for row in table] == sorted((float(row["mean"]) for row in table), reverse=True)
     assert "--over width=4,8 --over jump=yes,no --sample 3 --folds 2" in plain["command"]
-    code, out, err = runner(capsys)(*typed)
+    code, out, err = run(*typed)
     assert (code, err.splitlines()[0]) == (0, "6 of 6 trainings are there already")
     assert f"Train with it: egocnn train {ALCOHOLS} -o RUN --slots 4 --k 4" in out
     assert out.splitlines()[-1] == f"tables: {tmp_path / 'it' / 'sweep.md'}, sweep.csv, sweep.json"
@@ -235,9 +233,7 @@ def test_bad_words_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert names_in(tmp_path) == []
 
 
-def test_what_was_finished_when_the_driver_was_killed_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_finished_when_the_driver_was_killed_is_kept(tmp_path: Path, run: Run) -> None:
     typed = [*words(tmp_path / "it", "width=4,8,16"), "--epochs", 15]
     with subprocess.Popen([sys.executable, "-m", "egocnn", *map(str, typed), "--quiet"]) as process:
         started = time.monotonic()
@@ -248,7 +244,7 @@ def test_what_was_finished_when_the_driver_was_killed_is_kept(
         process.wait(PATIENCE)
     kept = {path: path.read_text() for path in (tmp_path / "it" / PAIRS).glob("*.json")}
     assert 1 <= len(kept) < 6
-    assert runner(capsys)(*typed)[0] == 0
+    assert run(*typed)[0] == 0
     assert {path: path.read_text() for path in kept} == kept
     found = json.loads((tmp_path / "it" / "sweep.json").read_text())
     unbroken = tried(tmp_path / "unbroken", "width=4,8,16", train=replace(TRAIN, epochs=15))
