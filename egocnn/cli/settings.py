@@ -62,19 +62,19 @@ RECORDS = {
 WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
 
 
-def brought_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The values that preset, run and file bring for the options of a command, by the names of the options."""
-    brought: dict[str, Any] = {}
+def loaded_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The values from preset, run and file for the options of a command, by the names of the options."""
+    loaded: dict[str, Any] = {}
     if (preset := getattr(options, "preset", None)) is not None:
         values = PRESETS[preset].options()
-        brought |= {name: value for name, value in values.items() if name not in ("seed", "device")}
+        loaded |= {name: value for name, value in values.items() if name not in ("seed", "device")}
     if (run := getattr(options, "like", None)) is not None:
         if not (run / FILE).is_file():
             raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
-        brought |= _for_command(options, read_settings(run / FILE))
+        loaded |= _for_command(options, read_settings(run / FILE))
     if (file := getattr(options, "config", None)) is not None:
-        brought |= _for_command(options, read_settings(file))
-    return brought
+        loaded |= _for_command(options, read_settings(file))
+    return loaded
 
 
 def used_settings(options: argparse.Namespace) -> Sections:

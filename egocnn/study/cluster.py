@@ -29,13 +29,13 @@ RETRIES = 3
 PATIENCE = 20.0
 """Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour."""
 
-HABITS = {
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it tells of dead workers on stdout, in the middle of our results
+RAY_ENVIRONMENT = {
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it reports dead workers on stdout, in the middle of our results
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls that have been called off
     "RAY_USAGE_STATS_ENABLED": "0",  # its makers need not know who computes what
     "RAY_task_oom_retries": str(RETRIES),  # else a call that takes too much memory is tried for ever
 }
-"""What Ray reads from the environment when it is imported, where nothing else is said there."""
+"""What Ray reads from the environment when it is imported, unless it is set there already."""
 
 TRY_TO_CONNECT = """
 import sys, ray
@@ -173,7 +173,7 @@ def connected(address: str | None) -> Iterator[None]:
 
 
 def _library() -> ModuleType:
-    for name, value in HABITS.items():
+    for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
         with warnings.catch_warnings():

@@ -27,13 +27,6 @@ def script(*words: str, **settings: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def alcohol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("alcohols") / "run"
-    assert main(["train", ALCOHOLS, "-o", str(folder), *SHORT]) == 0
-    return folder
-
-
-@pytest.fixture(scope="module")
 def smiles_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Trained on the table, by its own split."""
     pytest.importorskip("rdkit")

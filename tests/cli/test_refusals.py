@@ -13,13 +13,6 @@ from tests.support.commands import SHORT, Run, check_refused
 from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, names_in, write_table
 
 
-@pytest.fixture(scope="module")
-def alcohol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("alcohols") / "run"
-    assert main(["train", ALCOHOLS, "-o", str(folder), *SHORT]) == 0
-    return folder
-
-
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [

@@ -18,7 +18,7 @@ import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
-from egocnn.study.cluster import HABITS, LOCAL, RETRIES, run_jobs
+from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT, RETRIES, run_jobs
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
 from tests.support.commands import SHORT, Run, check_refused
 from tests.support.jobs import LONG, always_killed, broken, most, slow, without_library
@@ -36,7 +36,7 @@ PATIENCE = 60.0
 @pytest.fixture(scope="module", autouse=True)
 def two_workers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in HABITS.items():
+        for name, value in RAY_ENVIRONMENT.items():
             patch.setenv(name, value)
         import ray
 

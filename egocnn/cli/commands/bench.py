@@ -1,4 +1,4 @@
-"""``egocnn bench``: the name of a benchmark -> its measurements, or a chart of all that were kept."""
+"""``egocnn bench``: the name of a benchmark -> its measurements, or a chart of all that are saved."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("benchmark", "--list", "name the benchmarks")
     parser.add_switch("benchmark", "--quick", "small sizes: a minute or two on two cores")
     add_out(parser, "FILE", "the JSON to write; chart: the SVG or PNG", required=False)
-    folder, kept = Path("results/bench"), "chart: folder of the records [%(default)s]"
-    parser.add_option("output", "--results", type=Path, default=folder, metavar="FOLDER", help=kept)
+    folder, records = Path("results/bench"), "chart: folder of the records [%(default)s]"
+    parser.add_option("output", "--results", type=Path, default=folder, metavar="FOLDER", help=records)
 
 
 def bench(options: argparse.Namespace) -> None:

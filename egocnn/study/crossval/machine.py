@@ -1,4 +1,4 @@
-"""This machine -> what a record says of it: processor, memory, versions; and one thread for each of many processes."""
+"""This machine -> its entries in a record: processor, memory, versions; and one thread for each of many processes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Run:
     seeds: tuple[int, ...]
     """of the restarts that were trained"""
     best_epoch: int | None = None
-    """None where the model does not tell"""
+    """None where it is not known"""
     epochs: int | None = None
     alone: float | None = None
     """where all restarts are averaged: the mean of their scores, each by itself"""
@@ -60,7 +60,7 @@ class Fold:
     training_seconds: float
     testing_seconds: float
     peak_megabytes: float | None
-    """of the GPU's memory, or of the process where the CPU computes; None where the system does not tell"""
+    """of the GPU's memory, or of the process where the CPU computes; None where it is not known"""
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from egocnn.study.cluster import HABITS, LOCAL
+from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT
 from egocnn.study.sweep.search import Execution
 from tests.study.sweep.jobs import killed_once
 from tests.study.sweep.test_sweep import scores, tried
@@ -20,7 +20,7 @@ if find_spec("ray") is None:
 
 
 def test_a_killed_worker_costs_one_retry_and_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in HABITS.items():
+    for name, value in RAY_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     import ray
 
