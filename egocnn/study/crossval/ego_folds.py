@@ -21,7 +21,7 @@ from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.crossval.machine import peak_megabytes
 from egocnn.study.crossval.other_models import Builder, Classifier
 from egocnn.study.crossval.protocol import Combine
-from egocnn.study.crossval.record import Fold, Run, make_fold
+from egocnn.study.crossval.record import Fold, FoldRun, make_fold
 from egocnn.train.history import History
 from egocnn.train.loop import EngineName, Reports, fit
 from egocnn.train.metrics import accuracy, r2
@@ -156,7 +156,7 @@ def _run(
     tested: Batchable,
     validation: Batchable | None,
     device: torch.device,
-) -> Run:
+) -> FoldRun:
     """The score of the restart that did best in validation; where validation graphs are given, of all together."""
     seeds = tuple(replica.seed for replica, _ in restarts)
     bests = [(number, history.best) for number, (_, history) in enumerate(restarts) if history.best is not None]
@@ -167,7 +167,7 @@ def _run(
     if validation is not None:
         predictions = [predictions_of(replica, tested, device) for replica, _ in restarts]
         of_validation = [predictions_of(replica, validation, device) for replica, _ in restarts]
-        return Run(
+        return FoldRun(
             score=score_of(predictions, tested),
             validation_score=score_of(of_validation, validation),
             restart=0,
@@ -179,7 +179,7 @@ def _run(
         if each.beats(best):
             chosen, best = number, each
     replica, history = restarts[chosen]
-    return Run(
+    return FoldRun(
         score=score_of([predictions_of(replica, tested, device)], tested),
         validation_score=best.validation_score,
         restart=chosen + 1,

@@ -17,7 +17,7 @@ from egocnn.errors import DataError
 from egocnn.nn.device import choose_device
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.crossval.machine import peak_megabytes
-from egocnn.study.crossval.record import Fold, Run, make_fold
+from egocnn.study.crossval.record import Fold, FoldRun, make_fold
 
 
 @runtime_checkable
@@ -73,7 +73,7 @@ def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder,
         raise DataError(f"{name_of(model)} tells classes apart; these graphs have none")
     device = choose_device(train.device)
     learned, validation, tested = (graphs[part] for part in (task.learned, task.validation, task.tested))
-    runs: list[Run] = []
+    runs: list[FoldRun] = []
     parameters: int | None = None
     training = testing = 0.0
     for seeds in task.seeds:
@@ -84,7 +84,7 @@ def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder,
         trained = time.perf_counter()
         score = _accuracy(restarts[chosen][0], tested, name_of(model))
         own = seeds[: len(restarts)]
-        runs.append(Run(score=score, validation_score=scores[chosen], restart=chosen + 1, seeds=own))
+        runs.append(FoldRun(score=score, validation_score=scores[chosen], restart=chosen + 1, seeds=own))
         training += trained - started
         testing += time.perf_counter() - trained
         parameters = _count_parameters(restarts[chosen][0])

@@ -19,7 +19,7 @@ Timing = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class FoldRun:
     """The model that the validation part chose, and its one look at the test fold."""
 
     score: float
@@ -36,9 +36,9 @@ class Run:
     """where all restarts are averaged: the mean of their scores, each by itself"""
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Run:
+    def from_plain(plain: Mapping[str, Any]) -> FoldRun:
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
-        return Run(**{**plain, "seeds": tuple(plain["seeds"])})
+        return FoldRun(**{**plain, "seeds": tuple(plain["seeds"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Fold:
     """from 1"""
     score: float
     validation_score: float
-    runs: tuple[Run, ...]
+    runs: tuple[FoldRun, ...]
     train_graphs: int
     validation_graphs: int
     test_graphs: int
@@ -65,11 +65,11 @@ class Fold:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
-        return Fold(**{**plain, "runs": tuple(Run.from_plain(run) for run in plain["runs"])})
+        return Fold(**{**plain, "runs": tuple(FoldRun.from_plain(run) for run in plain["runs"])})
 
 
 def make_fold(
-    task: FoldTask, runs: Sequence[Run], parameters: int | None, timing: Timing, peak_megabytes: float | None
+    task: FoldTask, runs: Sequence[FoldRun], parameters: int | None, timing: Timing, peak_megabytes: float | None
 ) -> Fold:
     """A finished fold from its runs."""
     preparing, training, testing = timing

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +17,10 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego_folds, read_record
 from egocnn.study.crossval.folds import make_tasks
-from egocnn.study.crossval.record import Run
+from egocnn.study.crossval.record import FoldRun
 from egocnn.train.recipe import Replica, learn, prepare_replicas
 from lab.rivals.names import find_rival
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens
 
@@ -171,7 +170,7 @@ def test_averages_are_kept_and_never_taken_for_those_of_the_best(tmp_path: Path)
 
 def test_a_run_from_before_there_were_averages_can_be_read() -> None:
     plain = {"score": 0.5, "validation_score": 0.75, "restart": 2, "seeds": [1, 2], "best_epoch": 3, "epochs": 4}
-    run = Run.from_plain(plain)
+    run = FoldRun.from_plain(plain)
     assert (run.alone, run.seeds, run.restart) == (None, (1, 2), 2)
 
 
@@ -189,33 +188,20 @@ def test_a_protocol_by_name_takes_runs_and_how_restarts_are_combined() -> None:
         choose_protocol("plain", runs=0)
 
 
-def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "record.json"
-    words: tuple[Any, ...] = (
-        "crossval",
-        ALCOHOLS,
-        "--folds",
-        2,
-        "--restarts",
-        2,
-        "--runs",
-        2,
-        "--device",
-        "cpu",
-        *SHORT,
-    )
-    assert command(*words, "--combine", "average", "-o", out)[0] == 0
+    words: list[object] = ["crossval", ALCOHOLS, "--folds", 2, "--restarts", 2, "--runs", 2, "--device", "cpu", *SHORT]
+    assert run(*words, "--combine", "average", "-o", out)[0] == 0
     record = json.loads(out.read_text(encoding="utf-8"))
     assert (record["runs"], record["restarts"]) == (2, 2)
-    runs = [run for fold in record["folds"] for run in fold["runs"]]
+    runs = [each for fold in record["folds"] for each in fold["runs"]]
     assert len(runs) == 4
-    assert all(0 <= run["alone"] <= 1 and run["restart"] == 0 for run in runs)
-    check_refused(command, "was made with combine average", *words, "-o", out)
-    check_refused(command, "--combine: invalid choice: 'vote'", *words, "--combine", "vote")
-    check_refused(command, "a whole number, 1 or more", "crossval", ALCOHOLS, "--runs", 0)
+    assert all(0 <= each["alone"] <= 1 and each["restart"] == 0 for each in runs)
+    check_refused(run, "was made with combine average", *words, "-o", out)
+    check_refused(run, "--combine: invalid choice: 'vote'", *words, "--combine", "vote")
+    check_refused(run, "a whole number, 1 or more", "crossval", ALCOHOLS, "--runs", 0)
     check_refused(
-        command,
+        run,
         "only the restarts of an Ego-CNN can be averaged",
         *("crossval", ALCOHOLS, "--model", "label-counts", "--combine", "average", "--quiet"),
     )

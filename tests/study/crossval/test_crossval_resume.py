@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -21,13 +17,11 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
 from lab.rivals.rival import Rival
-from tests.support.commands import Run, check_refused
+from tests.support.commands import Run, check_refused, kill_once
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
 
 MODEL = ModelConfig(**SIZES)
 TRAIN = TrainConfig(epochs=2, device="cpu")
-PATIENCE = 60.0
-"""seconds to wait for a process that should long have done what it is to do"""
 
 
 @dataclass(slots=True)
@@ -168,14 +162,7 @@ def test_a_device_in_place_of_a_file_keeps_nothing_beside_it() -> None:
 def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, run: Run) -> None:
     out, partial = tmp_path / "record.json", tmp_path / "record.json.partial"
     words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "12", "--folds", "3", "--device", "cpu", "--quiet"]
-    with subprocess.Popen([sys.executable, "-m", "egocnn", *words, "-o", str(out)]) as process:
-        started = time.monotonic()
-        while not partial.exists():
-            assert process.poll() is None, "it ended before it could be killed"
-            assert time.monotonic() - started < PATIENCE
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+    kill_once(partial.exists, *words, "-o", out)
     assert not out.exists()
     kept = json.loads(partial.read_text())["folds"]  # never half-written
     assert 1 <= len(kept) < 3

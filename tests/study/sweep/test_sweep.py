@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,14 +20,12 @@ from egocnn.study.sweep.folder import PAIRS
 from egocnn.study.sweep.grid import GridPoint, draw_settings, parse_axis
 from egocnn.study.sweep.search import Execution, inner_tasks, sweep
 from egocnn.study.sweep.table import PairScore, Sweep, ranked
-from tests.support.commands import Run, check_refused, rows, runner
+from tests.support.commands import Run, check_refused, kill_once, rows
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens
 
 MODEL = ModelConfig(**SIZES)
 TRAIN = TrainConfig(epochs=2, learning_rate=1e-2, device="cpu")
 PROTOCOL = Protocol(folds=2)
-PATIENCE = 60.0
-"""seconds to wait for a process that should long have done what it is to do"""
 
 
 def tried(folder: Path, *over: str, graphs: Graphs | None = None, train: TrainConfig = TRAIN, **more: Any) -> Sweep:
@@ -224,8 +218,7 @@ def test_markdown_shows_names_of_data_as_text() -> None:
     assert "<script>" not in text.replace("`egocnn <script>'a'|b`", "")
 
 
-def test_bad_words_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = runner(capsys)
+def test_bad_words_are_one_line(tmp_path: Path, run: Run) -> None:
     check_refused(run, "did you mean width?", *words(tmp_path, "widht=3"))
     check_refused(run, "dropout must be at least 0 and below 1, got 2.0", *words(tmp_path, "dropout=2"))
     check_refused(run, "a sweep needs something to go over", *words(tmp_path))
@@ -235,13 +228,7 @@ def test_bad_words_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_what_was_finished_when_the_driver_was_killed_is_kept(tmp_path: Path, run: Run) -> None:
     typed = [*words(tmp_path / "it", "width=4,8,16"), "--epochs", 15]
-    with subprocess.Popen([sys.executable, "-m", "egocnn", *map(str, typed), "--quiet"]) as process:
-        started = time.monotonic()
-        while not list((tmp_path / "it" / PAIRS).glob("*.json")):
-            assert time.monotonic() - started < PATIENCE
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+    kill_once(lambda: any((tmp_path / "it" / PAIRS).glob("*.json")), *typed, "--quiet")
     kept = {path: path.read_text() for path in (tmp_path / "it" / PAIRS).glob("*.json")}
     assert 1 <= len(kept) < 6
     assert run(*typed)[0] == 0
