@@ -156,7 +156,7 @@ def _make(prefix: str, folder: Path, *, is_folder: bool) -> Path:
 
 
 def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
-    """The error, told of the place that the user knows."""
+    """The error with the place that the user knows in place of the temporary one."""
     is_ours = error.filename is not None and Path(str(error.filename)).is_relative_to(temporary)
     if is_ours or (error.filename is None and error.errno in FULL):
         return OSError(error.errno, error.strerror, str(path))
@@ -197,15 +197,18 @@ def umask() -> int:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Plain data as an indented JSON file."""
     write_text(path, to_json(value))
 
 
 def to_json(value: Mapping[str, Any]) -> str:
+    """The text of such a file."""
     return finite_json(value, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -218,6 +221,7 @@ def finite_json(value: Any, **layout: Any) -> str:
 
 
 def write_toml(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Tables of plain values as a TOML file."""
     write_text(path, to_toml(tables))
 
 
@@ -250,6 +254,6 @@ def digest_of_file(path: Path) -> str:
 
 
 def digest_of_plain(value: Mapping[str, Any]) -> str:
-    """SHA-256 of what JSON says, not of how it is laid out."""
+    """SHA-256 of the values in JSON, not of its layout."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()

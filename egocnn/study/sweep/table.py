@@ -1,4 +1,4 @@
-"""Scores of all settings -> one record, and its words: a table for people, Markdown, CSV, JSON."""
+"""Scores of all settings -> one record, and its table: for people, in Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.study.sweep.space import Setting, shown
+from egocnn.study.sweep.grid import GridPoint, in_words, shown
 
 DIVERGED = "diverged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class PairScore:
     """One setting on one fold, judged by graphs that are not the fold's test graphs."""
 
     fold: int
@@ -75,6 +75,7 @@ class Sweep:
     versions: dict[str, str]
 
     def to_plain(self) -> dict[str, Any]:
+        """Plain data for JSON."""
         return asdict(self)
 
     def lines(self) -> Iterator[str]:
@@ -86,6 +87,7 @@ class Sweep:
         yield from _conclusion(self)
 
     def markdown(self) -> str:
+        """A page with the table, what it means and where it comes from."""
         header = _header(self)
         rows = [header, ["---"] * len(header), *(_cells(row) for row in self.rows)]
         table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
@@ -101,41 +103,35 @@ class Sweep:
         return "\n\n".join(parts) + "\n"
 
     def csv(self) -> str:
+        """The table, unrounded."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["rank", *self.over, "mean", "std", "seconds", "parameters"])
         for row in self.rows:
-            said = [shown(row.setting[name]) for name in self.over]
-            writer.writerow([row.rank, *said, row.mean, row.std, row.seconds, row.parameters])
+            values = [shown(row.setting[name]) for name in self.over]
+            writer.writerow([row.rank, *values, row.mean, row.std, row.seconds, row.parameters])
         return text.getvalue()
 
 
-def ranked(settings: Sequence[Setting], scored: Sequence[Sequence[Scored]]) -> list[tuple[Setting, Row]]:
+def ranked(points: Sequence[GridPoint], scores: Sequence[Sequence[PairScore]]) -> list[tuple[GridPoint, Row]]:
     """The best first: by mean, of equals the smaller, then the one first in the grid; those that diverged last."""
-    rows = [
-        _row(setting, sorted(own, key=lambda each: each.fold)) for setting, own in zip(settings, scored, strict=True)
-    ]
-
-    def merit(number: int) -> tuple[bool, float, int, int]:
-        row = rows[number]
-        return row.mean is None, -(row.mean or 0.0), row.parameters or 0, number
-
-    order = sorted(range(len(rows)), key=merit)
-    return [(settings[number], replace(rows[number], rank=rank)) for rank, number in enumerate(order, start=1)]
+    rows = [(point, _row(point, own)) for point, own in zip(points, scores, strict=True)]
+    rows.sort(key=lambda pair: (pair[1].mean is None, -(pair[1].mean or 0.0), pair[1].parameters or 0))
+    return [(point, replace(row, rank=rank)) for rank, (point, row) in enumerate(rows, start=1)]
 
 
-def _row(setting: Setting, own: Sequence[Scored]) -> Row:
-    scores = [each.score for each in own]
-    known = [score for score in scores if score is not None]
-    is_whole = len(known) == len(scores)
+def _row(point: GridPoint, own: Sequence[PairScore]) -> Row:
+    own = sorted(own, key=lambda each: each.fold)
+    known = [each.score for each in own if each.score is not None]
+    is_whole = len(known) == len(own)
     return Row(
         rank=0,
-        setting=dict(setting.said),
+        setting=dict(point.values),
         mean=float(np.mean(known)) if is_whole else None,
         std=float(np.std(known, ddof=1)) if is_whole and len(known) > 1 else None,
         seconds=sum(each.seconds for each in own),
         parameters=max((each.parameters for each in own if each.parameters is not None), default=None),
-        scores=tuple(scores),
+        scores=tuple(each.score for each in own),
     )
 
 
@@ -152,12 +148,11 @@ def _cells(row: Row) -> list[str]:
 
 def _conclusion(sweep: Sweep) -> Iterator[str]:
     best = sweep.rows[0]
-    said = ", ".join(f"{name} {shown(value)}" for name, value in best.setting.items())
     if best.mean is None:
         yield "Every setting diverged; try smaller learning rates."
         return
     drawn = "" if sweep.sampled is None else " drawn"
-    yield f"Best of {len(sweep.rows)}{drawn} settings over {sweep.folds} folds: {said}."
+    yield f"Best of {len(sweep.rows)}{drawn} settings over {sweep.folds} folds: {in_words(best.setting.items())}."
     if sweep.test is None:
         yield "The best of many is flattered by the choice; --test-chosen gives its one look at the test folds."
     else:

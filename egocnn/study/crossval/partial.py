@@ -1,4 +1,4 @@
-"""Finished folds <-> a file beside the record to be, so that an interrupted cross-validation goes on.
+"""Finished folds <-> a file beside the later record, so that an interrupted cross-validation goes on.
 
 ``FILE.partial`` is rewritten whole after every fold and removed once FILE stands; both are replaced in one step, so
 neither is ever found half-written. Folds are used again only where data and settings are the same.
@@ -27,7 +27,7 @@ GIVE_UP = "--overwrite replaces it, or name another file"
 
 
 @dataclass(slots=True)
-class Kept:
+class PartialRecord:
     """What has been computed so far, in memory and, where a file is named, on disk."""
 
     out: Path | None
@@ -39,27 +39,27 @@ class Kept:
     """spent by earlier calls"""
 
     @staticmethod
-    def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> Kept:
+    def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> PartialRecord:
         """Find the folds that an earlier call finished; refuse those of other data or settings."""
         stated = json.loads(json.dumps(stated))  # as a file would give it back
         if out is None or (out.exists() and not out.is_file()):  # nothing can stand beside a pipe
-            return Kept(None, fingerprint, dict(stated))
-        kept = Kept(out, fingerprint, dict(stated))
-        kept._clear(*([out, kept.path] if overwrite else []))
+            return PartialRecord(None, fingerprint, dict(stated))
+        partial = PartialRecord(out, fingerprint, dict(stated))
+        partial._clear(*([out, partial.path] if overwrite else []))
         if overwrite:
-            return kept
+            return partial
         try:
-            found = read_plain(kept.path, NAMES, "what an interrupted cross-validation leaves")
+            found = read_plain(partial.path, NAMES, "what an interrupted cross-validation leaves")
             if found is None:
-                return kept
-            kept._check(kept.path, found["fingerprint"], found["stated"])
-            kept.folds = [Fold.from_plain(fold) for fold in found["folds"]]
-            kept.seconds = float(found["seconds"])
+                return partial
+            partial._check(partial.path, found["fingerprint"], found["stated"])
+            partial.folds = [Fold.from_plain(fold) for fold in found["folds"]]
+            partial.seconds = float(found["seconds"])
         except (TypeError, ValueError, KeyError, AttributeError):
-            raise RunError(f"{kept.path}: is damaged; --overwrite starts anew") from None
+            raise RunError(f"{partial.path}: is damaged; --overwrite starts anew") from None
         except RunError as error:
             raise RunError(f"{error}; {GIVE_UP}") from None
-        return kept
+        return partial
 
     @property
     def path(self) -> Path:
@@ -73,24 +73,21 @@ class Kept:
         try:
             record = read_record(self.out)
             if record is not None:
-                self._check(self.out, record.fingerprint, stated_in(record))
+                counts = (len(record.folds), record.runs, record.restarts)
+                self._check(
+                    self.out, record.fingerprint, state(record.model, record.protocol, *counts, record.settings)
+                )
                 self._clear(self.path)
         except RunError as error:
             raise RunError(f"{error}; {GIVE_UP}") from None
         return record
 
     def _check(self, path: Path, fingerprint: str, stated: Mapping[str, Any]) -> None:
-        if fingerprint == self.fingerprint:
-            return
-        absent = object()
-        for name in (*self.stated, *stated):  # in order: another model explains all the rest
-            if self.stated.get(name, absent) != stated.get(name, absent):
-                there, here = (settings.get(name, "none") for settings in (stated, self.stated))
-                raise RunError(f"{path}: was made with {name.replace('_', ' ')} {there}, now it is {here}")
-        raise RunError(f"{path}: was made with other data or folds")
+        if fingerprint != self.fingerprint:
+            raise other_settings(path, stated, self.stated)
 
     def add(self, fold: Fold, seconds: float) -> None:
-        """Keep a fold; ``seconds`` have passed in this call."""
+        """Save a fold; ``seconds`` have passed in this call."""
         self.folds.append(fold)
         self.folds.sort(key=lambda each: each.fold)
         if self.out is not None:
@@ -103,7 +100,7 @@ class Kept:
             write_json(self.path, plain)
 
     def finish(self, record: CrossValidation) -> None:
-        """Write the record; what was kept on the way is no longer needed."""
+        """Write the record; what was saved on the way is no longer needed."""
         if self.out is not None:
             write_json(self.out, record.to_plain())
             self._clear(self.path)
@@ -115,8 +112,14 @@ class Kept:
             path.unlink(missing_ok=True)
 
 
-def stated_in(record: CrossValidation) -> dict[str, Any]:
-    return state(record.model, record.protocol, len(record.folds), record.runs, record.restarts, record.settings)
+def other_settings(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> RunError:
+    """The error of a file that was made with other settings, naming the first that differs."""
+    absent = object()
+    for name in (*here, *there):  # in order: another model explains all the rest
+        if here.get(name, absent) != there.get(name, absent):
+            was, now = (settings.get(name, "none") for settings in (there, here))
+            return RunError(f"{path}: was made with {name.replace('_', ' ')} {was}, now it is {now}")
+    return RunError(f"{path}: was made with other data or folds")
 
 
 def state(

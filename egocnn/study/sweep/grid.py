@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, get_args, get_type_hints
@@ -30,17 +30,23 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class GridPoint:
     """One point of the grid."""
 
-    said: tuple[tuple[str, Any], ...]
+    values: tuple[tuple[str, Any], ...]
     """fields of the grid and their values, in the order of the axes"""
     model: ModelConfig
     train: TrainConfig
 
     @property
     def words(self) -> str:
-        return ", ".join(f"{name} {shown(value)}" for name, value in self.said)
+        """``width 8, depth 2``"""
+        return in_words(self.values)
+
+
+def in_words(values: Iterable[tuple[str, Any]]) -> str:
+    """Names and values of settings as a list for people."""
+    return ", ".join(f"{name} {shown(value)}" for name, value in values)
 
 
 def shown(value: Any) -> str:
@@ -59,10 +65,10 @@ def changed(model: ModelConfig, train: TrainConfig) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "device"}
 
 
-def flags(said: dict[str, Any]) -> str:
+def flags(settings: dict[str, Any]) -> str:
     """Settings as they are typed for ``egocnn train``."""
     words = []
-    for name, value in said.items():
+    for name, value in settings.items():
         flag = name.replace("_", "-")
         if isinstance(value, bool):
             words.append(f"--{'' if value else 'no-'}{flag}")
@@ -72,7 +78,7 @@ def flags(said: dict[str, Any]) -> str:
 
 
 def parse_axis(text: str) -> Axis:
-    """``learning_rate=1e-3,3e-4`` -> the axis; a line that helps where it is none."""
+    """``learning_rate=1e-3,3e-4`` -> the axis; an error says what would be one."""
     name, equals, values = text.partition("=")
     name = name.strip().replace("-", "_")
     types = _types()
@@ -93,7 +99,7 @@ def parse_axis(text: str) -> Axis:
 
 def draw_settings(
     axes: Sequence[Axis], model: ModelConfig, train: TrainConfig, *, sample: int | None = None, seed: int = 0
-) -> list[Setting]:
+) -> list[GridPoint]:
     """Every combination, or ``sample`` of them drawn by the seed, no two alike; all else is as given."""
     names = [axis.name for axis in axes]
     if not axes:
@@ -107,25 +113,22 @@ def draw_settings(
     numbers: Sequence[int] = range(total)
     if sample is not None and sample < total:
         numbers = sorted(random.Random(seed).sample(numbers, sample))
-    return [_setting(axes, number, model, train) for number in numbers]
+    return [_point(axes, number, model, train) for number in numbers]
 
 
-def _setting(axes: Sequence[Axis], number: int, model: ModelConfig, train: TrainConfig) -> Setting:
+def _point(axes: Sequence[Axis], number: int, model: ModelConfig, train: TrainConfig) -> GridPoint:
     """The combination of this number, the last axis changing fastest."""
-    said: list[tuple[str, Any]] = []
+    values: list[tuple[str, Any]] = []
     for axis in reversed(axes):
         number, at = divmod(number, len(axis.values))
-        said.insert(0, (axis.name, axis.values[at]))
+        values.insert(0, (axis.name, axis.values[at]))
     own = {field.name for field in fields(ModelConfig)}
     try:
-        return Setting(
-            tuple(said),
-            replace(model, **{name: value for name, value in said if name in own}),
-            replace(train, **{name: value for name, value in said if name not in own}),
-        )
+        of_model = replace(model, **{name: value for name, value in values if name in own})
+        of_training = replace(train, **{name: value for name, value in values if name not in own})
     except ConfigError as error:
-        where = ", ".join(f"{name} {shown(value)}" for name, value in said)
-        raise ConfigError(f"--over, {where}: {error}") from None
+        raise ConfigError(f"--over, {in_words(values)}: {error}") from None
+    return GridPoint(tuple(values), of_model, of_training)
 
 
 def _types() -> dict[str, Any]:
@@ -135,30 +138,25 @@ def _types() -> dict[str, Any]:
 
 
 def _value(name: str, word: str, annotation: Any) -> Any:
+    """A word that was typed as a value of the field's type."""
     kinds = get_args(annotation)
-    words = tuple(each for kind in (kinds or ()) for each in (get_args(kind) or (kind,)) if isinstance(each, str))
-    if annotation is bool or bool in kinds:
-        if word in SWITCH:
-            return SWITCH[word]
-        wanted = " or ".join(("yes", "no", *words))
-    elif words:
-        wanted = f"one of {', '.join(words)}"
-    elif annotation is float:
-        return _number(float, word, name, "a number")
-    else:
-        several = int in kinds and "x" in word
-        wanted = "a whole number, or one per layer (128x64x32)" if int in kinds else "a whole number"
-        numbers = tuple(_number(int, part, name, wanted) for part in word.split("x")) if several else ()
-        return numbers or _number(int, word, name, wanted)
+    words = tuple(each for kind in kinds for each in (get_args(kind) or (kind,)) if isinstance(each, str))
+    is_switch = annotation is bool or bool in kinds
+    if is_switch and word in SWITCH:
+        return SWITCH[word]
     if word in words:
         return word
-    near = get_close_matches(word, words, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ConfigError(f"--over {name}: {word!r} is not {wanted}{hint}")
-
-
-def _number(kind: type[int] | type[float], word: str, name: str, wanted: str) -> int | float:
+    if is_switch or words:
+        wanted = " or ".join(("yes", "no", *words)) if is_switch else f"one of {', '.join(words)}"
+        near = get_close_matches(word, words, 1)
+        raise ConfigError(f"--over {name}: {word!r} is not {wanted}{f'; did you mean {near[0]}?' if near else ''}")
+    wanted = "a number" if annotation is float else "a whole number"
+    if int in kinds:
+        wanted += ", or one per layer (128x64x32)"
+    part = word
     try:
-        return kind(word)
+        if int in kinds and "x" in word:
+            return tuple(int(part := each) for each in word.split("x"))
+        return float(word) if annotation is float else int(word)
     except ValueError:
-        raise ConfigError(f"--over {name}: {word!r} is not {wanted}") from None
+        raise ConfigError(f"--over {name}: {part!r} is not {wanted}") from None
