@@ -31,7 +31,7 @@ exclude_patterns = ["_build"]
 nitpicky = True
 nitpick_ignore_regex = [
     # aliases of array types, and libraries whose documentation would have to be fetched
-    ("py:.*", r"(collections\.abc|numpy|np|torch|torch_geometric|networkx|nx|sklearn|nn|npt)\..*"),
+    ("py:.*", r"(collections\.abc|contextlib|numpy|np|torch|torch_geometric|networkx|nx|sklearn|nn|npt)\..*"),
     ("py:.*", r".*\b(Ints|Floats|Bools|Words|Colours|NDArray|Tensor|Any|EllipsisType|Explanation|Path)"),
 ]
 

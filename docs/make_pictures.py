@@ -43,15 +43,15 @@ STEPS = ("after layer 3", "after layer 2", "after layer 1", "at the embedding", 
 class Subject:
     """One molecule with what the trained model makes of it."""
 
-    predictor: Model
+    model: Model
     graphs: Graphs
     """a collection of this one"""
     neighbours: Ints
 
     @staticmethod
-    def of(predictor: Model, graphs: Graphs, name: str) -> Subject:
+    def of(model: Model, graphs: Graphs, name: str) -> Subject:
         one = graphs[[graphs.names.index(name)]]
-        return Subject(predictor, one, predictor.encoder.ranking.neighbours(one, max(predictor.config.layer_k)))
+        return Subject(model, one, model.encoder.ranking.neighbours(one, max(model.config.layer_k)))
 
     @property
     def graph(self) -> Graph:
@@ -71,14 +71,14 @@ class Subject:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="the run folder that the demo wrote")
-    predictor = Model.load(parser.parse_args().run)
+    model = Model.load(parser.parse_args().run)
     graphs = egocnn.read("compounds:alcohols")
-    small = Subject.of(predictor, graphs, SMALL)
+    small = Subject.of(model, graphs, SMALL)
     PICTURES.mkdir(exist_ok=True)
     write_text(PICTURES / "way.svg", way(small))
     write_text(PICTURES / "ranks.svg", ranks(small))
     write_text(PICTURES / "patch.svg", patch(small))
-    write_text(PICTURES / "fields.svg", fields(Subject.of(predictor, graphs, LARGE)))
+    write_text(PICTURES / "fields.svg", fields(Subject.of(model, graphs, LARGE)))
     model = egocnn.load(parser.parse_args().run)
     (found,) = model.explain(graphs[[graphs.names.index(LARGE)]])
     write_text(PICTURES / "alcohol.svg", critical(found))
@@ -91,9 +91,9 @@ def main() -> None:
 
 def way(subject: Subject) -> str:
     """The way of the data, with the shapes that this molecule has on it."""
-    predictor = subject.predictor
-    network = predictor.network.eval()
-    batch = predictor.encode(subject.graphs).batch(torch.arange(1))
+    model = subject.model
+    network = model.network.eval()
+    batch = model.encode(subject.graphs).batch(torch.arange(1))
     with torch.no_grad():
         reached = [network.embed(batch)]
         for conv in network.convs:
@@ -207,8 +207,8 @@ def patch(subject: Subject) -> str:
 def fields(subject: Subject) -> str:
     """How far each layer sees from the oxygen: the embeddings with which the node's own changes, asked of autograd."""
     graph = subject.graph
-    convs = [conv for conv in subject.predictor.network.convs if isinstance(conv, EgoConv)]
-    width = subject.predictor.config.layer_width[0]
+    convs = [conv for conv in subject.model.network.convs if isinstance(conv, EgoConv)]
+    width = subject.model.config.layer_width[0]
     start = torch.ones(graph.n_nodes, width, dtype=torch.float64, requires_grad=True)
     table = torch.from_numpy(subject.neighbours)
     labels = graph.node_label or ()

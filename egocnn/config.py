@@ -125,10 +125,12 @@ class ModelConfig:
 
     @property
     def layer_k(self) -> tuple[int, ...]:
+        """K of every layer."""
         return per_layer(self.k, self.depth)
 
     @property
     def layer_width(self) -> tuple[int, ...]:
+        """D of every layer."""
         return per_layer(self.width, self.depth)
 
 
@@ -209,6 +211,7 @@ class ExplainConfig:
 
 
 def per_layer(values: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
+    """One number per layer from one for all, or from one for each."""
     return values if isinstance(values, tuple) else (values,) * depth
 
 
@@ -251,6 +254,8 @@ PRESET_NAMES: tuple[PresetName, ...] = get_args(PresetName)
 
 @dataclass(frozen=True, slots=True)
 class Preset:
+    """Settings of network and training under one name."""
+
     model: ModelConfig
     train: TrainConfig
 

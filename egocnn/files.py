@@ -42,13 +42,13 @@ def replacing(path: Path) -> Iterator[Path]:
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = _scratch(path)
+    handle, temporary = scratch(path)
     try:
         yield temporary
         # without fsync a crash of the machine may leave the new name on an empty file
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes private files; results are ordinary ones
+        temporary.chmod(0o666 & ~umask())  # mkstemp makes private files; results are ordinary ones
         temporary.replace(path)
     except SafetensorError as error:  # its word for a full disk
         raise OSError(f"{path}: {error}") from None
@@ -66,7 +66,7 @@ def replacing_in(folder: Path, *, first: str, last: str) -> Iterator[Path]:
     Until then nothing in ``folder`` changes. The files ``first`` and ``last`` go before and after all others.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = _scratch(folder / STAGE, is_folder=True)
+    handle, temporary = scratch(folder / STAGE, is_folder=True)
     try:
         yield temporary
         new = (file.relative_to(temporary) for file in temporary.rglob("*") if file.is_file())
@@ -129,7 +129,7 @@ def is_left(name: str, *of: str) -> bool:
     return name.endswith(".tmp") and any(name.startswith(f".{each}.") for each in (*of, STAGE))
 
 
-def _scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
+def scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
     """A new file or folder beside the path, with a lock on it, once what is left of earlier ones is gone."""
     for left in [Path(entry.path) for entry in os.scandir(path.parent) if is_left(entry.name, path.name)]:
         _remove_if_left(left)
@@ -156,7 +156,7 @@ def _make(prefix: str, folder: Path, *, is_folder: bool) -> Path:
 
 
 def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
-    """The error, told of the place that the user knows."""
+    """The error with the place that the user knows in place of the temporary one."""
     is_ours = error.filename is not None and Path(str(error.filename)).is_relative_to(temporary)
     if is_ours or (error.filename is None and error.errno in FULL):
         return OSError(error.errno, error.strerror, str(path))
@@ -189,22 +189,26 @@ def _lock(handle: int, *, wait: bool) -> bool:
     return True
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The permissions that new files do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def write_text(path: Path, text: str) -> None:
+    """Whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Plain data as an indented JSON file."""
     write_text(path, to_json(value))
 
 
 def to_json(value: Mapping[str, Any]) -> str:
+    """The text of such a file."""
     return finite_json(value, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -217,6 +221,7 @@ def finite_json(value: Any, **layout: Any) -> str:
 
 
 def write_toml(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Tables of plain values as a TOML file."""
     write_text(path, to_toml(tables))
 
 
@@ -249,6 +254,6 @@ def digest_of_file(path: Path) -> str:
 
 
 def digest_of_plain(value: Mapping[str, Any]) -> str:
-    """SHA-256 of what JSON says, not of how it is laid out."""
+    """SHA-256 of the values in JSON, not of its layout."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()

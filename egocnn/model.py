@@ -43,15 +43,7 @@ MODEL = "model.safetensors"
 DIGESTS = "digests"
 """The field of config.json with the checksums; folders of older versions do not have it."""
 
-UNREADABLE = (
-    SafetensorError,
-    LookupError,
-    ArithmeticError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    AttributeError,
-)
+UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueError, RuntimeError, AttributeError)
 """What reading a damaged run folder may raise."""
 
 
@@ -76,7 +68,7 @@ class Model:
     def build(
         config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
     ) -> Model:
-        """An untrained network that fits the prepared graphs; the caller seeds torch, and ``embed`` is copied."""
+        """An untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
         network = EgoCNN(
             config,
             shape=encoder.shape(config),
@@ -88,11 +80,12 @@ class Model:
         return Model(config=config, encoder=encoder, network=network)
 
     def encode(self, graphs: Graphs) -> EncodedGraphs:
+        """What the network reads of the graphs."""
         return self.encoder.apply(graphs, self.config)
 
     def outputs(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
         """(G, C) logits, or (G, 1) standardised values"""
-        found = np.zeros((len(graphs), len(self.class_names) or 1), np.float32)
+        found = np.zeros((len(graphs), self.network.out.out_features), np.float32)
         place = choose_device(device)
         network = self.network.to(place)
         is_huge = np.full(len(graphs), not network.custom_embedding) & (graphs.node_counts >= HUGE)
@@ -135,6 +128,7 @@ class Model:
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 
     def save(self, folder: str | Path) -> None:
+        """Write ``config.json`` and ``model.safetensors`` of a run folder."""
         folder = Path(folder)
         arrays = {f"network.{name}": value.cpu().numpy() for name, value in self.network.state_dict().items()}
         arrays |= {f"encoder.{name}": value for name, value in self.encoder.arrays().items()}
@@ -144,6 +138,7 @@ class Model:
             config.write_text(to_json(sealed(json.loads(to_json(self.to_plain())), digest_of_file(model))), "utf-8")
 
     def to_plain(self) -> dict[str, Any]:
+        """The content of ``config.json`` but for the checksums."""
         return {
             "format": FORMAT,
             "model": asdict(self.config),
@@ -231,26 +226,22 @@ def check_model(folder: Path, plain: Mapping[str, Any]) -> None:
 
 
 def _restore(
-    plain: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    *,
-    embed: nn.Module | None,
-    embed_width: int | None,
+    plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, embed: nn.Module | None, embed_width: int | None
 ) -> Model:
     _check_numbers(plain, arrays)
     encoder = Encoder.restore(_under(arrays, "encoder."), plain["encoder"])
     config = model_config(plain["model"])
-    _check_preparation(encoder, config)
+    _check_encoder(encoder, config)
     state = {name: torch.from_numpy(value) for name, value in _under(arrays, "network.").items()}
     with torch.device("meta"):  # shapes without numbers: a width that the weights do not have must cost no memory
         planned = Model.build(config, encoder, embed=embed, embed_width=embed_width)
     for name, value in planned.network.state_dict().items():
         if value.ndim and state[name].shape != value.shape:
             raise RunError(f"{name} has shape {tuple(state[name].shape)}, the settings ask for {tuple(value.shape)}")
-    predictor = Model.build(config, encoder, embed=embed, embed_width=embed_width)
-    predictor.network.load_state_dict(state)
-    predictor.network.eval()
-    return replace(predictor, temperature=float(plain["temperature"]), about=_about(plain))
+    model = Model.build(config, encoder, embed=embed, embed_width=embed_width)
+    model.network.load_state_dict(state)
+    model.network.eval()
+    return replace(model, temperature=float(plain["temperature"]), about=_about(plain))
 
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -270,7 +261,7 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     TrainConfig(**plain.get("train", {}))
 
 
-def _check_preparation(encoder: Encoder, config: ModelConfig) -> None:
+def _check_encoder(encoder: Encoder, config: ModelConfig) -> None:
     for names in (encoder.node_label_names, encoder.edge_label_names, encoder.class_names):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             raise RunError("the names of labels and classes must be lists of texts")

@@ -18,7 +18,7 @@ from egocnn.show.drawing import draw
 from egocnn.show.drawing.gexf import to_gexf
 from egocnn.show.drawing.layout import positions
 from egocnn.show.drawing.picture import compose
-from egocnn.show.patterns.page import _page
+from egocnn.show.patterns.page import patterns_page
 from egocnn.show.patterns.pictures import draw_pattern
 from egocnn.show.report import summarise
 from egocnn.show.report.encoding import encode
@@ -48,7 +48,7 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     importance = np.array([1.0, -0.5, 0.25]), np.array([0.5, -1.0])
     words = (class_name, other)
     yield "network svg", draw(graph, *importance, caption=caption, words=words)
-    picture = compose(graph, *importance, np.array([0]), None, caption, (480, 360), words)
+    picture = compose(graph, *importance, np.array([0]), None, caption=caption, size=(480, 360), words=words)
     yield "gexf", to_gexf(picture, positions(graph))
     molecule = _molecule(name, class_name)
     if with_molecule:
@@ -73,7 +73,7 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     summary = summarise(structures, model=name, data=other, class_names=(class_name, "x"), title=title)
     yield "report html", page(encode(structures, summary, positions), title)
     pattern = _pattern(_graph((label, "C"), ("single",), caption, class_name), class_name, caption)
-    yield "patterns html", _page([pattern], [draw_pattern(pattern)], title)
+    yield "patterns html", patterns_page([pattern], [draw_pattern(pattern)], title)
 
 
 def _graph(labels: tuple[str, str], bonds: tuple[str, ...], name: str, class_name: str) -> Graph:

@@ -15,7 +15,7 @@ from typing import Any
 
 MODULES = ["egocnn", "networkx.readwrite", "zipfile", "csv", "json", "safetensors"]
 """Whose branches are counted."""
-LATE = ("networkx.readwrite.graphml", "networkx.readwrite.gexf", "safetensors.numpy", "egocnn.show.drawing.png")
+LATE = ("networkx.readwrite.graphml", "networkx.readwrite.gexf", "safetensors.numpy", "egocnn.show.drawing.scene")
 """Which egocnn imports only when it needs them."""
 LEFT_OUT = [
     "egocnn.nn.engines",

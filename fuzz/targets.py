@@ -17,14 +17,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from egocnn.config import ReadConfig
-from egocnn.data.generated.config import parse_config
+from egocnn.data.generated.compounds_config import parse_config
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
-from egocnn.data.store.sources import stream_source
+from egocnn.data.store.stream import stream_source
 from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
-from egocnn.study.crossval.kept import Kept
+from egocnn.study.crossval.partial import PartialRecord
 from egocnn.study.crossval.record import read_record
 from egocnn.train.run import finished_metrics
 from fuzz import parts, seals, seeds, words
@@ -244,7 +244,7 @@ def _read_records(path: Path, _: int) -> None:
     for call in (
         lambda: list(read_structures(path / "structures.jsonl")) if (path / "structures.jsonl").is_file() else None,
         lambda: read_record(path / "record.json"),
-        lambda: Kept.open(path / "record.json", "f", {"model": "a"}, overwrite=False),
+        lambda: PartialRecord.open(path / "record.json", "f", {"model": "a"}, overwrite=False),
     ):
         try:
             call()

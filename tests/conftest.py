@@ -6,12 +6,15 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from tests.support.browser import ARGUMENTS, find_browser
+
+if TYPE_CHECKING:
+    from tests.support.commands import Run
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch is imported after this; small tensors gain nothing from more
 if not Path("/dev/nvidiactl").exists():
@@ -42,3 +45,11 @@ def browser() -> Iterator[Any]:
         opened = started.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line in this process: words -> exit code, stdout, stderr."""
+    from tests.support.commands import runner  # what it imports must wait for the settings above
+
+    return runner(capsys)

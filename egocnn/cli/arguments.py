@@ -7,42 +7,42 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from egocnn.cli.options import EVERYDAY, Parser, add_options
 from egocnn.config import PRESET_NAMES, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+
+if TYPE_CHECKING:
+    from egocnn.study.crossval import Protocol
 
 DATA_HELP = (
     "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, a STORE, "
     "or generated compounds (compounds:alcohols, compounds:isomers, compounds:methylalkanes)"
 )
 READ_AS_TRAINED = "Where nothing else is said here, columns and hydrogens are read as they were for the training."
+PRESET_HELP = (
+    "settings by name, all below: default, paper (2018), accurate (best in our search); what else is typed "
+    "goes before them [default]"
+)
 
 
 def add_common_options(command: Parser) -> None:
     """What every command has."""
-    command.add_option(
-        "run", "--seed", type=int, default=0, metavar="N", help="every random choice follows from it [0]"
-    )
-    command.add_option(
-        "run", "--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to compute [auto]"
-    )
-    command.add_option("output", "--json", action="store_true", help="print one JSON object for machines")
-    command.add_option("output", "--quiet", action="store_true", help="no progress, no remarks")
-    command.add_option("output", "--debug", rare=True, action="store_true", help="show the whole traceback of an error")
+    every = "every random choice follows from it [0]"
+    command.add_option("run", "--seed", type=int, default=0, metavar="N", help=every)
+    devices = ("auto", "cpu", "cuda")
+    command.add_option("run", "--device", choices=devices, default="auto", help="where to compute [auto]")
+    command.add_switch("output", "--json", "print one JSON object for machines")
+    command.add_switch("output", "--quiet", "no progress, no remarks")
+    command.add_switch("output", "--debug", "show the whole traceback of an error", rare=True)
 
 
 def add_data_options(command: Parser, *, everyday: Sequence[str] = (*EVERYDAY[ReadConfig], "limit")) -> None:
     """DATA, and how to read it; ``everyday``: what ``--help`` shows of that"""
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_options(command, ReadConfig, everyday=everyday)
-    command.add_option(
-        "data",
-        "--limit",
-        rare="limit" not in everyday,
-        type=graph_count,
-        metavar="N",
-        help="use the first N graphs only",
-    )
+    is_rare, first = "limit" not in everyday, "use the first N graphs only"
+    command.add_option("data", "--limit", rare=is_rare, type=graph_count, metavar="N", help=first)
 
 
 def add_run_and_data(command: Parser) -> None:
@@ -54,19 +54,20 @@ def add_run_and_data(command: Parser) -> None:
 
 
 def add_run_folder(command: Parser) -> None:
+    """RUN, the folder of a trained model."""
     command.add_argument("run_folder", metavar="RUN", type=Path, help="a run folder that train wrote")
+
+
+def add_out(command: Parser, name: str, meaning: str, *, required: bool = True, default: str | None = None) -> None:
+    """``-o``, the file or folder to write."""
+    place = {"required": required} if default is None else {"default": Path(default)}
+    command.add_option("output", "-o", "--out", type=Path, metavar=name, help=meaning, **place)
 
 
 def add_training_options(command: Parser) -> None:
     """Where settings come from, the network and the training."""
     add_settings_files(command, "read", "model", "train")
-    command.add_option(
-        "settings",
-        "--preset",
-        choices=PRESET_NAMES,
-        help="settings by name, all below: default, paper (2018), accurate (best in our search); what else is typed "
-        "goes before them [default]",
-    )
+    command.add_option("settings", "--preset", choices=PRESET_NAMES, help=PRESET_HELP)
     add_options(command, ModelConfig)
     add_options(command, TrainConfig, skip=("seed", "device"))
 
@@ -74,63 +75,52 @@ def add_training_options(command: Parser) -> None:
 def add_explanation_options(command: Parser) -> None:
     """Where settings come from, which class to explain and how."""
     add_settings_files(command, "read", "explain")
-    command.add_option(
-        "explanation",
-        "--class",
-        dest="explained",
-        metavar="NAME",
-        help="the class to explain (default: the predicted one)",
-    )
+    which = "the class to explain (default: the predicted one)"
+    command.add_option("explanation", "--class", dest="explained", metavar="NAME", help=which)
     add_options(command, ExplainConfig)
 
 
 def add_settings_files(command: Parser, *sections: str) -> None:
-    """``--config``, and ``--like`` for a command that trains; ``sections``: those of the file that it heeds."""
-    command.add_option(
-        "settings",
-        "--config",
-        type=Path,
-        metavar="FILE.toml",
-        help="settings from a file; what is typed goes before them",
-    )
+    """``--config``, and ``--like`` for a command that trains; ``sections``: those of the file that it reads."""
+    from_file = "settings from a file; what is typed goes before them"
+    command.add_option("settings", "--config", type=Path, metavar="FILE.toml", help=from_file)
     if "train" in sections:
-        command.add_option(
-            "settings",
-            "--like",
-            type=Path,
-            metavar="RUN",
-            help="settings of a run; what is typed or in --config goes before them",
-        )
+        from_run = "settings of a run; what is typed or in --config goes before them"
+        command.add_option("settings", "--like", type=Path, metavar="RUN", help=from_run)
     command.set_defaults(sections=sections)
 
 
 def add_fold_options(command: Parser, *, trainings: str) -> None:
     """The folds of a cross-validation; ``trainings``: what ``--restarts`` counts"""
-    command.add_option(
-        "folds",
-        "--protocol",
-        choices=("plain", "paper", "fair"),
-        default="plain",
-        help="what is trained, and what chooses [plain]",
-    )
+    protocols, meaning = ("plain", "paper", "fair"), "what is trained, and what chooses [plain]"
+    command.add_option("folds", "--protocol", choices=protocols, default="plain", help=meaning)
     command.add_option("folds", "--folds", type=positive_number, metavar="N", help="parts to test on in turn [10]")
-    command.add_option(
-        "folds", "--restarts", rare=True, type=positive_number, metavar="N", help=f"{trainings} [1; paper: 5]"
-    )
-    command.add_option(
-        "folds",
-        "--splits",
-        rare=True,
-        type=Path,
-        metavar="FILE.json",
-        help="fair: the splits [splits/DATA.json in EGOCNN_DATA]",
-    )
+    count = f"{trainings} [1; paper: 5]"
+    command.add_option("folds", "--restarts", rare=True, type=positive_number, metavar="N", help=count)
+    given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
+    command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
+
+
+def chosen_protocol(options: argparse.Namespace) -> Protocol:
+    """The protocol that the options of the folds describe."""
+    from egocnn.study.crossval import choose_protocol
+
+    names = ("data", "folds", "restarts", "runs", "combine", "splits")
+    return choose_protocol(options.protocol, **{name: vars(options)[name] for name in names if name in options})
+
+
+def add_job_options(command: Parser, *, jobs: str, stack: str, ray: str, rare_jobs: bool = False) -> None:
+    """How many trainings run at a time, and where; the texts are the help of each option."""
+    command.add_option("run", "--jobs", rare=rare_jobs, type=positive_number, metavar="N", help=jobs)
+    command.add_option("run", "--stack", rare=True, action=argparse.BooleanOptionalAction, help=stack)
+    command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
 
 # ── types of values ───────────────────────────────────────────────────────────────────────────────
 
 
 def share(text: str) -> float:
+    """A number from 0 to below 1."""
     try:
         value = float(text)
     except ValueError:
@@ -140,19 +130,18 @@ def share(text: str) -> float:
     return value
 
 
-def whole_number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number, 0 or more, got {text!r}")
+def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or more") -> int:
+    """A whole number in decimal digits, at least ``least``."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{rule}, got {text!r}")
     return int(text)
 
 
 def positive_number(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number, 1 or more, got {text!r}")
-    return int(text)
+    """A whole number, at least 1."""
+    return whole_number(text, 1, "a whole number, 1 or more")
 
 
 def graph_count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a number of graphs must be 1 or more, got {text!r}")
-    return int(text)
+    """A number of graphs, at least 1."""
+    return whole_number(text, 1, "a number of graphs must be 1 or more")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ class Completed:
 
     @classmethod
     def of(cls, action: argparse.Action) -> Completed:
+        """From an argument of a parser."""
         is_switch = action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction)
         return cls(
             flags=tuple(action.option_strings),
@@ -91,19 +93,15 @@ complete -F _egocnn egocnn
 
 
 def _bash(commands: Commands) -> str:
-    values = (
-        f"            {_bash_pattern(name, each)}) {_bash_value(each)} ;;"
-        for name, completed in commands.items()
-        for each in completed
-        if each.flags and each.value and not each.is_optional
-    )
-    options = (f"                    {name}) {_bash_options(completed)} ;;" for name, completed in commands.items())
+    values, options = [], []
+    for name, completed in commands.items():
+        for each in completed:
+            if each.flags and each.value and not each.is_optional:
+                pattern = "|".join(f'"{name} {flag}"' for flag in each.flags)
+                values.append(f"            {pattern}) {_bash_value(each)} ;;")
+        options.append(f"                    {name}) {_bash_options(completed)} ;;")
     words = " ".join([*commands, *ROOT_FLAGS])
     return BASH.format(commands=words, values="\n".join(values), options="\n".join(options))
-
-
-def _bash_pattern(command: str, completed: Completed) -> str:
-    return "|".join(f'"{command} {flag}"' for flag in completed.flags)
 
 
 def _bash_value(completed: Completed) -> str:
@@ -156,7 +154,7 @@ def _zsh(commands: Commands) -> str:
 
 
 def _zsh_specs(completed: Completed) -> Iterable[str]:
-    """What ``_arguments`` is told: one line for every flag, or for an argument without one."""
+    """The lines for ``_arguments``: one for every flag, or for an argument without one."""
     what = "_files" if completed.is_path else f"({' '.join(completed.choices)})" if completed.choices else ""
     value = f":{completed.value.replace(':', '')}:{what}" if completed.value else ""
     if not completed.flags:
@@ -166,13 +164,8 @@ def _zsh_specs(completed: Completed) -> Iterable[str]:
     for flag in completed.flags:
         sign = "=" if completed.value and flag.startswith("--") else ""
         optional = ":" if completed.is_optional else ""
-        yield _quoted(f"{before}{flag}{sign}[{_zsh_text(completed.sentence)}]{optional}{value}")
-
-
-def _zsh_text(text: str) -> str:
-    for sign in ("\\", "[", "]", ":"):
-        text = text.replace(sign, f"\\{sign}")
-    return text
+        meaning = re.sub(r"[\\\[\]:]", r"\\\g<0>", completed.sentence)
+        yield _quoted(f"{before}{flag}{sign}[{meaning}]{optional}{value}")
 
 
 # ── fish ──────────────────────────────────────────────────────────────────────────────────────────

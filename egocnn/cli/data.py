@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from egocnn.model import Model
 
 
-def reading_settings(options: argparse.Namespace, predictor: Model | None = None) -> tuple[dict[str, Any], str]:
+def reading_settings(options: argparse.Namespace, model: Model | None = None) -> tuple[dict[str, Any], str]:
     """The settings for reading DATA that are not the usual ones, and the part of its split to use ('' for all)."""
     column, part = split_and_part(options)
     settings = {**vars(options), "split": column}
-    usual = {} if predictor is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
+    usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
     named = {f.name: settings[f.name] for f in fields(ReadConfig)}
     return {name: value for name, value in named.items() if value is not None and value != usual.get(name)}, part
 
@@ -33,9 +33,9 @@ def split_and_part(options: argparse.Namespace) -> tuple[str | None, str]:
     return column or None, part
 
 
-def read_graphs(options: argparse.Namespace, predictor: Model | None = None) -> Graphs:
-    """The graphs of DATA, or the part of them that is asked for, in memory."""
-    return _opened(options, predictor)[0].whole()
+def read_graphs(options: argparse.Namespace, model: Model | None = None) -> Graphs:
+    """The graphs of DATA, or the part of them that --split names, in memory."""
+    return _opened(options, model)[0].whole()
 
 
 def read_or_open_graphs(options: argparse.Namespace) -> Collection:
@@ -51,37 +51,35 @@ def read_for_training(options: argparse.Namespace) -> tuple[Collection, dict[str
     return collection, asdict(from_options(options, ReadConfig) if store is None else settings_of(store))
 
 
-def read_portions(options: argparse.Namespace, predictor: Model | None = None) -> tuple[Iterable[Graphs], int]:
+def read_portions(options: argparse.Namespace, model: Model | None = None) -> tuple[Iterable[Graphs], int]:
     """The graphs of DATA, those of a store in portions that are read one after the other; and how many at most"""
     from egocnn.data.store import choose_portions
     from egocnn.show.streaming import open_store
 
-    settings, part = reading_settings(options, predictor)
+    settings, part = reading_settings(options, model)
     if (store := open_store(options.data, settings)) is None:
-        graphs = _read(options, predictor, settings, part)
+        graphs = _read(options, model, settings, part)
         return [graphs], len(graphs)
     return choose_portions(store.portions(), part, options.limit), min(len(store), options.limit or len(store))
 
 
-def _opened(options: argparse.Namespace, predictor: Model | None) -> tuple[Collection, Store | None]:
-    """The graphs that are asked for, and the store that they are in, if they are in one."""
+def _opened(options: argparse.Namespace, model: Model | None) -> tuple[Collection, Store | None]:
+    """The graphs of DATA, and the store that they are in, if they are in one."""
     from egocnn.data.store import Stored
     from egocnn.show.streaming import open_store
 
-    settings, part = reading_settings(options, predictor)
+    settings, part = reading_settings(options, model)
     if (store := open_store(options.data, settings)) is None:
-        return _read(options, predictor, settings, part), None
+        return _read(options, model, settings, part), None
     return Stored.of(store, part, options.limit), store
 
 
-def _read(options: argparse.Namespace, predictor: Model | None, settings: dict[str, Any], part: str) -> Graphs:
+def _read(options: argparse.Namespace, model: Model | None, settings: dict[str, Any], part: str) -> Graphs:
     """The graphs of what is no store."""
     from egocnn.data.read import read
     from egocnn.show.as_trained import read_as_trained
 
-    graphs = (
-        read(options.data, **settings) if predictor is None else read_as_trained(options.data, predictor, **settings)
-    )
+    graphs = read(options.data, **settings) if model is None else read_as_trained(options.data, model, **settings)
     if part:
         graphs = graphs.select(part)
     if len(graphs) == 0:

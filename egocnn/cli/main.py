@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from egocnn.cli.commands import find_command
 from egocnn.cli.options import spell_out
 from egocnn.cli.parser import build_parser
-from egocnn.cli.settings import brought_settings
+from egocnn.cli.settings import loaded_settings
 from egocnn.config import ModelConfig
 from egocnn.errors import EgoCNNError
 from egocnn.train.engines.distributed.world import only_for_train
@@ -54,8 +54,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_settings(options: argparse.Namespace, words: Sequence[str]) -> argparse.Namespace:
-    brought = brought_settings(options)
-    return build_parser(words, brought).parse_args(words) if brought else options
+    loaded = loaded_settings(options)
+    return build_parser(words, loaded).parse_args(words) if loaded else options
 
 
 def _set_log_level(options: argparse.Namespace) -> None:

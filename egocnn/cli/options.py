@@ -42,15 +42,18 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)  # --val for --validation would break with the next option
         self._rare: list[argparse.Action] = []
-        self.add_argument(
-            "--help-all", action=_HelpAll, nargs=0, default=argparse.SUPPRESS, help="show every option and exit"
-        )
+        meaning = "show every option and exit"
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, default=argparse.SUPPRESS, help=meaning)
 
     def add_option(self, group: str, *flags: str, rare: bool = False, **settings: Any) -> None:
         """Add an option to the group with this title; ``rare``: only ``--help-all`` shows it."""
         action = self.group(group).add_argument(*flags, **settings)
         if rare:
             self._rare.append(action)
+
+    def add_switch(self, group: str, flag: str, meaning: str, *, rare: bool = False) -> None:
+        """Add an option without a value, false unless it is typed."""
+        self.add_option(group, flag, rare=rare, action="store_true", help=meaning)
 
     def group(self, title: str) -> argparse._ArgumentGroup:
         """The group of options with this title, a new one where there is none yet."""
@@ -62,10 +65,8 @@ class Parser(argparse.ArgumentParser):
         self._action_groups.sort(key=lambda group: titles.index(group.title) + 1 if group.title in titles else 0)
 
     def options(self) -> list[argparse.Action]:
+        """Its arguments with a flag."""
         return [action for action in self._actions if action.option_strings]
-
-    def positionals(self) -> list[argparse.Action]:
-        return [action for action in self._actions if not action.option_strings]
 
     def commands(self) -> dict[str, Parser]:
         """The subparsers by name."""
@@ -74,7 +75,8 @@ class Parser(argparse.ArgumentParser):
 
     def short_usage(self) -> str:
         """The words without which the command does nothing."""
-        names = [f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar) for each in self.positionals()]
+        bare = [each for each in self._actions if not each.option_strings]
+        names = [f"[{each.metavar}]" if each.nargs == "?" else str(each.metavar) for each in bare]
         needed = [f"{each.option_strings[0]} {each.metavar}" for each in self.options() if each.required]
         return " ".join(["%(prog)s", *names, *needed, "[options]"])
 
@@ -98,6 +100,7 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
+        """One line on stderr, and exit code 2."""
         self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")
 
 
@@ -133,13 +136,13 @@ def add_options(
 
 
 def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
-    """The record that the flags describe; its own checks apply. What is None has not been said."""
+    """The record that the flags describe; its own checks apply. None: not typed."""
     named = {f.name: getattr(options, f.name, None) for f in fields(config)}
     return config(**{name: value for name, value in named.items() if value is not None})
 
 
 def spell_out(words: Sequence[str], config: type[Any]) -> list[str]:
-    """Command-line words in which a switch that may take a word does not swallow the next one that is none of its own.
+    """Command-line words in which a switch that may take a word does not take one that belongs to the command.
 
     ``--tie MUTAG`` is a switch and a data set; argparse alone would take the set for what to tie.
     """
@@ -153,20 +156,19 @@ def spell_out(words: Sequence[str], config: type[Any]) -> list[str]:
 
 
 def _flags(name: str, annotation: Any, default: Any, meaning: str) -> dict[str, dict[str, Any]]:
-    """What argparse is told for a field: the flag, or two for a switch that takes a word as well."""
+    """The arguments of argparse for a field: its flag, or two for a switch that takes a word as well."""
     flag = "--" + name.replace("_", "-")
     text = meaning.replace("%", "%%")
+    settings: dict[str, Any] = {"default": default, "help": text}
     if annotation is bool:
-        return {flag: {"action": argparse.BooleanOptionalAction, "default": default, "help": text}}
+        return {flag: {**settings, "action": argparse.BooleanOptionalAction}}
     if words := _words_of_switch(annotation):
-        switch: dict[str, Any] = {"nargs": "?", "const": True, "type": _switch, "choices": (True, *words)}
-        off: dict[str, Any] = {"dest": name, "action": "store_false", "default": default, "help": f"Not {flag}."}
-        return {
-            flag: {**switch, "default": default, "metavar": "|".join(words), "help": text},
-            f"--no{flag[1:]}": off,
-        }
-    shown = f"{text} [{default}]" if default is not None and "default:" not in text else text
-    return {flag: {"help": shown, "default": default, **_kind(annotation)}}
+        switch = {"nargs": "?", "const": True, "type": _switch, "choices": (True, *words), "metavar": "|".join(words)}
+        off = {"dest": name, "action": "store_false", "default": default, "help": f"Not {flag}."}
+        return {flag: {**settings, **switch}, f"--no{flag[1:]}": off}
+    if default is not None and "default:" not in text:
+        settings["help"] = f"{text} [{default}]"
+    return {flag: {**settings, **_kind(annotation)}}
 
 
 def _words_of_switch(annotation: Any) -> tuple[str, ...]:

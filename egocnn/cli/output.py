@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from egocnn.errors import DataError
 
 
 def print_json(value: Any) -> None:
+    """On stdout, in one line."""
     from egocnn.files import finite_json
 
     print(finite_json(value))
@@ -25,6 +27,18 @@ def print_remark(text: str) -> None:
 def remarks(options: argparse.Namespace) -> Callable[[str], None]:
     """:func:`print_remark`, or nothing where the user wants it quiet."""
     return (lambda _: None) if options.quiet else print_remark
+
+
+@contextmanager
+def progress_and_log(options: argparse.Namespace, title: str, total: int) -> Iterator[dict[str, Any]]:
+    """The callbacks ``progress`` and ``log`` as arguments: a bar on a terminal, remarks elsewhere, none if quiet."""
+    from egocnn.train.progress import counting_report
+
+    with counting_report(title, total, visible=not options.quiet) as progress:
+        if progress is not None:
+            yield {"progress": progress}
+        else:
+            yield {"log": remarks(options)}
 
 
 def check_file(path: Path, data: str) -> None:

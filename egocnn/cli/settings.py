@@ -34,7 +34,7 @@ Sections = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingGraphs:
-    """Which graphs a training takes, where the data does not say it."""
+    """Which graphs a training takes, where the data has no split of its own."""
 
     test: float = 0.2
     limit: int | None = None
@@ -53,31 +53,37 @@ SECTIONS: dict[str, tuple[type[Any], ...]] = {
     "explain": (ExplainConfig,),
 }
 """The sections of a settings file, and the records whose fields stand there."""
+RECORDS = {
+    section: {field.name: config for config in configs for field in fields(config)}
+    for section, configs in SECTIONS.items()
+}
+"""For each section, the record that each field belongs to."""
 
 WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
 
 
-def brought_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The values that preset, run and file bring for the options of a command, by the names of the options."""
-    brought: dict[str, Any] = {}
+def loaded_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The values from preset, run and file for the options of a command, by the names of the options."""
+    loaded: dict[str, Any] = {}
     if (preset := getattr(options, "preset", None)) is not None:
         values = PRESETS[preset].options()
-        brought |= {name: value for name, value in values.items() if name not in ("seed", "device")}
+        loaded |= {name: value for name, value in values.items() if name not in ("seed", "device")}
     if (run := getattr(options, "like", None)) is not None:
-        brought |= _for_command(options, read_settings(_settings_of_run(run)))
+        if not (run / FILE).is_file():
+            raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
+        loaded |= _for_command(options, read_settings(run / FILE))
     if (file := getattr(options, "config", None)) is not None:
-        brought |= _for_command(options, read_settings(file))
-    return brought
+        loaded |= _for_command(options, read_settings(file))
+    return loaded
 
 
 def used_settings(options: argparse.Namespace) -> Sections:
     """The settings of a training, whatever they came from, as :func:`read_settings` reads them again."""
-    return {
-        name: {
-            field: value for config in SECTIONS[name] for field, value in asdict(from_options(options, config)).items()
-        }
-        for name in ("read", "model", "train")
-    }
+    used: Sections = {}
+    for section in ("read", "model", "train"):
+        records = (asdict(from_options(options, config)) for config in SECTIONS[section])
+        used[section] = {name: value for record in records for name, value in record.items()}
+    return used
 
 
 def read_settings(path: Path) -> Sections:
@@ -97,24 +103,18 @@ def read_settings(path: Path) -> Sections:
 def _for_command(options: argparse.Namespace, settings: Sections) -> dict[str, Any]:
     """Those of the sections and options that the command has."""
     chosen = {name: settings.get(name, {}) for name in options.sections}
-    if "train" not in chosen:  # a model reads as it was trained; what is usual here does not speak against that
+    if "train" not in chosen:  # a model reads as it was trained unless the file says something unusual
         usual = asdict(ReadConfig())
         chosen["read"] = {name: value for name, value in chosen["read"].items() if value != usual[name]}
     return {name: value for each in chosen.values() for name, value in each.items() if hasattr(options, name)}
 
 
-def _settings_of_run(run: Path) -> Path:
-    if not (run / FILE).is_file():
-        raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
-    return run / FILE
-
-
 def _read_section(path: Path, name: str, section: Mapping[str, Any]) -> dict[str, Any]:
-    homes = {field.name: config for config in SECTIONS[name] for field in fields(config)}
+    homes = RECORDS[name]
     read: dict[str, Any] = {}
     for key, value in section.items():
         if key not in homes:
-            raise ConfigError(f"{path}, [{name}]: {_unknown_key(key, homes)}")
+            raise ConfigError(f"{path}, [{name}]: {_unknown_key(key, name)}")
         annotation = get_type_hints(homes[key])[key]
         read[key] = _as_field(annotation, value)
         if read[key] is None:
@@ -159,16 +159,16 @@ def _wanted(annotation: Any) -> str:
 
 
 def _unknown_section(name: str) -> str:
-    homes = [section for section, configs in SECTIONS.items() if name in {f.name for c in configs for f in fields(c)}]
-    if homes:
-        return f"{name} stands outside of a section; it belongs to [{homes[0]}]"
+    for section, homes in RECORDS.items():
+        if name in homes:
+            return f"{name} stands outside of a section; it belongs to [{section}]"
     return f"no section is called {name!r}; there are {', '.join(f'[{each}]' for each in SECTIONS)}"
 
 
-def _unknown_key(key: str, known: Mapping[str, Any]) -> str:
-    for section, configs in SECTIONS.items():
-        if key in {field.name for config in configs for field in fields(config)}:
+def _unknown_key(key: str, here: str) -> str:
+    for section, homes in RECORDS.items():
+        if key in homes:
             return f"{key} belongs to [{section}]"
-    near = get_close_matches(key, known, 3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    near = get_close_matches(key, RECORDS[here], 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(RECORDS[here])}"
     return f"no setting is called {key!r}; {hint}"

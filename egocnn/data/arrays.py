@@ -16,22 +16,16 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
 
-LARGEST = float(np.finfo(np.float32).max)
-"""The largest number that networks compute with."""
+LARGEST = float(np.finfo(np.float32).max)  # the largest number that networks compute with
 
-ENTRIES_AT_ONCE = 1 << 16
-"""Entries of adjacency rows handed out together: few enough for the processor's cache."""
+ENTRIES_AT_ONCE = 1 << 16  # entries of adjacency rows handed out together: few enough for the processor's cache
 
-FEW = 1 << 11
-"""Up to so many numbers are sorted as fast by comparing them."""
+FEW = 1 << 11  # up to so many numbers are sorted as fast by comparing them
 
+# the numbers of splitmix64: what is added, the shifts and factors, the last shift
 MIX_START = np.uint64(0x9E3779B97F4A7C15)
-MIX_STEPS = (
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-)
+MIX_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 MIX_LAST = np.uint64(31)
-"""The numbers of splitmix64: what is added, the shifts and factors, the last shift."""
 
 
 def pointers(lengths: Ints) -> Ints:
@@ -172,14 +166,12 @@ def _distinct(key: Ints) -> tuple[Ints, Ints]:
     if (key[1:] < key[:-1]).any():
         key, source = np.unique(key, return_index=True)
         return key, source
-    # files often list the edges in order, both directions together: nothing to sort
-    fresh = np.ones(len(key), bool)
-    fresh[1:] = key[1:] != key[:-1]
-    source = np.flatnonzero(fresh)
-    return key[source], source
+    first = starts(key)  # files often list the edges in order, both directions together: nothing to sort
+    return key[first], first
 
 
 def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None:
+    """Raise :class:`DuplicateEdgeError` where an edge (E, 2) stands twice with different values (E)."""
     low, high = np.sort(edges, axis=1).T
     order = np.lexsort((high, low))
     same = (low[order][1:] == low[order][:-1]) & (high[order][1:] == high[order][:-1])
@@ -188,6 +180,5 @@ def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None
         first, second = int(order[differs[0]]), int(order[differs[0] + 1])
         u, v = int(edges[second, 0]), int(edges[second, 1])
         raise DuplicateEdgeError(
-            f"edge {u}, {v} is given twice with different {what}: {values[first]} and {values[second]}",
-            (first, second),
+            f"edge {u}, {v} is given twice with different {what}: {values[first]} and {values[second]}", (first, second)
         )

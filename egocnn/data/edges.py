@@ -11,12 +11,9 @@ import numpy as np
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 
-FACTOR = 0x9E3779B97F4A7C15
-"""2^64 over the golden ratio, odd: multiples scatter consecutive numbers evenly."""
-SLOTS_PER_EDGE = 2
-"""At least; more slots mean fewer edges that compete for one, and more memory."""
-EDGES_AT_ONCE = 1 << 17
-"""Edges put in their slots together: bounds the memory."""
+FACTOR = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: multiples scatter consecutive numbers evenly
+SLOTS_PER_EDGE = 2  # at least; more slots mean fewer edges that compete for one, and more memory
+EDGES_AT_ONCE = 1 << 17  # edges put in their slots together: bounds the memory
 
 
 class EdgeTable:
@@ -27,23 +24,23 @@ class EdgeTable:
         self.entry = np.flatnonzero(node <= graphs.indices)
         self.ends = node[self.entry], graphs.indices[self.entry]
         self.tables: list[Ints] = []
-        homeless: Ints = np.arange(len(self.entry))
-        homeless = homeless.astype(np.int32) if len(homeless) < 2**31 else homeless
-        while len(homeless):
-            homeless = self._add_table(homeless)
+        unplaced: Ints = np.arange(len(self.entry))
+        unplaced = unplaced.astype(np.int32) if len(unplaced) < 2**31 else unplaced
+        while len(unplaced):
+            unplaced = self._add_table(unplaced)
 
     def find(self, u: Ints, v: Ints) -> Ints:
         """(n) an adjacency entry that joins u (n) and v (n), in the row of the smaller; -1 where they are not joined"""
         u, v = np.minimum(u, v), np.maximum(u, v)
         joined = np.full(len(u), -1, np.int64)
-        asked = np.arange(len(u))
+        open_pairs = np.arange(len(u))
         for number, table in enumerate(self.tables):
             edge = table[self._slots(number, u, v)]
             taken = np.flatnonzero(edge >= 0)  # had the edge been there, it would have found a free slot free
-            edge, u, v, asked = edge[taken], u[taken], v[taken], asked[taken]
+            edge, u, v, open_pairs = edge[taken], u[taken], v[taken], open_pairs[taken]
             is_it = (self.ends[0][edge] == u) & (self.ends[1][edge] == v)
-            joined[asked[is_it]] = self.entry[edge[is_it]]
-            u, v, asked = u[~is_it], v[~is_it], asked[~is_it]
+            joined[open_pairs[is_it]] = self.entry[edge[is_it]]
+            u, v, open_pairs = u[~is_it], v[~is_it], open_pairs[~is_it]
         return joined
 
     def _add_table(self, edges: Ints) -> Ints:

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, PARTS, check_rules
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, check_rules, graphs_of_part, take_columns
 from egocnn.data.split import split_in_two
 from egocnn.errors import DataError
 from egocnn.files import replacing
@@ -45,9 +45,9 @@ class Graph:
     edges: Ints
     """(E, 2) pairs of nodes"""
     node_label: tuple[str, ...] | None
-    """(N) element symbols, say; "?" where a label is not known"""
+    """(N) for example element symbols; "?" where a label is not known"""
     edge_label: tuple[str, ...] | None
-    """(E) kinds of bonds, say"""
+    """(E) for example kinds of bonds"""
     edge_weight: Floats | None
     """(E) heavier is nearer"""
     node_attr: Floats | None
@@ -102,7 +102,7 @@ class Graphs:
     class_names: tuple[str, ...] = ()
     """what the numbers in ``target`` stand for; empty where values are predicted"""
     group: Ints | None = None
-    """(G) graphs of one group, copies of a molecule say, always stay on one side of a split"""
+    """(G) graphs of one group, for example copies of a molecule, always stay on one side of a split"""
     part: Ints | None = None
     """(G) position in ``PARTS`` where the data brings its own split"""
     node_truth: Bools | None = None
@@ -198,10 +198,12 @@ class Graphs:
 
     @property
     def n_nodes(self) -> int:
+        """N, of all graphs together."""
         return int(self.node_ptr[-1])
 
     @property
     def n_entries(self) -> int:
+        """M, the adjacency entries of all graphs together."""
         return len(self.indices)
 
     @property
@@ -211,6 +213,7 @@ class Graphs:
 
     @property
     def node_counts(self) -> Ints:
+        """(G) nodes of every graph"""
         return np.diff(self.node_ptr)
 
     @property
@@ -237,6 +240,7 @@ class Graphs:
 
     @property
     def is_classification(self) -> bool:
+        """Whether classes are predicted, not values."""
         return len(self.class_names) > 0
 
     # ── parts of the collection ───────────────────────────────────────────────────────────────────
@@ -247,7 +251,7 @@ class Graphs:
     def __getitem__(self, which: slice | Sequence[int] | NDArray[Any] | tuple[Any, EllipsisType]) -> Graphs: ...
     def __getitem__(self, which: Any) -> Graph | Graphs:
         if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
-            which = which[0]  # graphs[numbers, ...], the way scikit-learn asks
+            which = which[0]  # graphs[numbers, ...], the way scikit-learn indexes
         if isinstance(which, (int, np.integer)):
             if not -len(self) <= which < len(self):
                 raise IndexError(f"graph {which} of a collection of {len(self)}")
@@ -309,9 +313,6 @@ class Graphs:
         entries_of = indptr[node_ptr[1:]] - indptr[node_ptr[:-1]]
         indices = (self.indices[entries] + np.repeat(shift, entries_of)).astype(self.indices.dtype)
 
-        def pick(values: Any, where: Ints) -> Any:
-            return values if values is None or isinstance(values, tuple) else values[where]
-
         return replace(
             self,
             node_ptr=node_ptr,
@@ -319,9 +320,7 @@ class Graphs:
             indices=indices,
             names=tuple(self.names[g] for g in chosen),
             smiles=None if self.smiles is None else tuple(self.smiles[g] for g in chosen),
-            **{name: pick(getattr(self, name), nodes) for name in NODE_COLUMNS},
-            **{name: pick(getattr(self, name), entries) for name in EDGE_COLUMNS},
-            **{name: pick(getattr(self, name), chosen) for name in GRAPH_COLUMNS},
+            **take_columns(self, nodes=nodes, entries=entries, chosen=chosen),
         )
 
     def replace(self, **changes: Any) -> Graphs:
@@ -352,11 +351,7 @@ class Graphs:
         Raises:
             DataError: the graphs bring no split, or no part has this name.
         """
-        if self.part is None:
-            raise DataError("these graphs bring no split of their own")
-        if part not in PARTS:
-            raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
-        return self[np.flatnonzero(self.part == PARTS.index(part))]
+        return self[graphs_of_part(self.part, part)]
 
     def split(self, *, test: float = 0.2, seed: int = 0) -> tuple[Graphs, Graphs]:
         """Two disjoint collections, classes in equal shares on both sides, groups never torn apart.
@@ -508,7 +503,7 @@ class Graphs:
         edges: tuple[str, ...] | None = None,
         classes: tuple[str, ...] | None = None,
     ) -> Graphs:
-        """The same graphs with labels counted by other name lists, those of a trained model say.
+        """The same graphs with labels counted by other name lists, for example those of a trained model.
 
         A name that is not in the new list becomes -1: unseen.
 

@@ -1,4 +1,4 @@
-"""The one entrance: any source of graphs -> Graphs."""
+"""Any source of graphs -> Graphs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from typing import Any
 from egocnn.config import ReadConfig
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.download import fetch_set, find_set
 from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
-from egocnn.data.sources.jsonlines import read_jsonlines
+from egocnn.data.sources.jsonlines import JSON_SUFFIXES, read_jsonlines
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.data.sources.smiles import parse_smiles, read_smiles_table
+from egocnn.data.sources.table import TABLE_SUFFIXES
 from egocnn.data.sources.text import one_line, short
-from egocnn.data.sources.tu import read_tu
+from egocnn.data.sources.tu import fetch_set, find_set, read_tu
 from egocnn.data.store import Store, is_store
 from egocnn.errors import DataError, MissingExtraError
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ACCEPTED = (
     "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv or .tsv with SMILES, .jsonl, "
     ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, networkx graphs, or objects "
@@ -91,7 +89,10 @@ def _read_named(source: str, config: ReadConfig) -> Graphs:
         return read_compounds(source)
     if not source:
         raise DataError(f"an empty text is not a source of graphs; {ACCEPTED}")
-    path = _expand(source)
+    try:
+        path = Path(source).expanduser()
+    except RuntimeError:  # the home of an unknown user
+        path = Path(source)
     try:
         if path.is_dir():
             return _read_folder(path, config)
@@ -103,7 +104,7 @@ def _read_named(source: str, config: ReadConfig) -> Graphs:
 
 
 def _find_by_name(source: str) -> Path:
-    """The files of a TU set; the refusal of a molecule says how it would be read."""
+    """The files of a TU set; where the name is a SMILES, the error says how molecules are read."""
     try:
         if re.fullmatch(r"[\w-]+", source):
             return find_set(source) or fetch_set(source)
@@ -120,13 +121,6 @@ def _is_smiles(text: str) -> bool:
     except (DataError, MissingExtraError):
         return False
     return True
-
-
-def _expand(source: str) -> Path:
-    try:
-        return Path(source).expanduser()
-    except RuntimeError:  # ~somebody who has no home here
-        return Path(source)
 
 
 def _read_folder(path: Path, config: ReadConfig) -> Graphs:
@@ -154,7 +148,7 @@ def _read_file(path: Path, config: ReadConfig) -> Graphs:
 
 
 def _read_objects(source: Any, config: ReadConfig) -> Graphs:
-    # a data set of PyTorch Geometric makes up an edge_index of all its graphs when asked for one: look, do not ask
+    # a data set of PyTorch Geometric computes an edge_index of all its graphs on access: look without accessing it
     is_data = inspect.getattr_static(source, "edge_index", None) is not None
     if is_data and hasattr(source, "to_data_list"):  # a batch of PyTorch Geometric
         source = source.to_data_list()
@@ -167,7 +161,7 @@ def _read_objects(source: Any, config: ReadConfig) -> Graphs:
         raise DataError("no graphs are given")
     if all(map(_is_networkx, items)):
         return from_networkx(items, config)
-    if all(map(_is_data, items)):
+    if all(hasattr(item, "edge_index") for item in items):
         return from_pyg(items, config)
     kinds = ", ".join(sorted({type(item).__name__ for item in items})[:5])
     raise DataError(f"a sequence of {kinds} is not a source of graphs; {ACCEPTED}")
@@ -175,7 +169,3 @@ def _read_objects(source: Any, config: ReadConfig) -> Graphs:
 
 def _is_networkx(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("nodes", "edges", "graph", "is_multigraph"))
-
-
-def _is_data(value: Any) -> bool:
-    return hasattr(value, "edge_index")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from egocnn.data.arrays import LARGEST, bits, mix
+from egocnn.data.arrays import LARGEST, Ints, bits, mix
 from egocnn.errors import DataError
 
 if TYPE_CHECKING:
@@ -16,9 +16,23 @@ PARTS = ("train", "validation", "test")
 NODE_COLUMNS = ("node_label", "node_attr", "node_truth")
 EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
 GRAPH_COLUMNS = ("target", "group", "part")
-ENTRIES_AT_ONCE = 1 << 15
-"""Adjacency entries checked together: few enough for the processor's cache."""
+ENTRIES_AT_ONCE = 1 << 15  # adjacency entries checked together: few enough for the processor's cache
 INTEGERS = ("node_ptr", "indptr", "indices", "node_label", "edge_label", "group", "part")
+
+
+def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:
+    """The columns of these nodes, adjacency entries and graphs (None: all), each an index array, a mask or a slice."""
+    units = ((NODE_COLUMNS, nodes), (EDGE_COLUMNS, entries), (GRAPH_COLUMNS, slice(None) if chosen is None else chosen))
+    return {n: None if (v := getattr(graphs, n)) is None else v[where] for names, where in units for n in names}
+
+
+def graphs_of_part(column: Ints | None, part: str) -> Ints:
+    """The numbers of the graphs in one part of the split that the data brings; ``column``: (G) the part of each."""
+    if column is None:
+        raise DataError("these graphs bring no split of their own")
+    if part not in PARTS:
+        raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
+    return np.flatnonzero(column == PARTS.index(part))
 
 
 def check_rules(graphs: Graphs) -> None:
@@ -81,7 +95,7 @@ def check_rules(graphs: Graphs) -> None:
 def _is_symmetric(graphs: Graphs) -> bool:
     """Whether the entries below the diagonal mirror those above.
 
-    Both halves are summed up as scattered 64-bit numbers, one per entry, and must cancel out: sorting tens of
+    Both triangles are summed up as scattered 64-bit numbers, one per entry, and must cancel out: sorting tens of
     millions of entries would take far longer.
     """
     columns = [values for name in EDGE_COLUMNS if (values := getattr(graphs, name)) is not None]

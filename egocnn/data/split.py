@@ -31,7 +31,7 @@ def split_in_two(
     random = np.random.default_rng(seed)
     order = random.permutation(len(first))
     if classes is not None:
-        # one draw per class: deal each class out evenly over [0, 1), then cut at the share
+        # one draw per class: spread each class evenly over [0, 1), then cut at the share
         of_group = classes[first][order]
         order = order[np.argsort(_evenly(of_group, random), kind="stable")]
     n_second = min(max(round(share * len(first)), 1), len(first) - 1)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from egocnn.data.arrays import Bools, Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
+from egocnn.data.schema import take_columns
 
 
-def keep_nodes(graphs: Graphs, kept: Bools) -> Graphs:
-    """Every graph with the nodes (N) that are kept and the edges among them; a graph may be left without nodes."""
-    return _cut(graphs, kept, kept[graphs.entry_node] & kept[graphs.indices])
+def keep_nodes(graphs: Graphs, stays: Bools) -> Graphs:
+    """Every graph with the nodes (N) that stay and the edges among them; a graph may be left without nodes."""
+    return _cut(graphs, stays, stays[graphs.entry_node] & stays[graphs.indices])
 
 
 def without_each_node(graphs: Graphs, nodes: Ints) -> Graphs:
     """For each of these nodes, a copy of its graph without it."""
     owner = graphs.graph_of[nodes]
     copies = graphs[owner]
-    kept = np.ones(copies.n_nodes, bool)
-    kept[copies.node_ptr[:-1] + nodes - graphs.node_ptr[owner]] = False
-    return keep_nodes(copies, kept)
+    stays = np.ones(copies.n_nodes, bool)
+    stays[copies.node_ptr[:-1] + nodes - graphs.node_ptr[owner]] = False
+    return keep_nodes(copies, stays)
 
 
 def without_each_edge(graphs: Graphs, edges: Ints) -> Graphs:
@@ -37,13 +36,10 @@ def without_each_edge(graphs: Graphs, edges: Ints) -> Graphs:
     return _cut(copies, np.ones(copies.n_nodes, bool), ~gone)
 
 
-def _cut(graphs: Graphs, kept: Bools, entries: Bools) -> Graphs:
-    number = np.cumsum(kept) - 1
-    counts = np.bincount(graphs.graph_of[kept], minlength=len(graphs))
-    degree = np.bincount(graphs.entry_node[entries], minlength=graphs.n_nodes)[kept]
-
-    def pick(values: Any, where: Bools) -> Any:
-        return None if values is None else values[where]
+def _cut(graphs: Graphs, stays: Bools, entries: Bools) -> Graphs:
+    number = np.cumsum(stays) - 1
+    counts = np.bincount(graphs.graph_of[stays], minlength=len(graphs))
+    degree = np.bincount(graphs.entry_node[entries], minlength=graphs.n_nodes)[stays]
 
     return replace(
         graphs,
@@ -51,6 +47,5 @@ def _cut(graphs: Graphs, kept: Bools, entries: Bools) -> Graphs:
         indptr=pointers(degree),
         indices=number[graphs.indices[entries]].astype(graphs.indices.dtype),
         smiles=None,  # it says what the whole molecule was
-        **{name: pick(getattr(graphs, name), kept) for name in NODE_COLUMNS},
-        **{name: pick(getattr(graphs, name), entries) for name in EDGE_COLUMNS},
+        **take_columns(graphs, nodes=stays, entries=entries),
     )

@@ -27,7 +27,7 @@ from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
-from egocnn.nn.engines.blocks import blocks
+from egocnn.nn.engines.reference import blocks
 from egocnn.nn.readout import counted, log_of
 from egocnn.nn.rows import Rows
 

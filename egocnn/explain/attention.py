@@ -9,8 +9,6 @@ where the network itself reads out every layer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,9 +18,9 @@ from torch import Tensor, nn
 
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.explain.layers import run_layers
 from egocnn.files import digest_of_file, replacing
 from egocnn.model import MODEL, Model
+from egocnn.nn import Output
 from egocnn.nn.batch import Batch
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import portions
@@ -44,22 +42,17 @@ class AttentionHead(nn.Module):
         self.out = nn.Linear(width, outputs)
 
     def scores(self, h: Tensor, batch: Batch) -> Tensor:
+        """(N) the attention of every node; 1 over the nodes of a graph"""
         score = h @ self.attend
         largest = score.new_full((len(batch),), -torch.inf).scatter_reduce(0, batch.graph_of, score, "amax")
         weight = torch.exp(score - largest[batch.graph_of])
         return weight / weight.new_zeros(len(batch)).index_add(0, batch.graph_of, weight)[batch.graph_of]
 
     def forward(self, h: Tensor, batch: Batch) -> Tensor:
+        """(B, C) logits"""
         pooled = h.new_zeros(len(batch), h.shape[1])
         logits: Tensor = self.out(pooled.index_add(0, batch.graph_of, h * self.scores(h, batch)[:, None]))
         return logits
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Example:
-    h: Tensor
-    batch: Batch
-    target: Tensor
 
 
 def fit_attention(
@@ -77,40 +70,40 @@ def fit_attention(
     if graphs.n_nodes == 0:
         raise DataError("these graphs have no nodes; there is nothing to attend to")
     examples = _examples(predictor, graphs, choose_device(device))
+    (first, _, _), *_ = examples
     with torch.random.fork_rng(), torch.enable_grad():
         torch.manual_seed(seed)
-        head = AttentionHead(examples[0].h.shape[1], predictor.network.out.out_features).to(examples[0].h.device)
+        head = AttentionHead(first.shape[1], predictor.network.out.out_features).to(first.device)
         optimiser = torch.optim.Adam(head.parameters(), lr=learning_rate)
         for _ in range(epochs):
             for number in torch.randperm(len(examples)).tolist():
-                example = examples[number]
+                h, batch, target = examples[number]
                 optimiser.zero_grad()
-                torch.autograd.backward(loss_of(head(example.h, example.batch), example.target))
+                torch.autograd.backward(loss_of(head(h, batch), target))
                 optimiser.step()
     return head.requires_grad_(False)
 
 
 @torch.no_grad()
-def _examples(predictor: Model, graphs: Graphs, place: torch.device) -> Sequence[_Example]:
-    """The deepest embeddings, worked out once: the ego layers do not change."""
-    data, network = predictor.encode(graphs).to(place), predictor.network.to(place).eval()
+def _examples(predictor: Model, graphs: Graphs, device: torch.device) -> list[tuple[Tensor, Batch, Tensor]]:
+    """The deepest embeddings, their batch and its targets; computed once, since the ego layers do not change."""
+    data, network = predictor.encode(graphs).to(device), predictor.network.to(device).eval()
     examples = []
     for chosen in portions(data):
         for some in torch.split(chosen, GRAPHS_AT_ONCE):
             batch = data.batch(some)
             if len(batch.place) == 0:
                 continue
-            layers = run_layers(network, batch)
-            logits = layers.logits
-            said = logits.argmax(dim=1) if predictor.class_names else logits[:, 0]
-            known = said if batch.target is None else batch.target
-            is_known = known >= 0 if predictor.class_names else torch.isfinite(known)
-            examples.append(_Example(layers.h[-1], batch, torch.where(is_known, known, said)))
+            output: Output = network(batch)
+            predicted = output.output.argmax(dim=1) if predictor.class_names else output.output[:, 0]
+            target = predicted if batch.target is None else batch.target
+            is_known = target >= 0 if predictor.class_names else torch.isfinite(target)
+            examples.append((output.layers[-1], batch, torch.where(is_known, target, predicted)))
     return examples
 
 
 def save_attention(head: AttentionHead, folder: Path) -> None:
-    """Beside the model, with a checksum; the model's own in it says which one it was trained on."""
+    """Write it beside the model, with a checksum of its own and that of the model it was trained on."""
     tensors = {name: value.cpu().contiguous() for name, value in head.state_dict().items()}
     tensors["model"] = torch.frombuffer(bytearray(digest_of_file(folder / MODEL).encode()), dtype=torch.uint8)
     with replacing(folder / FILE) as temporary:
@@ -118,7 +111,7 @@ def save_attention(head: AttentionHead, folder: Path) -> None:
 
 
 def load_attention(folder: Path, predictor: Model) -> AttentionHead | None:
-    """The attention layer saved in a run folder; None where there is none, or that of a model which is no more."""
+    """The attention layer saved in a run folder; None where there is none, or it belongs to another model."""
     if not (folder / FILE).exists():
         return None
     head = AttentionHead(predictor.config.layer_width[-1], predictor.network.out.out_features)

@@ -32,15 +32,16 @@ Each is handed its own part of what goes back, so the sums above gain a term, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from egocnn.explain.layers import Filters, Layers
-from egocnn.nn.engines.beyond import Rest
+from egocnn.explain.evidence import ForwardPass
+from egocnn.nn import EgoConv
+from egocnn.nn.batch import Batch
+from egocnn.nn.conv import fold
 from egocnn.nn.engines.cpu import Plan
 
 LEAST = 1e-9
@@ -48,8 +49,8 @@ LEAST = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One layer down."""
+class LayerBelow:
+    """What arrived one layer down."""
 
     nodes: Tensor
     """(N, D) what each node holds now: what arrived, and the layer's own evidence"""
@@ -59,77 +60,73 @@ class Step:
     """(n) what crossed from each owner to each neighbour beyond K, in the order of the batch's ``rest``"""
 
 
-Back: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-"""what was received (n, F), its filters (F, D') and bias (D'), what is held (n, D') -> what goes back (n, F)"""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rule:
-    """How nodes hand down what they hold."""
-
-    back: Back
-    in_proportion: bool
-    """whether what goes back to a neighbour is multiplied by what the neighbour had sent"""
-
-
-def backtrack(layers: Layers, own: Sequence[Tensor], rule: Rule) -> Iterator[Step]:
-    """From the deepest layer down to the embeddings ``h[0]``: one step per ego-convolution.
+def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -> Iterator[LayerBelow]:
+    """From the deepest layer down to the embeddings ``h[0]``: one :class:`LayerBelow` per ego-convolution.
 
     ``own``: the evidence (N, D) of every layer, ``h[0]`` first, or of the deepest alone.
+    ``gamma``: of the relevance rule; None: the transposed convolution.
     """
+    convs = [conv for conv in traced.network.convs if isinstance(conv, EgoConv)]
+    plans = {k: _plan(traced.batch, k) for k in {conv.k for conv in convs}}
     held, *joining = reversed(own)
-    for h, filters, plan in zip(layers.h[-2::-1], layers.filters[::-1], layers.plans[::-1], strict=True):
-        step = _step(h, filters, plan, layers.batch.rest, held, rule)
+    for h, conv in zip(traced.h[-2::-1], convs[::-1], strict=True):
+        below = _step(h, conv, plans[conv.k], traced.batch, held, gamma)
         if joining:
-            step = replace(step, nodes=step.nodes + joining.pop(0))
-        yield step
-        held = step.nodes
+            below = replace(below, nodes=below.nodes + joining.pop(0))
+        yield below
+        held = below.nodes
 
 
-def _step(h: Tensor, filters: Filters, plan: Plan, rest: Rest | None, held: Tensor, rule: Rule) -> Step:
-    ranks, D = filters.weight.shape[:2]
+def _plan(batch: Batch, k: int) -> Plan:
+    """Which nodes have how many of their first k neighbours, and who these are."""
+    ranked = batch.ranked(k)
+    plan = ranked.plan or Plan.of(ranked.table)
+    assert plan is not None, "ranked neighbours have no gaps"
+    return plan
+
+
+@torch.no_grad()
+def _step(h: Tensor, conv: EgoConv, plan: Plan, batch: Batch, held: Tensor, gamma: float | None) -> LayerBelow:
+    filters, bias = fold(conv.norm, conv.weight, conv.bias)
+    of_rest = None if conv.rest is None else fold(conv.norm, conv.rest, conv.bias)[0]
+    (ranks, D), rest = filters.shape[:2], batch.rest
     nodes, crossed = torch.zeros_like(h), h.new_zeros(len(h), ranks - 1)
     to_rest = h.new_zeros(0 if rest is None else len(h), D)
     holds = held.any(dim=1)
-    for group, members in zip(plan.nodes, plan.members, strict=True):
+    for group, members in plan.groups:
         chosen = torch.nonzero(holds[group]).flatten()  # few nodes attain a maximum: the others hand nothing down
         some, egos = group[chosen], members[chosen]
         c = egos.shape[1]
         gathered = h.index_select(0, egos.flatten()).view(len(some), c, D)
-        received, weight = gathered.flatten(1), filters.weight[:c].flatten(0, 1)
-        if rest is not None and filters.rest is not None and c == ranks:  # none is beyond K where a place is free
+        received, weight = gathered.flatten(1), filters[:c].flatten(0, 1)
+        if rest is not None and of_rest is not None and c == ranks:  # none is beyond K where a place is free
             received = torch.cat([received, rest.gather(h)[some]], dim=1)
-            weight = torch.cat([weight, filters.rest])
-        back = rule.back(received, weight, filters.bias, held[some])
-        handed = (received * back if rule.in_proportion else back)[:, : c * D].view_as(gathered)
+            weight = torch.cat([weight, of_rest])
+        back = _hand_back(received, weight, bias, held[some], gamma)
+        handed = (back if gamma is None else received * back)[:, : c * D].view_as(gathered)
         nodes.index_add_(0, egos.flatten(), handed.flatten(0, 1))
         crossed[some[:, None], torch.arange(c - 1, device=h.device)] = handed[:, 1:].sum(dim=2)
         if len(weight) > c * D:
             to_rest[some] = back[:, c * D :]
     if rest is None:
-        return Step(nodes, crossed, h.new_zeros(0))
+        return LayerBelow(nodes, crossed, h.new_zeros(0))
     handed = (to_rest * rest.share[:, None])[rest.owner]
-    handed = handed * h[rest.source] if rule.in_proportion else handed
-    return Step(nodes.index_add_(0, rest.source, handed), crossed, handed.sum(dim=1))
+    handed = handed if gamma is None else handed * h[rest.source]
+    return LayerBelow(nodes.index_add_(0, rest.source, handed), crossed, handed.sum(dim=1))
 
 
-def relevance(gamma: float) -> Rule:
-    def back(received: Tensor, weight: Tensor, bias: Tensor, held: Tensor) -> Tensor:
-        favoured = favour(weight, gamma)
-        share = held / divisor(received @ favoured + favour(bias, gamma).clamp(min=0))
-        return share @ favoured.t()
-
-    return Rule(back, in_proportion=True)
-
-
-def _transpose(received: Tensor, weight: Tensor, bias: Tensor, held: Tensor) -> Tensor:  # noqa: ARG001  a Back
-    return held @ weight.t()
-
-
-transposed = Rule(_transpose, in_proportion=False)
+def _hand_back(received: Tensor, weight: Tensor, bias: Tensor, held: Tensor, gamma: float | None) -> Tensor:
+    """What was received (n, F), its filters (F, D') and bias (D'), what is held (n, D') -> what goes back (n, F); with
+    the relevance rule, what was received is still to be multiplied in"""
+    if gamma is None:
+        return held @ weight.t()
+    favoured = favour(weight, gamma)
+    share = held / divisor(received @ favoured + favour(bias, gamma).clamp(min=0))
+    return share @ favoured.t()
 
 
 def favour(weight: Tensor, gamma: float) -> Tensor:
+    """Positive weights times 1 + gamma, the others as they are."""
     return weight + gamma * weight.clamp(min=0)
 
 

@@ -17,18 +17,38 @@ the embedding (l = 0) included.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from egocnn.explain.layers import Layers
 from egocnn.nn import EgoCNN, Output, Pool, SortPool
 from egocnn.nn.batch import Batch
-from egocnn.nn.readout import pool, turned
+from egocnn.nn.readout import by_column, pool
 
 SAME = 1e-5
 """Relative difference up to which two activations count as equal: rounding of float32 over a few layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ForwardPass:
+    """A batch with everything the network computed for it, and the classes whose evidence is traced."""
+
+    network: EgoCNN
+    batch: Batch
+    output: Output
+    classes: Tensor
+    """(B) class numbers; of no meaning for a regressor"""
+
+    @property
+    def h(self) -> tuple[Tensor, ...]:
+        """(N, D) for every layer: the embedding ``h[0]`` to the deepest ``h[L]``"""
+        return self.output.layers
+
+    @property
+    def read(self) -> tuple[Tensor, ...]:
+        """The layers that the readout reads: all of ``h`` with jumping knowledge, else the deepest alone."""
+        return self.h if self.network.config.jump else self.h[-1:]
 
 
 def margins(logits: Tensor, classes: Tensor) -> Tensor:
@@ -53,35 +73,34 @@ def margin(
     return margins(output.output, classes)
 
 
-def evidence(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
-    """(N, D) for every layer that is read out, the deepest last, for the given class of every graph (B)"""
-    return tuple(steep * h for steep, h in zip(slopes(layers, classes), layers.read, strict=True))
+def evidence(traced: ForwardPass) -> tuple[Tensor, ...]:
+    """(N, D) for every layer that is read out, the deepest last"""
+    return tuple(slope * h for slope, h in zip(slopes(traced), traced.read, strict=True))
 
 
-def slopes(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
+def slopes(traced: ForwardPass) -> tuple[Tensor, ...]:
     """(N, D) for every layer that is read out, the deepest last: how much the margin of a graph rises with what its
     nodes hold there, all other layers left as they are"""
-    parts = _above(layers, classes)[: len(layers.read)]
-    readout = layers.network.readout
-    return tuple(_below(readout, h, layers.batch, part) for h, part in zip(layers.read, parts, strict=True))
+    readout, above = traced.network.readout, _above(traced)
+    return tuple(_below(readout, h, traced.batch, part) for h, part in zip(traced.read, above, strict=False))
 
 
-def evidence_of_inputs(layers: Layers, classes: Tensor) -> Tensor:
+def evidence_of_inputs(traced: ForwardPass) -> Tensor:
     """(N, columns) where inputs are counted: the evidence of each node's own, read with no layer between"""
-    network, batch = layers.network, layers.batch
-    above = _above(layers, classes)[-1]
+    network, batch = traced.network, traced.batch
+    above = _above(traced)[-1]
     inputs = batch.inputs_of(network.counted)
-    return inputs * _below(network.readout, inputs, batch, turned(above, above.shape[1] // network.counted))
+    return inputs * _below(network.readout, inputs, batch, by_column(above, above.shape[1] // network.counted))
 
 
-def _above(layers: Layers, classes: Tensor) -> tuple[Tensor, ...]:
-    """(B, ...) for every layer that is read out, the deepest last, and for the inputs if they are counted: how much
-    the margin rises with what the readout took there"""
-    network = layers.network
+def _above(traced: ForwardPass) -> tuple[Tensor, ...]:
+    """(B, ...) for every layer that is read out, the deepest last, and then for the inputs if they are counted: how
+    much the margin rises with what the readout took there"""
+    network = traced.network
     with torch.enable_grad():
-        pooled = layers.output.pooled.detach().requires_grad_()
-        (above,) = torch.autograd.grad(margins(network.head(pooled), classes).sum(), pooled)
-    widths = [h.shape[1] for h in layers.read] + ([network.counted] if network.counted else [])
+        pooled = traced.output.pooled.detach().requires_grad_()
+        (above,) = torch.autograd.grad(margins(network.head(pooled), traced.classes).sum(), pooled)
+    widths = [h.shape[1] for h in traced.read] + ([network.counted] if network.counted else [])
     columns = pooled.shape[1] // sum(widths)  # of the readout, for each of a layer
     return torch.split(above, [columns * width for width in widths], dim=1)
 

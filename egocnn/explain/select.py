@@ -38,20 +38,18 @@ def importance_at_least(graphs: Graphs, importance: Floats, share: float) -> Boo
 
 
 def _smallest(graphs: Graphs, importance: Floats, keeps: Callable[[Ints, Bools], Bools]) -> Bools:
+    """(N) the first few nodes of every graph, in the order of importance, that keep its prediction"""
     place = _places(graphs, importance)
-    chosen = np.zeros(graphs.n_nodes, bool)
-    open_graphs = np.arange(len(graphs))
+    chosen, is_open = np.zeros(graphs.n_nodes, bool), np.ones(len(graphs), bool)
     size = 1
-    while len(open_graphs):
-        is_open = np.zeros(len(graphs), bool)
-        is_open[open_graphs] = True
+    while is_open.any():
         cut = np.full(len(graphs), np.inf)  # the importance of the last node that fits, so that its equals come along
-        last = is_open[graphs.graph_of] & (place == np.minimum(size, graphs.node_counts)[graphs.graph_of] - 1)
+        last = place == np.minimum(size, graphs.node_counts)[graphs.graph_of] - 1
         cut[graphs.graph_of[last]] = importance[last]
         here = is_open[graphs.graph_of]
         chosen[here] = (importance >= cut[graphs.graph_of])[here]
-        done = keeps(open_graphs, chosen) | (size >= graphs.node_counts[open_graphs])
-        open_graphs = open_graphs[~done]
+        numbers = np.flatnonzero(is_open)
+        is_open[numbers] = ~(keeps(numbers, chosen) | (size >= graphs.node_counts[numbers]))
         size = size + 1 if size < STEPS_ONE_BY_ONE else int(size * GROWTH) + 1
     return chosen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,12 +80,13 @@ class CriticalStructure:
     critical_edges: Ints
     """positions in ``graph.edges``, ascending"""
     fidelity: Fidelity | None = None
-    """what is predicted without the structure, and with nothing else; None where that was not asked for"""
+    """what is predicted without the structure, and with nothing else; None where that was not computed"""
     trace: Trace | None = None
     """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
 
     @property
     def name(self) -> str:
+        """of the graph"""
         return self.graph.name
 
     @property
@@ -95,10 +96,11 @@ class CriticalStructure:
 
     def __str__(self) -> str:
         by_importance = self.critical_nodes[np.argsort(-self.node_importance[self.critical_nodes], kind="stable")]
-        shown = ", ".join(self._node_text(node) for node in by_importance[:SHOWN].tolist())
+        labels = self.graph.node_label or ("",) * self.graph.n_nodes
+        texts = [f"{label}:{n}" if label[-1:].isdigit() else f"{label}{n}" for n, label in enumerate(labels)]
+        shown = ", ".join(texts[node] for node in by_importance[:SHOWN])
         more = len(by_importance) - SHOWN
-        said = f"{self.predicted}" if isinstance(self.predicted, str) else f"{self.predicted:.4g}"
-        lines = [f"{self.name}: {said}" + (f" ({self.probability:.1%})" if self.probability is not None else "")]
+        lines = [self._headline + (f" ({self.probability:.1%})" if self.probability is not None else "")]
         if self.explained is not None and self.explained != self.predicted:
             lines[0] += f", explained for {self.explained}"
         lines.append(f"  critical: {shown or 'nothing'}" + (f" and {more} more" if more > 0 else ""))
@@ -106,10 +108,6 @@ class CriticalStructure:
             form = ".1%" if self.explained is not None else ".4g"
             lines.append(f"  kept alone {self.fidelity.kept:{form}}, removed {self.fidelity.removed:{form}}")
         return "\n".join(lines)
-
-    def _node_text(self, node: int) -> str:
-        label = "" if self.graph.node_label is None else self.graph.node_label[node]
-        return f"{label}{node}" if not label[-1:].isdigit() else f"{label}:{node}"
 
     def draw(self, path: str | Path | None = None, **settings: Any) -> str:
         """Draw the graph with its critical structure.
@@ -140,9 +138,13 @@ class CriticalStructure:
         return self.draw(caption=self.caption)
 
     @property
+    def _headline(self) -> str:
+        return f"{self.name}: " + (self.predicted if isinstance(self.predicted, str) else f"{self.predicted:.4g}")
+
+    @property
     def caption(self) -> str:
-        said = str(self.predicted) if isinstance(self.predicted, str) else f"{self.predicted:.4g}"
-        return f"{self.name}: {said}" + (f", {self.probability:.0%}" if self.probability is not None else "")
+        """Name, prediction and probability in one line."""
+        return self._headline + (f", {self.probability:.0%}" if self.probability is not None else "")
 
     # ── as plain data and for other libraries ─────────────────────────────────────────────────────
 
@@ -169,9 +171,7 @@ class CriticalStructure:
             ],
             "critical_nodes": self.critical_nodes.tolist(),
             "critical_edges": self.critical_pairs.tolist(),
-            "fidelity": None
-            if self.fidelity is None
-            else {"removed": self.fidelity.removed, "kept": self.fidelity.kept},
+            "fidelity": None if self.fidelity is None else asdict(self.fidelity),
         }
         for key in ("smiles", "node_label", "edge_label"):
             if (value := getattr(graph, key)) is not None:
@@ -210,16 +210,14 @@ class CriticalStructure:
             import networkx as nx
         except ImportError:
             raise MissingExtraError("networkx", "networks") from None
-        graph, critical = nx.Graph(name=self.name), set(self.critical_nodes.tolist())
-        for node, importance in enumerate(self.node_importance.tolist()):
-            label = {} if self.graph.node_label is None else {"label": self.graph.node_label[node]}
-            graph.add_node(node, importance=importance, critical=node in critical, **label)
-        chosen = set(self.critical_edges.tolist())
-        for number, ((u, v), importance) in enumerate(
-            zip(self.graph.edges.tolist(), self.edge_importance.tolist(), strict=True)
-        ):
-            label = {} if self.graph.edge_label is None else {"label": self.graph.edge_label[number]}
-            graph.add_edge(u, v, importance=importance, critical=number in chosen, **label)
+        graph, whole = nx.Graph(name=self.name), self.graph
+        critical, chosen = set(self.critical_nodes.tolist()), set(self.critical_edges.tolist())
+        for n, importance in enumerate(self.node_importance.tolist()):
+            label = {} if whole.node_label is None else {"label": whole.node_label[n]}
+            graph.add_node(n, importance=importance, critical=n in critical, **label)
+        for n, ((u, v), importance) in enumerate(zip(whole.edges.tolist(), self.edge_importance.tolist(), strict=True)):
+            label = {} if whole.edge_label is None else {"label": whole.edge_label[n]}
+            graph.add_edge(u, v, importance=importance, critical=n in chosen, **label)
         return graph
 
     def to_pyg(self) -> Explanation:
@@ -254,19 +252,16 @@ def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
     for pair in (critical := [(u, v) for u, v in plain["critical_edges"]]):
         if pair not in number:
             raise ValueError(f"no edge {pair} among those with an importance")
-    predicted, fidelity, trace = plain["predicted"], plain.get("fidelity"), plain.get("trace")
+    predicted, fidelity, trace, true = plain["predicted"], *(plain.get(key) for key in ("fidelity", "trace", "true"))
     graph = Graph(
         name=str(plain["name"]),
         n_nodes=len(nodes),
         edges=edges,
         node_label=_texts(plain.get("node_label"), len(nodes)),
         edge_label=_texts(plain.get("edge_label"), len(edges)),
-        edge_weight=None,
-        node_attr=None,
-        target=_text_or_number(plain.get("true")),
+        target=true if true is None or isinstance(true, str) else _number(true),
         smiles=_text(plain.get("smiles")),
-        node_truth=None,
-        edge_truth=None,
+        **dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth")),
     )
     return CriticalStructure(
         graph=graph,
@@ -304,10 +299,6 @@ def _text(value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{str(value)[:50]!r} is not a text")
     return value
-
-
-def _text_or_number(value: Any) -> str | float | None:
-    return value if value is None or isinstance(value, str) else _number(value)
 
 
 def _texts(values: Any, count: int) -> tuple[str, ...] | None:

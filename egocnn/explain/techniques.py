@@ -1,48 +1,52 @@
-"""The techniques by name: a batch on its way through the network -> importance of every node and edge, signed."""
+"""The techniques by name: a batch that went through the network -> importance of every node and edge, signed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from egocnn.config import ExplainConfig
+from egocnn.data.arrays import Floats, Ints
+from egocnn.data.graphs import Graphs
+from egocnn.data.subgraphs import without_each_edge, without_each_node
 from egocnn.errors import ConfigError
 from egocnn.explain.attention import AttentionHead
-from egocnn.explain.backtrack import Rule, backtrack, relevance, transposed
-from egocnn.explain.evidence import SAME, evidence, evidence_of_inputs, margin, slopes
-from egocnn.explain.inputs import Entries, hand_down, is_opaque, put, transpose_down, values
-from egocnn.explain.layers import Layers
-from egocnn.explain.sums import EdgeNumbers, to_graph
-from egocnn.nn import EgoCNN
-from egocnn.nn.batch import Batch, Places
+from egocnn.explain.backtrack import backtrack
+from egocnn.explain.contributions import (
+    EdgeNumbers,
+    Entries,
+    is_opaque,
+    through_embedding,
+    to_graph,
+    values,
+    with_entries,
+)
+from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inputs, margin, margins, slopes
+from egocnn.model import Model
+from egocnn.nn.batch import Places
+
+NODES_AT_ONCE = 1 << 17
+"""Nodes of the copies that occlusion holds in memory together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """Why does the network see these classes in these graphs?"""
+class ExplainedBatch(ForwardPass):
+    """What a technique reads: the forward pass, and what leads from its numbers back to nodes and edges."""
 
-    layers: Layers
-    classes: Tensor
-    """(B) class numbers; of no meaning for a regressor"""
     places: Places
     edges: EdgeNumbers
     attention: AttentionHead | None
     settings: ExplainConfig
 
-    @property
-    def network(self) -> EgoCNN:
-        return self.layers.network
-
-    @property
-    def batch(self) -> Batch:
-        return self.layers.batch
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class Importances:
+    """What a technique finds."""
+
     nodes: Tensor
     """(N)"""
     edges: Tensor
@@ -52,121 +56,140 @@ class Answer:
     out counts with its own evidence"""
 
 
-def by_relevance(question: Question) -> Answer:
+def by_relevance(batch: ExplainedBatch) -> Importances:
     """Ours: the class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`.
 
     Evidence against a class counts ``against`` times: every network holds much of it, for reasons that have
-    nothing to do with the graph at hand, and at full weight it drowns what spoke for the class. What raised and what
+    nothing to do with this graph, and at full weight it drowns what spoke for the class. What raised and what
     lowered a predicted value counts alike.
     """
-    settings, network, batch = question.settings, question.network, question.batch
-    own = [_weighed(question, each) for each in evidence(question.layers, question.classes)]
-    trace, held = _sweep(question, own, relevance(settings.gamma))
-    entries = hand_down(network, batch, question.places, held, settings.gamma)
-    if network.counted:
-        counted = _weighed(question, evidence_of_inputs(question.layers, question.classes))
+    trace, entries = _down_to_entries(batch, _weighed(batch, evidence(batch)), batch.settings.gamma)
+    if batch.network.counted:
+        (counted,) = _weighed(batch, [evidence_of_inputs(batch)])
         entries = replace(entries, whole=entries.whole + counted.sum(dim=1))
-    return _finish(question, entries, trace)
+    return _importances(batch, entries, trace)
 
 
-def _weighed(question: Question, found: Tensor) -> Tensor:
-    """Evidence for a class as it is, evidence against it as much as it counts"""
-    if question.network.out.out_features == 1:
-        return found
-    return torch.where(found > 0, found, question.settings.against * found)
+def _weighed(batch: ExplainedBatch, found: Iterable[Tensor]) -> list[Tensor]:
+    """Evidence for a class as it is, evidence against it ``against`` times"""
+    against = 1 if batch.network.out.out_features == 1 else batch.settings.against
+    return [torch.where(each > 0, each, against * each) for each in found]
 
 
-def by_attention(question: Question) -> Answer:
+def by_attention(batch: ExplainedBatch) -> Importances:
     """The paper's: the deepest embeddings scaled by attention, then transposed convolutions down to the input.
 
     Neighbourhoods whose attention stays below ``attention_threshold`` times the graph's largest are left out. Layers
     below the deepest have no attention of their own, also where the network reads them out.
     """
-    if question.attention is None:
+    if batch.attention is None:
         raise ConfigError("the paper's technique needs an attention layer; fit one with fit_attention")
-    return _transposed_from(question, question.attention.scores(question.layers.h[-1], question.batch))
+    return _transposed_from(batch, batch.attention.scores(batch.h[-1], batch.batch))
 
 
-def by_grad_cam(question: Question) -> Answer:
+def by_grad_cam(batch: ExplainedBatch) -> Importances:
     """Grad-CAM in place of the attention layer, as in the authors' code; of the deepest embeddings, too."""
-    layers = question.layers
-    counts = question.batch.node_counts.clamp(min=1)[:, None]
-    steep = slopes(layers, question.classes)[-1]
-    mean = steep.new_zeros(len(counts), steep.shape[1]).index_add(0, question.batch.graph_of, steep) / counts
-    weight = (layers.h[-1] * mean[question.batch.graph_of]).sum(dim=1).clamp(min=0)
-    return _transposed_from(question, weight)
+    graph_of, counts = batch.batch.graph_of, batch.batch.node_counts.clamp(min=1)[:, None]
+    slope = slopes(batch)[-1]
+    mean = slope.new_zeros(len(counts), slope.shape[1]).index_add(0, graph_of, slope) / counts
+    return _transposed_from(batch, (batch.h[-1] * mean[graph_of]).sum(dim=1).clamp(min=0))
 
 
-def by_gradient(question: Question) -> Answer:
+def by_gradient(batch: ExplainedBatch) -> Importances:
     """The input times the gradient of the class's margin with respect to it."""
-    given = values(question.network, question.batch)
-    return _finish(question, _gradient(question, given).times(given))
+    given = values(batch.network, batch.batch)
+    return _importances(batch, _gradient(batch, given).map(torch.mul, given))
 
 
-def by_integrated_gradients(question: Question) -> Answer:
+def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
     """The gradient averaged on the way from an empty input to the given one, times the input.
 
     The importances of a graph add up to its margin less that of the empty input, up to the error of ``steps`` steps.
     """
-    given = values(question.network, question.batch)
-    steps = question.settings.steps
-    total: Entries | None = None
+    given, steps = values(batch.network, batch.batch), batch.settings.steps
+    total = given.scaled(0)
     for step in range(steps):
-        share = (step + 0.5) / steps
-        gradient = _gradient(question, given.scaled(share)).scaled(1 / steps)
-        total = gradient if total is None else total.plus(gradient)
-    assert total is not None
-    return _finish(question, total.times(given))
+        gradient = _gradient(batch, given.scaled((step + 0.5) / steps))
+        total = total.map(torch.add, gradient.scaled(1 / steps))
+    return _importances(batch, total.map(torch.mul, given))
 
 
-BACKWARD: dict[str, Callable[[Question], Answer]] = {
+TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {
     "relevance": by_relevance,
     "paper": by_attention,
     "grad-cam": by_grad_cam,
     "gradient": by_gradient,
     "integrated-gradients": by_integrated_gradients,
 }
-"""All but occlusion, which asks the whole model again and again: :mod:`egocnn.explain.occlusion`."""
+"""All but occlusion, which needs the whole model: :func:`occlude`."""
 
 
-def _gradient(question: Question, entries: Entries) -> Entries:
-    asked = entries.asking_for_gradients()
-    parts = [part for part in asked.parts if part.requires_grad]
+def _gradient(batch: ExplainedBatch, entries: Entries) -> Entries:
+    """Of the margins, with respect to these entries of the input"""
+    entries = entries.map(lambda part: part.detach().requires_grad_(part.numel() > 0))
+    parts = [part for part in entries.parts if part.requires_grad]
     if not parts:  # graphs without nodes
-        return entries.scaled(0)
+        return entries
     with torch.enable_grad():
-        factor = asked.whole if is_opaque(question.network) else None
-        of_inputs = asked.whole if question.network.counted else None
-        total = margin(question.network, put(question.batch, asked), question.classes, factor, of_inputs).sum()
+        factor = entries.whole if is_opaque(batch.network) else None
+        of_inputs = entries.whole if batch.network.counted else None
+        total = margin(batch.network, with_entries(batch.batch, entries), batch.classes, factor, of_inputs).sum()
         found = iter(torch.autograd.grad(total, parts, allow_unused=True, materialize_grads=True))
-    return Entries(*(next(found) if part.requires_grad else torch.zeros_like(part) for part in asked.parts))
+    return entries.map(lambda part: next(found) if part.requires_grad else part)
 
 
-def _transposed_from(question: Question, weight: Tensor) -> Answer:
+def _transposed_from(batch: ExplainedBatch, weight: Tensor) -> Importances:
     """Scale the deepest embeddings by weights (N), then undo the layers."""
-    batch = question.batch
-    largest = weight.new_zeros(len(batch)).scatter_reduce(0, batch.graph_of, weight, "amax")
-    weight = weight / largest.clamp(min=torch.finfo(weight.dtype).tiny)[batch.graph_of]
-    least = question.settings.attention_threshold * (1 - SAME)  # rounding must not part symmetric nodes
+    graph_of = batch.batch.graph_of
+    largest = weight.new_zeros(len(batch.batch)).scatter_reduce(0, graph_of, weight, "amax")
+    weight = weight / largest.clamp(min=torch.finfo(weight.dtype).tiny)[graph_of]
+    least = batch.settings.attention_threshold * (1 - SAME)  # rounding must not part symmetric nodes
     weight = torch.where(weight >= least, weight, 0)
-    trace, held = _sweep(question, (question.layers.h[-1] * weight[:, None],), transposed)
-    return _finish(question, transpose_down(question.network, batch, question.places, held), trace)
+    trace, entries = _down_to_entries(batch, (batch.h[-1] * weight[:, None],), None)
+    return _importances(batch, entries, trace)
 
 
-def _sweep(question: Question, own: Sequence[Tensor], rule: Rule) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-    """From the deepest layer to the embeddings: the trace so far, and what these hold (N, D)"""
-    batch, held = question.batch, own[-1]
-    crossed = held.new_zeros(len(question.edges.key))
+def _down_to_entries(
+    batch: ExplainedBatch, own: Sequence[Tensor], gamma: float | None
+) -> tuple[list[tuple[Tensor, Tensor]], Entries]:
+    """From the deepest layer to the input: the trace down to the embeddings, and importances of the entries."""
+    table, rest, held = batch.batch.neighbours.table, batch.batch.rest, own[-1]
+    crossed = held.new_zeros(len(batch.edges.key))
     trace = [(held.sum(dim=1), crossed)]
-    for step in backtrack(question.layers, own, rule):
-        crossed = crossed + question.edges.crossings(batch.neighbours.table, step.crossed)
-        if batch.rest is not None:
-            crossed = crossed + question.edges.add_up(batch.rest.owner, batch.rest.source, step.beyond)
-        held = step.nodes
+    for below in backtrack(batch, own, gamma):
+        crossed = crossed + batch.edges.crossings(table, below.crossed)
+        if rest is not None:
+            crossed = crossed + batch.edges.add_up(rest.owner, rest.source, below.beyond)
+        held = below.nodes
         trace.append((held.sum(dim=1), crossed))
-    return trace, held
+    return trace, through_embedding(batch.network, batch.batch, batch.places, held, gamma)
 
 
-def _finish(question: Question, entries: Entries, trace: Sequence[tuple[Tensor, Tensor]] = ()) -> Answer:
-    nodes, edges = to_graph(entries, question.batch, question.places, question.edges)
-    return Answer(nodes, edges, (*trace, (nodes, edges)) if trace else ())
+def _importances(batch: ExplainedBatch, entries: Entries, trace: Sequence[tuple[Tensor, Tensor]] = ()) -> Importances:
+    nodes, edges = to_graph(entries, batch.batch, batch.places, batch.edges)
+    return Importances(nodes, edges, (*trace, (nodes, edges)) if trace else ())
+
+
+def occlude(model: Model, graphs: Graphs, classes: Ints, *, device: str) -> tuple[Floats, Floats]:
+    """Exact occlusion: importances of nodes (N) and edges (E) for one class of every graph (B).
+
+    The importance of a node or an edge is what the margin of the class loses when it is taken out of its graph. Nothing
+    is approximated: neighbours are ranked anew in every cut graph. One prediction for each makes it slow.
+    """
+
+    def margins_of(some: Graphs, of_class: Ints) -> Floats:
+        outputs = torch.from_numpy(model.outputs(some, device=device)).double()
+        found: Floats = margins(outputs, torch.from_numpy(of_class)).numpy()
+        return found
+
+    def losses(owner: Ints, cut: Callable[[Ints], Graphs]) -> Floats:
+        size = np.cumsum(graphs.node_counts[owner])
+        portions = np.split(np.arange(len(owner)), np.flatnonzero(np.diff(size // NODES_AT_ONCE)) + 1)
+        found = (whole[owner[some]] - margins_of(cut(some), classes[owner[some]]) for some in portions if len(some))
+        return np.concatenate([np.zeros(0), *found])
+
+    edges, whole = graphs.edges, margins_of(graphs, classes)
+    return (
+        losses(graphs.graph_of, lambda some: without_each_node(graphs, some)),
+        losses(graphs.graph_of[edges[:, 0]], lambda some: without_each_edge(graphs, edges[some])),
+    )

@@ -1,1 +1,40 @@
 """Our models in other libraries' terms: scikit-learn estimators, PyTorch Geometric modules, ONNX files."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from egocnn.interop.onnx import Exported, Input, PlainNetwork, export_onnx, inputs_for, inputs_of
+    from egocnn.interop.pyg import EgoExplainer, EgoModule, RankNeighbours, as_module, neighbours_of
+    from egocnn.interop.sklearn import EgoCNNClassifier, EgoCNNRegressor
+
+_HOMES = {
+    "sklearn": ("EgoCNNClassifier", "EgoCNNRegressor"),
+    "pyg": ("EgoExplainer", "EgoModule", "RankNeighbours", "as_module", "neighbours_of"),
+    "onnx": ("Exported", "Input", "PlainNetwork", "export_onnx", "inputs_for", "inputs_of"),
+}
+__all__ = [
+    "EgoCNNClassifier",
+    "EgoCNNRegressor",
+    "EgoExplainer",
+    "EgoModule",
+    "Exported",
+    "Input",
+    "PlainNetwork",
+    "RankNeighbours",
+    "as_module",
+    "export_onnx",
+    "inputs_for",
+    "inputs_of",
+    "neighbours_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: each of these libraries is slow to import, and may be missing."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"egocnn.interop.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,6 +44,10 @@ class _EgoCNN(BaseEstimator):
     model_: Model
     history_: History
     attention_: AttentionHead
+    device: Device
+    embed: nn.Module | None
+    embed_width: int | None
+    verbose: bool
 
     def __init__(
         self,
@@ -168,17 +172,11 @@ class _EgoCNN(BaseEstimator):
 
     def _learn(self, graphs: Graphs) -> Self:
         model, train = self._configs()
-        with training_report(train, visible=self.get_params()["verbose"]) as report:
-            predictor, self.history_ = learn(
-                graphs,
-                model,
-                train,
-                embed=self.get_params(deep=False)["embed"],
-                embed_width=self.get_params()["embed_width"],
-                report=report,
+        with training_report(train, visible=self.verbose) as report:
+            trained, self.history_ = learn(
+                graphs, model, train, embed=self.embed, embed_width=self.embed_width, report=report
             )
-        about = {**predictor.about, "train": asdict(train), "versions": versions()}
-        self.model_ = replace(predictor, about=about)
+        self.model_ = replace(trained, about={**trained.about, "train": asdict(train), "versions": versions()})
         return self
 
     @property
@@ -207,16 +205,13 @@ class _EgoCNN(BaseEstimator):
         graphs, config = read(graphs), ExplainConfig(**settings)
         if config.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
-        asked = None if classes is None else _names(classes)
-        return explain(
-            self._fitted,
-            graphs,
-            config,
-            classes=asked,
-            attention=getattr(self, "attention_", None),
-            fidelity=fidelity,
-            device=self.get_params()["device"],
-        )
+        names = None if classes is None else _names(classes)
+        how: dict[str, Any] = {
+            "attention": getattr(self, "attention_", None),
+            "fidelity": fidelity,
+            "device": self.device,
+        }
+        return explain(self._fitted, graphs, config, classes=names, **how)
 
     def fit_attention(self, graphs: Any, **settings: Any) -> Self:
         """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.explain`.
@@ -228,8 +223,7 @@ class _EgoCNN(BaseEstimator):
         Returns:
             The estimator itself.
         """
-        device = self.get_params()["device"]
-        self.attention_ = fit_attention(self._fitted, read(graphs), **{"device": device, **settings})
+        self.attention_ = fit_attention(self._fitted, read(graphs), **{"device": self.device, **settings})
         return self
 
     def save(self, folder: str | Path) -> None:
@@ -261,18 +255,22 @@ class _EgoCNN(BaseEstimator):
             RunError: the folder is incomplete or damaged.
             DataError: the folder holds a model of the other kind.
         """
-        predictor = Model.load(folder, embed=embed, embed_width=embed_width)
-        trained = {name: value for name, value in predictor.about.get("train", {}).items() if name != "device"}
-        model = cls(**asdict(predictor.config), **trained, embed=embed, embed_width=embed_width)
-        model._adopt(predictor, folder)
-        attention = load_attention(Path(folder), predictor)
+        loaded = Model.load(folder, embed=embed, embed_width=embed_width)
+        kind, right = ("class", EgoCNNClassifier) if loaded.class_names else ("value", EgoCNNRegressor)
+        if not issubclass(cls, right):
+            name = right.__name__
+            raise DataError(f"{folder}: this model predicts a {kind}; load it as {name}, or with egocnn.load")
+        trained = {name: value for name, value in loaded.about.get("train", {}).items() if name != "device"}
+        model = cls(**asdict(loaded.config), **trained, embed=embed, embed_width=embed_width)
+        model._adopt(loaded)
+        attention = load_attention(Path(folder), loaded)
         if attention is not None:
             model.attention_ = attention
         return model
 
-    def _adopt(self, predictor: Model, folder: str | Path) -> None:  # noqa: ARG002  what refuses a model names it
-        """Take a trained model for one's own."""
-        self.model_ = predictor
+    def _adopt(self, trained: Model) -> None:
+        """Predict with this model from now on."""
+        self.model_ = trained
 
 
 class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
@@ -313,10 +311,9 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
             ConfigError: a setting is out of its range.
             DivergedError: no epoch gave a finite loss.
         """
-        graphs = _all_to_learn_from(graphs)
+        graphs = _all_to_learn_from(graphs, y)
         if y is not None:
             self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
-            _check_length(graphs, codes)
             graphs = graphs.replace(target=codes, class_names=tuple(map(str, self.classes_.tolist())))
         elif not graphs.is_classification:
             raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
@@ -336,7 +333,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         Returns:
             (G, C) numbers, the columns as in ``classes_``.
         """
-        return self._fitted.probabilities(read(graphs), device=self.get_params()["device"])
+        return self._fitted.probabilities(read(graphs), device=self.device)
 
     def predict(self, graphs: Any) -> NDArray[Any]:
         """The likeliest class of every graph.
@@ -375,11 +372,9 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         right = np.array(ours)[self.predict_proba(graphs[known]).argmax(axis=1)] == truth
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
 
-    def _adopt(self, predictor: Model, folder: str | Path) -> None:
-        if not predictor.class_names:
-            raise DataError(f"{folder}: this model predicts a value; load it as EgoCNNRegressor, or with egocnn.load")
-        super()._adopt(predictor, folder)
-        names, classes = list(predictor.class_names), predictor.about.get("classes")
+    def _adopt(self, trained: Model) -> None:
+        super()._adopt(trained)
+        names, classes = list(trained.class_names), trained.about.get("classes")
         is_ours = isinstance(classes, list) and list(map(str, classes)) == names
         self.classes_ = np.array(classes if is_ours else names)
 
@@ -412,11 +407,9 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
             ConfigError: a setting is out of its range.
             DivergedError: no epoch gave a finite loss.
         """
-        graphs = _all_to_learn_from(graphs)
+        graphs = _all_to_learn_from(graphs, y)
         if y is not None:
-            values = np.asarray(y, dtype=np.float64)
-            _check_length(graphs, values)
-            graphs = graphs.replace(target=values, class_names=())
+            graphs = graphs.replace(target=np.asarray(y, dtype=np.float64), class_names=())
         elif graphs.target is None or graphs.is_classification:
             raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
         return self._learn(graphs)
@@ -430,7 +423,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             (G) values in the unit of the target.
         """
-        return self._fitted.values(read(graphs), device=self.get_params()["device"])
+        return self._fitted.values(read(graphs), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.
@@ -450,12 +443,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
             raise DataError("these graphs have no values to compare with; pass y")
         if sample_weight is not None:
             return self.score(graphs, graphs.target, sample_weight)
-        return test_scores(self._fitted, graphs, device=self.get_params()["device"])["r2"]
-
-    def _adopt(self, predictor: Model, folder: str | Path) -> None:
-        if predictor.class_names:
-            raise DataError(f"{folder}: this model predicts a class; load it as EgoCNNClassifier, or with egocnn.load")
-        super()._adopt(predictor, folder)
+        return test_scores(self._fitted, graphs, device=self.device)["r2"]
 
 
 def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Any:
@@ -480,14 +468,17 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
         >>> egocnn.load("runs/alcohols").predict(graphs).shape
         (10,)
     """
-    predictor = Model.load(folder, embed=embed, embed_width=embed_width)
-    kind = EgoCNNClassifier if predictor.class_names else EgoCNNRegressor
+    is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).class_names
+    kind = EgoCNNClassifier if is_classifier else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
 
 
-def _all_to_learn_from(graphs: Any) -> Graphs:
+def _all_to_learn_from(source: Any, y: Any) -> Graphs:
     """The graphs without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on."""
-    return read(graphs).replace(part=None)
+    graphs = read(source)
+    if y is not None and np.shape(y) != (len(graphs),):
+        raise DataError(f"y has shape {np.shape(y)} for {len(graphs)} graphs")
+    return graphs.replace(part=None)
 
 
 def _plain(value: Any) -> Any:
@@ -500,8 +491,3 @@ def _plain(value: Any) -> Any:
 def _names(classes: Any) -> str | list[str]:
     """Class names as the model has them: texts, whatever y was."""
     return str(classes) if np.ndim(classes) == 0 else [str(name) for name in np.asarray(classes).tolist()]
-
-
-def _check_length(graphs: Graphs, y: NDArray[Any]) -> None:
-    if y.shape != (len(graphs),):
-        raise DataError(f"y has shape {y.shape} for {len(graphs)} graphs")

@@ -1,9 +1,9 @@
-"""What the network reads: B graphs with N nodes as tensors, and what each layer makes of them.
+"""What the network reads: B graphs with N nodes as tensors, and what each layer computes with them.
 
-Every layout of a batch answers the same few questions (``patches``, ``ranked``, ``rest``, ``nodes``, ``graphs``,
-``pool``, ``first_ranked``, ``inputs_of``), so that the network is written once. Here rows are packed, graph by graph.
+Every layout of a batch has the same few methods (``patches``, ``ranked``, ``rest``, ``nodes``, ``graphs``, ``pool``,
+``first_ranked``, ``inputs_of``), so that the network is written once. Here rows are packed, graph by graph.
 :mod:`egocnn.nn.stacked` pads those of R networks, :mod:`egocnn.encode.blocks` takes one huge graph in blocks, and
-:mod:`egocnn.interop.onnx` keeps to operations that every runtime has.
+:mod:`egocnn.interop.onnx` uses only operations that every runtime has.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Bags:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """The node or edge that every entry of Patchy-San's bags speaks of."""
+    """The node or edge that every entry of Patchy-San's bags describes."""
 
     owner: Tensor
     """(S) the node around which the entry was read"""
@@ -55,20 +55,8 @@ class Places:
     """(S)"""
 
     def presence(self, presence: Tensor) -> Tensor:
-        """(N) how far nodes are there -> (S) how far what the entries speak of is"""
+        """Of nodes (N) -> of the entries (S): an edge is as present as both its ends"""
         return torch.where(self.is_edge & (self.u != self.v), presence[self.u] * presence[self.v], presence[self.u])
-
-
-def find_places(rows: Tensor, owner: Tensor, neighbours: Tensor, shape: PatchShape) -> Places:
-    """Rows of the table (S), read around the owners (S), and ranked neighbours (N, P - 1 or more) -> what they mean"""
-    rows = rows.long()
-    nodes = torch.cat([torch.arange(len(neighbours), device=rows.device)[:, None], neighbours.long()], dim=1)
-    first, second = (torch.from_numpy(slot).to(rows.device) for slot in shape.pairs)
-    is_edge = rows < shape.edge_rows
-    pair = torch.where(is_edge, rows // max(shape.edge_labels, 1), 0)
-    slot = torch.where(is_edge, 0, (rows - shape.edge_rows) // max(shape.node_labels, 1))
-    u = torch.where(is_edge, nodes[owner, first[pair]], nodes[owner, slot])
-    return Places(owner, u, torch.where(is_edge, nodes[owner, second[pair]], u), is_edge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,14 +98,16 @@ class Batch:
 
     @property
     def nodes(self) -> Rows:
+        """How norms and dropout treat the rows of nodes."""
         return PACKED
 
     @property
     def graphs(self) -> Rows:
+        """The same for the rows of graphs."""
         return PACKED
 
     def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:
-        """The same graphs, their nodes there to the degree (N) that is given: it multiplies what is read of them."""
+        """The same graphs with nodes that are present to a degree (N), which multiplies what is read of them."""
         table = self.neighbours.table
         near = torch.where(table >= 0, presence[table.clamp(min=0).long()], 0)
         return replace(
@@ -139,7 +129,7 @@ class Batch:
         return values
 
     def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:
-        """What Patchy-San's filters find around each node: table (rows, D), attributes (P, A, D), bias (D) -> (N, D)"""
+        """Patchy-San's sums around each node: table (rows, D), attributes (P, A, D), bias (D) -> (N, D)"""
         weight = self.bags.weight
         if self.presence is not None:
             there = self.places(shape).presence(self.presence)
@@ -150,8 +140,15 @@ class Batch:
         return h + bias
 
     def places(self, shape: PatchShape) -> Places:
-        """The nodes and edges that Patchy-San's entries speak of."""
-        return find_places(self.bags.rows, self.bags.owner, self.neighbours.table, shape)
+        """The nodes and edges that Patchy-San's entries describe."""
+        rows, owner, table = self.bags.rows.long(), self.bags.owner, self.neighbours.table
+        nodes = torch.cat([torch.arange(len(table), device=rows.device)[:, None], table.long()], dim=1)
+        first, second = (torch.from_numpy(slot).to(rows.device) for slot in shape.pairs)
+        is_edge = rows < shape.edge_rows
+        pair = torch.where(is_edge, rows // max(shape.edge_labels, 1), 0)
+        slot = torch.where(is_edge, 0, (rows - shape.edge_rows) // max(shape.node_labels, 1))
+        u = torch.where(is_edge, nodes[owner, first[pair]], nodes[owner, slot])
+        return Places(owner, u, torch.where(is_edge, nodes[owner, second[pair]], u), is_edge)
 
     def slot_attributes(self, filters: Tensor) -> Tensor:
         """Attributes slot by slot through the filters (P, A, D) -> (N, D), absent slots contributing nothing"""
@@ -159,7 +156,7 @@ class Batch:
         return gather_egos(self.attributes, near, self.neighbours.gate).flatten(1) @ filters.flatten(0, 1)
 
     def pool(self, h: Tensor, kind: str) -> Tensor:
-        """(N, D) -> (B, D for each kind): what the nodes of a graph hold together; kinds are joined by +"""
+        """(N, D) -> (B, D for each kind): maximum, mean, sum or log over the nodes of a graph; kinds are joined by +"""
         kinds = kind.split("+")
         return torch.cat([pool(h, self.node_counts, each, presence=self.presence) for each in kinds], dim=1)
 
@@ -174,7 +171,7 @@ class Batch:
 
 
 class Batchable(Protocol):
-    """What training asks of a collection, be it in memory or on disk."""
+    """What training needs of a collection, be it in memory or on disk."""
 
     @property
     def node_ptr(self) -> Tensor: ...

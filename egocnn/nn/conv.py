@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from egocnn.errors import ConfigError
 from egocnn.nn.engines import Neighbours, ego_conv
 from egocnn.nn.engines.beyond import Rest
+from egocnn.nn.rows import Activation
 
 
 class EgoConv(nn.Module):
@@ -94,7 +94,7 @@ class EgoConv(nn.Module):
         x: Tensor,
         neighbours: Tensor | Neighbours,
         rest: Rest | None = None,
-        after: Callable[[Tensor, nn.Module], Tensor] | None = None,
+        after: Activation | None = None,
     ) -> Tensor:
         """Embeddings one hop wider.
 
@@ -102,31 +102,22 @@ class EgoConv(nn.Module):
             x: (N, D) node embeddings.
             neighbours: (N, at least K) node numbers in the order of their ranks, -1 where absent.
             rest: The neighbours beyond K, where the layer has a filter for them.
-            after: What becomes of the sums and their norm; by default a rectifier follows the norm.
+            after: What follows the sums, given the norm; by default the norm and a rectifier.
 
         Returns:
             (N, D') node embeddings.
         """
         neighbours = first_ranks(neighbours, self.k)
-        is_whole = self.rest is None or rest is None
-        if is_whole and self.can_fold(neighbours):
+        filters = None if rest is None else self.rest
+        if filters is None and not self.training and _folds(neighbours) and self.weight.dim() == 3:
             # one pass over the nodes instead of three
             return ego_conv(x, neighbours, *fold(self.norm, self.weight, self.bias), relu=self.activation)
         y = ego_conv(x, neighbours, self.weight, self.bias)
-        y = y if self.rest is None or rest is None else rest.add(y, x, self.rest)
+        y = y if filters is None or rest is None else rest.add(y, x, filters)
         if after is not None:
             return after(y, self.norm)
         y = self.norm(y)
         return F.relu(y) if self.activation else y
-
-    def can_fold(self, neighbours: Tensor | Neighbours) -> bool:
-        """Whether the engine computes norm and rectifier with the sums: in evaluation, for one network on a GPU."""
-        return (
-            not self.training
-            and self.weight.dim() == 3
-            and isinstance(neighbours, Neighbours)
-            and neighbours.tiles is not None
-        )
 
     def extra_repr(self) -> str:
         """What ``print`` shows of the layer between the brackets.
@@ -145,6 +136,11 @@ def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]
     assert norm.running_var is not None
     scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
     return weight * scale, (bias - norm.running_mean) * scale + norm.bias
+
+
+def _folds(neighbours: Tensor | Neighbours) -> bool:
+    """Whether the engine can compute norm and rectifier with the sums, as the fused one on a GPU does."""
+    return isinstance(neighbours, Neighbours) and neighbours.tiles is not None
 
 
 def first_ranks(neighbours: Tensor | Neighbours, k: int) -> Tensor | Neighbours:

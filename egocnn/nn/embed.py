@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 
 from egocnn.data.arrays import Ints
 from egocnn.nn.batch import Batch
+from egocnn.nn.rows import Activation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,12 @@ class PatchShape:
 
     @property
     def edge_rows(self) -> int:
+        """Rows for the edges between slots; those for the labels of nodes follow."""
         return self.slots * (self.slots + 1) // 2 * max(self.edge_labels, 1)
 
     @property
     def rows(self) -> int:
+        """Rows in all."""
         return self.edge_rows + self.slots * self.node_labels
 
 
@@ -82,12 +84,12 @@ class PatchySan(nn.Module):
         nn.init.normal_(self.attributes, std=max(self.attributes.shape[1], 1) ** -0.5)
         nn.init.zeros_(self.bias)
 
-    def forward(self, batch: Batch, after: Callable[[Tensor, nn.Module], Tensor] | None = None) -> Tensor:
+    def forward(self, batch: Batch, after: Activation | None = None) -> Tensor:
         """The first embeddings.
 
         Arguments:
             batch: B graphs with N nodes in all.
-            after: What becomes of the sums and their norm; by default a rectifier follows the norm.
+            after: What follows the sums, given the norm; by default the norm and a rectifier.
 
         Returns:
             (N, D) node embeddings.
@@ -100,6 +102,14 @@ class AdjacencyVector(nn.Module):
     """The paper's pure-structure input: H0[n] is the adjacency vector between n and its K ranked neighbours.
 
     Shapes: batch with N nodes -> (N, K)
+
+    Arguments:
+        k: Ranked neighbours read per node (K).
+
+    Example:
+        >>> from egocnn.nn import AdjacencyVector
+        >>> AdjacencyVector(k=4).k
+        4
     """
 
     def __init__(self, k: int) -> None:

@@ -15,18 +15,18 @@ from egocnn.nn.batch import Batch
 from egocnn.nn.conv import EgoConv
 from egocnn.nn.dense import Dense
 from egocnn.nn.embed import AdjacencyVector, Attributes, PatchShape, PatchySan
-from egocnn.nn.readout import BINS, Pool, SortPool, turned
-from egocnn.nn.rows import PACKED
+from egocnn.nn.readout import BINS, Pool, SortPool, by_column
+from egocnn.nn.rows import PACKED, Activation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
-    """What the network says, and what it holds on the way there. Of R networks every tensor has a leading axis R."""
+    """What the network computes: its outputs and every layer's activations. Of R networks, with a leading axis R."""
 
     output: Tensor
     """(B, C) logits, or (B, 1) standardised values"""
     layers: tuple[Tensor, ...]
-    """(N, D) what every layer holds, the embedding first; of a huge graph, what the readout takes of it"""
+    """(N, D) the activations of every layer, the embedding first; of a huge graph, what the readout takes of them"""
     pooled: Tensor
     """(B, ...) what the head reads"""
 
@@ -103,52 +103,57 @@ class EgoCNN(nn.Module):
         self.out = Dense(config.hidden, outputs)
 
     def forward(self, batch: Batch, presence: Tensor | None = None, *, embedded: Tensor | None = None) -> Output:
-        """What the network says of every graph, and what every layer holds on the way there.
+        """Predict: embedding, ego-convolutions, readout, head.
 
         Arguments:
             batch: B graphs with N nodes in all.
             presence: (N) how far each node is there, from 0 to 1. It multiplies what is read of a node at every level:
-                entries of Patchy-San by the presence of the nodes they speak of, attributes, and what the node holds
-                after every layer. 1 everywhere changes nothing; 0 is, in evaluation, what cutting the node out is, but
-                for the ranks of the others.
+                entries of Patchy-San by the presence of the nodes they describe, attributes, and the activations of
+                every layer. 1 everywhere changes nothing; in evaluation 0 equals cutting the node out, but for the
+                ranks of the others.
             embedded: (N, D) in place of what the node embedding returns.
 
         Returns:
-            Outputs (B, C), what every layer holds (N, D), and what the head reads (B, ...).
+            Outputs (B, C), the activations of every layer (N, D), and what the head reads (B, ...).
         """
         if presence is not None:
             batch = batch.at_presence(presence, mean_of_rest=self.config.rest == "mean")
-        h = self._present(self._embed(batch) if embedded is None else embedded, presence)  # (N, D)
-        layers = [self._kept(h, batch)]
-        for number, (conv, k) in enumerate(zip(self.convs, self.config.layer_k, strict=True), 1):
-            after = partial(batch.nodes.activate, dropout=self.dropout, layer=number)
-            h = self._present(conv(h, batch.ranked(k), batch.rest, after), presence)  # one hop wider each time
-            layers.append(self._kept(h, batch))
-        pooled = self.read_out(layers, batch)
+        h = self._embed(batch) if embedded is None else embedded
+        h = self._present(h, presence)  # (N, D)
+        layers = [self._output_of(h, batch)]
+        for layer, (conv, k) in enumerate(zip(self.convs, self.config.layer_k, strict=True), 1):
+            h = conv(h, batch.ranked(k), batch.rest, self._after(layer, batch))
+            h = self._present(h, presence)  # (N, D), one hop wider each time
+            layers.append(self._output_of(h, batch))
+        pooled = self.read_out(layers, batch)  # (B, ...)
         return Output(self.head(pooled, batch), tuple(layers), pooled)
 
     def _embed(self, batch: Batch) -> Tensor:
-        if isinstance(self.embed, PatchySan):
-            embedded: Tensor = self.embed(batch, partial(batch.nodes.activate, dropout=self.dropout, layer=0))
-            return embedded
-        return batch.nodes.drop(self.embed(batch), self.dropout, 0)
+        if not isinstance(self.embed, PatchySan):
+            return batch.nodes.drop(self.embed(batch), self.dropout, 0)
+        h: Tensor = self.embed(batch, self._after(0, batch))
+        return h
+
+    def _after(self, layer: int, batch: Batch) -> Activation:
+        """What follows the sums of a layer: norm, rectifier, dropout."""
+        return partial(batch.nodes.activate, dropout=self.dropout, layer=layer)
 
     def _present(self, h: Tensor, presence: Tensor | None) -> Tensor:
         return h if presence is None else h * presence[..., None].to(h.dtype)
 
-    def _kept(self, h: Tensor, batch: Batch) -> Tensor:
-        """Of a graph too large to hold all layers, what the readout takes of each."""
+    def _output_of(self, h: Tensor, batch: Batch) -> Tensor:
+        """What the output holds of a layer; of a graph too large to hold them all, what the readout takes of it."""
         return h if batch.keeps_layers else self.readout(h, batch)
 
     def read_out(self, layers: Sequence[Tensor], batch: Batch) -> Tensor:
-        """From nodes to graphs: what the layers hold -> what the head reads.
+        """From nodes to graphs: activations of the layers -> what the head reads.
 
         Where inputs are counted they come last, column by column: a network that knows fewer labels has the first of
         these.
 
         Arguments:
-            layers: What every layer holds, (N, D) each, the embedding first.
-            batch: The graphs that it comes from.
+            layers: The activations of every layer, (N, D) each, the embedding first.
+            batch: The graphs that they come from.
 
         Returns:
             One row per graph (B, ...).
@@ -157,7 +162,7 @@ class EgoCNN(nn.Module):
         pooled = [self.readout(h, batch) for h in read] if batch.keeps_layers else read
         if self.counted:
             inputs = self.readout(batch.inputs_of(self.counted).to(layers[-1].dtype), batch)
-            pooled.append(turned(inputs, self.counted))
+            pooled.append(by_column(inputs, self.counted))
         return torch.cat(pooled, dim=-1)
 
     def head(self, pooled: Tensor, batch: Batch | None = None) -> Tensor:

@@ -1,15 +1,24 @@
 """What happens to the rows of a batch between two layers: batch norm, rectifier and dropout.
 
-Rows are nodes or graphs. Packed rows are all real. Rows of several networks are padded to one number
-(:mod:`egocnn.nn.stacked`), where norms leave the padding out and dropout does not depend on it.
+Rows are nodes or graphs. Packed rows (N, D) are all real. Rows of R networks are padded to one number (R, M, D):
+norms leave the padding out, and dropout does not depend on it.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from egocnn.nn.engines.dropout import Draws, Dropout
+from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu, norm_relu_dropout
+
+Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]
+"""What follows the sums of a layer, given the layer's norm"""
 
 
 class Rows(Protocol):
@@ -19,7 +28,9 @@ class Rows(Protocol):
         """The batch norm alone."""
         ...
 
-    def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor: ...
+    def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:
+        """Dropout alone."""
+        ...
 
     def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:
         """Batch norm, rectifier and dropout, in one pass where the engine has one."""
@@ -27,7 +38,7 @@ class Rows(Protocol):
 
 
 class PackedRows:
-    """Every row is one of a graph."""
+    """Every row is one of a graph; see :class:`Rows`."""
 
     def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
         normed: Tensor = norm(y)
@@ -42,3 +53,58 @@ class PackedRows:
 
 
 PACKED = PackedRows()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learning:
+    """What training needs beside a padded batch; evaluation needs nothing."""
+
+    mode: Mode
+    dropout: Dropout | None
+
+    def of_graphs(self, exists: Tensor) -> Learning:
+        """The same where rows are graphs (R, B)."""
+        graphs = Mode.of(exists, self.mode.active)
+        return Learning(replace(graphs, learns=graphs.learns & self.mode.learns), self.dropout)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PaddedRows:
+    """Rows of R networks, of which some are padding; see :class:`Rows`."""
+
+    present: Tensor
+    """(R, M)"""
+    learning: Learning | None
+
+    def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
+        if not isinstance(norm, nn.BatchNorm1d):
+            return y
+        mode = None if self.learning is None else self.learning.mode
+        return norm_graphs(y, *_learned(norm), self.present, mode)
+
+    def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:
+        draws = self._draws(h, dropout, layer)
+        if self.learning is None or draws is None:
+            return h
+        learns = self.learning.mode.learns[:, None, None]
+        return torch.where(draws.kept | ~learns, h * torch.where(learns, draws.amplify, 1.0).to(h.dtype), 0)
+
+    def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:
+        if not isinstance(norm, nn.BatchNorm1d):
+            return self.drop(torch.relu(y), dropout, layer)
+        if self.learning is None:
+            return norm_relu(y, *_learned(norm), self.present)
+        return norm_relu_dropout(y, *_learned(norm), self.learning.mode, self._draws(y, dropout, layer))
+
+    def _draws(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Draws | None:
+        if self.learning is None or self.learning.dropout is None or dropout.p == 0:
+            return None
+        return replace(self.learning.dropout.layer(layer, *h.shape[1:]), share=dropout.p)
+
+
+def _learned(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Running]:
+    """Scale, shift and running statistics (R, D)"""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    assert norm.num_batches_tracked is not None
+    return norm.weight, norm.bias, Running(norm.running_mean, norm.running_var, norm.num_batches_tracked)

@@ -29,15 +29,15 @@ RETRIES = 3
 PATIENCE = 20.0
 """Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour."""
 
-HABITS = {
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it tells of dead workers on stdout, in the middle of our results
+RAY_ENVIRONMENT = {
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it reports dead workers on stdout, in the middle of our results
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls that have been called off
     "RAY_USAGE_STATS_ENABLED": "0",  # its makers need not know who computes what
     "RAY_task_oom_retries": str(RETRIES),  # else a call that takes too much memory is tried for ever
 }
-"""What Ray reads from the environment when it is imported, where nothing else is said there."""
+"""What Ray reads from the environment when it is imported, unless it is set there already."""
 
-KNOCK = """
+TRY_TO_CONNECT = """
 import sys, ray
 try:
     ray.init(sys.argv[1], log_to_driver=False, logging_level="ERROR")
@@ -55,9 +55,6 @@ class Refused:
 
     kind: type[EgoCNNError]
     reason: str
-
-    def error(self) -> EgoCNNError:
-        return self.kind.__new__(self.kind, self.reason)  # some kinds build their message from other arguments
 
 
 def run_jobs(
@@ -77,19 +74,13 @@ def run_jobs(
     if not calls:
         return
     results = _on_ray(function, calls, shared, jobs, ray) if ray else _on_processes(function, calls, shared, jobs or 1)
-    with _called_off(results):
+    try:
         for result in results:
             if isinstance(result, Refused):
-                raise result.error()
+                # not called: some kinds build their message from other arguments
+                raise result.kind.__new__(result.kind, result.reason)
             yield result
-
-
-@contextmanager
-def _called_off(results: Generator[Any]) -> Iterator[None]:
-    """Afterwards, call off what still runs: now, not when the results are collected."""
-    try:
-        yield
-    finally:
+    finally:  # what still runs is called off now, not when the results are collected
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ tasks (have been|which were)", UserWarning)  # joblib
             results.close()
@@ -137,20 +128,21 @@ def _attempt(common: tuple[Callable[..., Result], tuple[Any, ...]], call: tuple[
 
 
 def _result(ray: ModuleType, finished: Any) -> Any:
+    errors = ray.exceptions
     try:
         return ray.get(finished)
-    except ray.exceptions.RayTaskError as error:
+    except errors.RayTaskError as error:
         if isinstance(error.cause, ImportError):
             raise EgoCNNError(f"a worker of the Ray cluster lacks a library: {error.cause}") from error
-        if isinstance(error.cause, ray.exceptions.RayError):
+        if isinstance(error.cause, errors.RayError):
             raise EgoCNNError(f"the Ray cluster failed: {_first_line(error.cause)}") from error
         raise error.cause from error
-    except ray.exceptions.OutOfMemoryError as error:
+    except errors.OutOfMemoryError as error:
         raise MemoryError("Ray ended a worker that took too much memory") from error
-    except ray.exceptions.WorkerCrashedError as error:
+    except errors.WorkerCrashedError as error:
         lost = f"{RETRIES + 1} workers died of the same job, one after the other"
         raise EgoCNNError(f"{lost}; is there too little memory for it?") from error
-    except ray.exceptions.RayError as error:
+    except errors.RayError as error:
         raise EgoCNNError(f"the Ray cluster failed: {_first_line(error)}") from error
 
 
@@ -160,69 +152,62 @@ def connected(address: str | None) -> Iterator[None]:
     if address is None or _library().is_initialized():
         yield
         return
-    _connect(address)
+    ray = _library()
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == LOCAL:
+        settings["include_dashboard"] = False
+    else:
+        _check_answers(address)
+        settings["runtime_env"] = {"py_modules": [str(folder) for folder in packages()]}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(address, **settings)
+    except Exception as error:  # of many kinds, RuntimeError, OSError and ValueError among them
+        where = "does not start on this machine" if address == LOCAL else f"cannot be used at {address}"
+        raise ConfigError(f"Ray {where}: {_first_line(error)}") from error
     try:
         yield
     finally:
-        _library().shutdown()
+        ray.shutdown()
 
 
 def _library() -> ModuleType:
-    for name, value in HABITS.items():
+    for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Ray's own future, nothing a user could heed
+            warnings.simplefilter("ignore")  # of Ray's own future, nothing a user could do anything about
             import ray
     except ImportError:
         raise MissingExtraError("ray", "cluster") from None
     return ray
 
 
-def _connect(address: str) -> None:
-    ray = _library()
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address == LOCAL:
-        settings: dict[str, Any] = {"include_dashboard": False}
-    else:
-        _knock(address)
-        settings = {"runtime_env": {"py_modules": [str(folder) for folder in packages()]}}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ray.init(address, **quiet, **settings)
-    except Exception as error:  # of many kinds, RuntimeError, OSError and ValueError among them
-        where = "does not start on this machine" if address == LOCAL else f"cannot be used at {address}"
-        raise ConfigError(f"Ray {where}: {_first_line(error)}") from error
-
-
 def packages() -> list[Path]:
     """What a cluster elsewhere is sent: this package, and the lab beside it where its models are used."""
     own = Path(__file__).resolve().parent.parent
-    lab = sys.modules.get("lab")
-    beside = lab is not None and lab.__file__ is not None and Path(lab.__file__).resolve().parent == own.parent / "lab"
-    return [own, own.parent / "lab"] if beside else [own]
+    file = getattr(sys.modules.get("lab"), "__file__", None)
+    beside = own.parent / "lab"
+    return [own, beside] if file is not None and Path(file).resolve().parent == beside else [own]
 
 
-def _knock(address: str) -> None:
+def _check_answers(address: str) -> None:
     """Refuse an address that nobody answers at; in a process of its own, as Ray's attempts cannot be broken off."""
-    nobody = f"no Ray cluster answers at {address}"
+    command = [sys.executable, "-c", TRY_TO_CONNECT, address]
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", KNOCK, address], capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired as late:
-        _check_token(late.stderr or b"", address)
-        raise ConfigError(f"{nobody} within {PATIENCE:.0f} s; 'local' starts Ray on this machine") from None
-    if done.returncode:
-        _check_token(done.stderr, address)
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        errors, code = done.stderr, done.returncode
         reason = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ConfigError(f"{nobody}: {reason or f'exit code {done.returncode}'}")
-
-
-def _check_token(said: bytes, address: str) -> None:
-    if b"InvalidAuthToken" in said:
+        reason = f": {reason or f'exit code {code}'}"
+    except subprocess.TimeoutExpired as late:
+        errors, code = late.stderr or b"", None
+        reason = f" within {PATIENCE:.0f} s; 'local' starts Ray on this machine"
+    if code == 0:
+        return
+    if b"InvalidAuthToken" in errors:
         raise ConfigError(f"the Ray cluster at {address} asks for its token: set RAY_AUTH_MODE=token, RAY_AUTH_TOKEN")
+    raise ConfigError(f"no Ray cluster answers at {address}{reason}")
 
 
 def _first_line(error: BaseException) -> str:

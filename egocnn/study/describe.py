@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,117 +25,70 @@ def describe(graphs: Graphs) -> dict[str, Any]:
 
 def describe_portions(portions: Iterable[Graphs]) -> dict[str, Any]:
     """:func:`describe` of a collection that need not be in memory at once."""
-    tally = _Tally()
+    count: Counter[str] = Counter()
+    max_nodes = max_degree = 0
+    of_graphs: dict[str, list[NDArray[Any]]] = {"look": [], "target": [], "part": []}
     for graphs in portions:
-        tally.add(graphs)
-    return tally.facts()
-
-
-def problems(graphs: Graphs) -> list[str]:
-    """What a user should know before training, in sentences."""
-    tally = _Tally()
-    tally.add(graphs)
-    return tally.problems()
-
-
-class _Tally:
-    """Counts of the portions so far, and what is kept of every graph: its look, its target and its part."""
-
-    def __init__(self) -> None:
-        self.last: Graphs | None = None
-        """for names and columns, which all portions share"""
-        self.graphs = self.nodes = self.edges = self.loops = self.isolated = self.with_isolated = 0
-        self.max_nodes = self.max_degree = 0
-        self.looks: list[Ints] = []
-        self.targets: list[NDArray[Any]] = []
-        self.parts: list[Ints] = []
-
-    def add(self, graphs: Graphs) -> None:
-        self.last = graphs
-        self.graphs += len(graphs)
-        self.nodes += graphs.n_nodes
-        self.edges += graphs.n_edges
-        self.max_nodes = max(self.max_nodes, int(graphs.node_counts.max(initial=0)))
-        self.max_degree = max(self.max_degree, int(graphs.degree.max(initial=0)))
-        self.loops += int((graphs.entry_node == graphs.indices).sum())
         isolated = graphs.degree == 0
-        self.isolated += int(isolated.sum())
-        self.with_isolated += len(np.unique(graphs.graph_of[isolated])) if isolated.any() else 0
-        self.looks.append(looks(graphs))
-        if graphs.target is not None:
-            self.targets.append(graphs.target)
-        if graphs.part is not None:
-            self.parts.append(graphs.part)
-
-    def facts(self) -> dict[str, Any]:
-        assert self.last is not None
-        last = self.last
-        return {
-            "graphs": self.graphs,
-            "classes": len(last.class_names),
-            "avg_nodes": self.nodes / self.graphs,
-            "avg_edges": self.edges / self.graphs,
-            "max_nodes": self.max_nodes,
-            "node_labels": len(last.node_label_names),
-            "edge_labels": len(last.edge_label_names),
-            "node_attributes": 0 if last.node_attr is None else last.node_attr.shape[1],
-            "max_degree": self.max_degree,
-            "edge_weights": last.edge_weight is not None,
-            "target": _target_kind(last),
-            "class_counts": self._class_counts(),
-            "parts": self._part_counts(),
-            "problems": self.problems(),
-        }
-
-    @property
-    def target(self) -> NDArray[Any] | None:
-        return np.concatenate(self.targets) if self.targets else None
-
-    def problems(self) -> list[str]:
-        assert self.last is not None
-        found = []
-        if self.loops:
-            found.append(
-                f"{self.loops} self-loops; they are read as adjacency of a node to itself, never as neighbours"
-            )
-        if self.isolated:
-            found.append(
-                f"{self.isolated} isolated nodes in {self.with_isolated} graphs; no neighbour tells about them"
-            )
-        target = self.target
-        if target is None:
-            found.append("no target: good for prediction only")
-        elif self.last.is_classification:
-            found += _class_problems(target, len(self.last.class_names))
-        elif not np.isfinite(target).all():
-            found.append(f"{int((~np.isfinite(target)).sum())} graphs have no target value")
-        classes = target if self.last.is_classification else None
-        return found + _twin_problems(np.concatenate(self.looks), classes, grouped=self.last.group is not None)
-
-    def _class_counts(self) -> dict[str, int]:
-        target = self.target
-        if target is None or self.last is None:
-            return {}
-        return {name: int((target == i).sum()) for i, name in enumerate(self.last.class_names)}
-
-    def _part_counts(self) -> dict[str, int]:
-        if not self.parts:
-            return {}
-        part = np.concatenate(self.parts)
-        return {name: int((part == i).sum()) for i, name in enumerate(PARTS)}
+        count.update(graphs=len(graphs), nodes=graphs.n_nodes, edges=graphs.n_edges, isolated=int(isolated.sum()))
+        count.update(loops=int((graphs.entry_node == graphs.indices).sum()))
+        count.update(with_isolated=len(np.unique(graphs.graph_of[isolated])))
+        max_nodes = max(max_nodes, int(graphs.node_counts.max(initial=0)))
+        max_degree = max(max_degree, int(graphs.degree.max(initial=0)))
+        for name, values in (("look", looks(graphs)), ("target", graphs.target), ("part", graphs.part)):
+            if values is not None:
+                of_graphs[name].append(values)
+    look, target, part = (np.concatenate(arrays) if arrays else None for arrays in of_graphs.values())
+    assert look is not None
+    kind = "class" if graphs.is_classification else "value"
+    return {
+        "graphs": count["graphs"],
+        "classes": len(graphs.class_names),
+        "avg_nodes": count["nodes"] / count["graphs"],
+        "avg_edges": count["edges"] / count["graphs"],
+        "max_nodes": max_nodes,
+        "node_labels": len(graphs.node_label_names),
+        "edge_labels": len(graphs.edge_label_names),
+        "node_attributes": 0 if graphs.node_attr is None else graphs.node_attr.shape[1],
+        "max_degree": max_degree,
+        "edge_weights": graphs.edge_weight is not None,
+        "target": None if graphs.target is None else kind,
+        "class_counts": _count_values(target, graphs.class_names),
+        "parts": _count_values(part, PARTS),
+        "problems": [
+            *_node_problems(count),
+            *_target_problems(target, graphs),
+            *_twin_problems(look, target if graphs.is_classification else None, grouped=graphs.group is not None),
+        ],
+    }
 
 
-def _class_problems(target: NDArray[Any], n_classes: int) -> list[str]:
-    found = []
-    missing = int((target < 0).sum())
-    if missing:
-        found.append(f"{missing} graphs have no class")
-    counts = np.bincount(target[target >= 0], minlength=n_classes)
-    if len(counts) < 2:
-        found.append("one class only: there is nothing to tell apart")
-    elif counts.min() * 10 < counts.max():
-        found.append("classes are far from equal in size; accuracy misleads, consider --class-weights")
-    return found
+def _count_values(numbers: NDArray[Any] | None, names: Sequence[str]) -> dict[str, int]:
+    return {} if numbers is None else {name: int((numbers == i).sum()) for i, name in enumerate(names)}
+
+
+def _node_problems(count: Counter[str]) -> Iterator[str]:
+    if count["loops"]:
+        yield f"{count['loops']} self-loops; they are read as adjacency of a node to itself, never as neighbours"
+    if count["isolated"]:
+        yield f"{count['isolated']} isolated nodes in {count['with_isolated']} graphs; no neighbour tells about them"
+
+
+def _target_problems(target: NDArray[Any] | None, graphs: Graphs) -> Iterator[str]:
+    """``target``: of all portions; ``graphs``: one of them, for what they share"""
+    if target is None:
+        yield "no target: good for prediction only"
+    elif not graphs.is_classification:
+        if missing := int((~np.isfinite(target)).sum()):
+            yield f"{missing} graphs have no target value"
+    else:
+        if missing := int((target < 0).sum()):
+            yield f"{missing} graphs have no class"
+        counts = np.bincount(target[target >= 0], minlength=len(graphs.class_names))
+        if len(counts) < 2:
+            yield "one class only: there is nothing to tell apart"
+        elif counts.min() * 10 < counts.max():
+            yield "classes are far from equal in size; accuracy misleads, consider --class-weights"
 
 
 def _twin_problems(look: Ints, classes: NDArray[Any] | None, *, grouped: bool) -> list[str]:
@@ -164,9 +118,3 @@ def looks(graphs: Graphs) -> Ints:
     running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(colour))])
     look: Ints = (running[graphs.node_ptr[1:]] - running[graphs.node_ptr[:-1]]).view(np.int64)
     return look
-
-
-def _target_kind(graphs: Graphs) -> str | None:
-    if graphs.target is None:
-        return None
-    return "class" if graphs.is_classification else "value"

@@ -47,6 +47,7 @@ class PairedTest:
     folds: int
 
     def to_plain(self) -> dict[str, Any]:
+        """Plain data for JSON."""
         return asdict(self) | {"t": self.t if math.isfinite(self.t) else None}  # JSON knows no infinity
 
 
@@ -54,7 +55,7 @@ def summarise(scores: Sequence[float], *, confidence: float = CONFIDENCE) -> Sum
     """Mean, standard deviation and the interval of the mean."""
     values = _finite(scores)
     mean, std = float(values.mean()), float(values.std(ddof=1))
-    return Summary(mean=mean, std=std, interval=_around(mean, std / math.sqrt(len(values)), len(values), confidence))
+    return Summary(mean=mean, std=std, interval=_interval(mean, std / math.sqrt(len(values)), len(values), confidence))
 
 
 def corrected_t_test(
@@ -75,13 +76,8 @@ def corrected_t_test(
     # equal differences leave a spread of rounding errors, which must not count as certainty
     error = spread * math.sqrt(1 / n + test_over_train) if spread > 1e-12 * np.abs(differences).max() else 0.0
     t = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
-    return PairedTest(
-        difference=mean,
-        interval=_around(mean, error, n, confidence),
-        t=t,
-        p=_two_sided(t, n - 1),
-        folds=n,
-    )
+    interval = _interval(mean, error, n, confidence)
+    return PairedTest(difference=mean, interval=interval, t=t, p=float(2 * _student_t().sf(abs(t), n - 1)), folds=n)
 
 
 def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,16 +89,14 @@ def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64
     return values
 
 
-def _around(mean: float, error: float, n: int, confidence: float) -> tuple[float, float]:
-    from scipy.stats import t
-
+def _interval(mean: float, error: float, n: int, confidence: float) -> tuple[float, float]:
     if not 0 < confidence < 1:
         raise ConfigError(f"confidence must be between 0 and 1, got {confidence}")
-    reach = float(t.ppf((1 + confidence) / 2, n - 1)) * error
+    reach = float(_student_t().ppf((1 + confidence) / 2, n - 1)) * error
     return mean - reach, mean + reach
 
 
-def _two_sided(t: float, freedom: int) -> float:
-    from scipy import stats
+def _student_t() -> Any:
+    from scipy.stats import t
 
-    return float(2 * stats.t.sf(abs(t), freedom))
+    return t

@@ -39,7 +39,7 @@ from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import predict
-from egocnn.nn.stacked.network import check as check_stackable
+from egocnn.nn.stacked.network import check_stackable
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.distributed.world import World, current

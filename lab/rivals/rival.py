@@ -12,7 +12,7 @@ from egocnn.encode.survey import Survey
 
 
 class RivalModel(Protocol):
-    """A :class:`~egocnn.study.crossval.classifier.Classifier` that chooses by validation graphs.
+    """A :class:`~egocnn.study.crossval.other_models.Classifier` that chooses by validation graphs.
 
     Whatever is fitted (vocabularies, embeddings, scales, weights) is fitted on the graphs given to :meth:`fit`; the
     validation graphs only choose between settings or epochs. Test graphs are seen by :meth:`predict` alone.
@@ -30,7 +30,7 @@ class RivalModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """A :class:`~egocnn.study.crossval.classifier.Builder`, and what a reader must know about it."""
+    """A :class:`~egocnn.study.crossval.other_models.Builder`, and what a reader must know about it."""
 
     name: str
     """as in the paper's tables"""

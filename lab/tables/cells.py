@@ -126,7 +126,7 @@ def _cell(
             return cell | {"mean": None, "reason": why_not(out)}
         with time_limit(how.minutes, out):
             result = cross_validate(
-                graphs, model, train, protocol=protocol, jobs=how.jobs, ray=how.ray, data=data, out=out, say=say
+                graphs, model, train, protocol=protocol, jobs=how.jobs, ray=how.ray, data=data, out=out, log=say
             )
     except (EgoCNNError, MemoryError) as error:
         return cell | {"mean": None, "reason": " ".join(str(error).split()) or "out of memory"}

@@ -11,11 +11,11 @@ import numpy as np
 
 from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.data.sources.archive import Files, open_files
 from egocnn.data.sources.columns import NAME_FIELDS, choose_field
-from egocnn.data.sources.numbers import read_integers
 from egocnn.data.sources.table import Table, read_table
 from egocnn.data.sources.text import read_bytes, short
+from egocnn.data.sources.tu.archive import Files, open_files
+from egocnn.data.sources.tu.number_lines import read_integers
 from egocnn.errors import DataError, DuplicateEdgeError
 
 PAIRS_OF_TU = "_A.txt"

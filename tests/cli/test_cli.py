@@ -12,7 +12,7 @@ import pytest
 
 import egocnn
 from egocnn.cli import main
-from tests.support.commands import SHORT, Run, rows, runner
+from tests.support.commands import SHORT, Run, rows
 from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, alcohols, names_in, write_table
 
 ROOT = Path(egocnn.__file__).parent.parent
@@ -22,20 +22,8 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
-
-
 def script(*words: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=ROOT, check=False, **settings)
-
-
-@pytest.fixture(scope="module")
-def alcohol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("alcohols") / "run"
-    assert main(["train", ALCOHOLS, "-o", str(folder), *SHORT]) == 0
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,9 @@ import pytest
 from egocnn.cli.commands import COMMANDS
 from egocnn.cli.completion import SHELLS, completion_script
 from egocnn.cli.parser import command_parsers
-from tests.support.commands import Run, check_refused, runner
+from tests.support.commands import Run, check_refused
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
 
 
 @pytest.fixture(scope="module")

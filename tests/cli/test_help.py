@@ -11,7 +11,7 @@ import egocnn
 from egocnn.cli.commands import COMMANDS
 from egocnn.cli.main import parse
 from egocnn.cli.parser import command_parsers
-from tests.support.commands import Run, runner
+from tests.support.commands import Run
 from tests.support.tiny import ALCOHOLS
 
 PACKAGE = Path(egocnn.__file__).parent
@@ -20,11 +20,6 @@ MOST = 18
 LONGEST = 80
 """Lines of a function of the command line."""
 ASKING = {"-h", "--help-all"}
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
 
 
 def shown(text: str) -> set[str]:

@@ -16,7 +16,7 @@ from egocnn.cli.main import parse
 from egocnn.cli.options import from_options
 from egocnn.config import PRESET_NAMES, PRESETS, ModelConfig, PresetName, TrainConfig
 from lab.tables import presets as of_tables
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.tiny import ALCOHOLS
 
 TYPED = {
@@ -96,26 +96,22 @@ def test_the_tables_take_their_settings_from_the_presets() -> None:
     assert (PRESETS["accurate"].model, PRESETS["accurate"].train) == (of_tables.OUR_MODEL, of_tables.OUR_TRAIN)
 
 
-def test_a_model_trained_with_a_preset_says_so_in_its_config(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = runner(capsys)
+def test_a_model_trained_with_a_preset_says_so_in_its_config(tmp_path: Path, run: Run) -> None:
     words = ("--preset", "accurate", "-o", tmp_path / "run", "--device", "cpu")
-    code, _, err = command("train", ALCOHOLS, *SHORT, *words)
+    code, _, err = run("train", ALCOHOLS, *SHORT, *words)
     assert (code, err) == (0, "")
     config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
     wanted = PRESETS["accurate"]
     assert config["model"] == asdict(wanted.model) | {"width": 8, "depth": 2, "hidden": 8, "slots": 4, "k": 4}
     assert config["train"] == asdict(wanted.train) | {"epochs": 2, "device": "cpu"}
-    code, _, err = command("predict", tmp_path / "run", ALCOHOLS, "-o", tmp_path / "p.csv")
+    code, _, err = run("predict", tmp_path / "run", ALCOHOLS, "-o", tmp_path / "p.csv")
     assert (code, err) == (0, "")
 
 
-def test_presets_that_do_not_exist_or_go_with_another_model_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
-    check_refused(command, "--preset: invalid choice: 'best'", "crossval", ALCOHOLS, "--preset", "best")
-    check_refused(command, "--preset: invalid choice: 'best'", "train", ALCOHOLS, "-o", "x", "--preset", "best")
+def test_presets_that_do_not_exist_or_go_with_another_model_are_refused(run: Run) -> None:
+    check_refused(run, "--preset: invalid choice: 'best'", "crossval", ALCOHOLS, "--preset", "best")
+    check_refused(run, "--preset: invalid choice: 'best'", "train", ALCOHOLS, "-o", "x", "--preset", "best")
     for name in PRESET_NAMES:
         wanted = "--preset names settings of the Ego-CNN; label counts has its own"
-        check_refused(command, wanted, "crossval", ALCOHOLS, "--model", "label-counts", "--preset", name)
-    check_refused(command, "unrecognized arguments: --preset", "info", ALCOHOLS, "--preset", "paper")
+        check_refused(run, wanted, "crossval", ALCOHOLS, "--model", "label-counts", "--preset", name)
+    check_refused(run, "unrecognized arguments: --preset", "info", ALCOHOLS, "--preset", "paper")

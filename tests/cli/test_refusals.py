@@ -9,20 +9,8 @@ import pytest
 import torch
 
 from egocnn.cli import main
-from tests.support.commands import SHORT, Run, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, names_in, write_table
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
-
-
-@pytest.fixture(scope="module")
-def alcohol_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("alcohols") / "run"
-    assert main(["train", ALCOHOLS, "-o", str(folder), *SHORT]) == 0
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -180,7 +168,7 @@ def test_what_is_not_a_run_folder_is_refused(run: Run, tmp_path: Path) -> None:
     check_refused(run, "not a run folder", "predict", tmp_path / "nowhere", ALCOHOLS, "-o", tmp_path / "p.csv")
     check_refused(run, "not a run folder", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
     (tmp_path / "config.json").write_text("{}")
-    check_refused(run, "format None; this egocnn reads format 1", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p")
+    check_refused(run, "format None; this egocnn reads format 2", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p")
     assert names_in(tmp_path) == ["config.json"]
 
 

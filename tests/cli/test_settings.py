@@ -18,15 +18,10 @@ from egocnn.cli.options import from_options
 from egocnn.cli.settings import SECTIONS, Sections, read_settings, used_settings
 from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.files import to_toml, write_toml
-from tests.support.commands import SHORT, Run, check_refused, rows, runner
+from tests.support.commands import SHORT, Run, check_refused, rows
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, SMILES_TABLE, write_table
 
 TRAIN = ("train", ALCOHOLS, "-o", "run")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,21 @@
+"""Graphs: built, indexed, split, put together, relabelled, saved and loaded."""
+
 from __future__ import annotations
 
+import json
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
 
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError, DuplicateEdgeError
-from tests.support.samples import assert_equal, assert_same, molecules, one_graph
+from tests.support.samples import as_list, assert_equal, assert_same, molecules, one_graph
 from tests.support.strategies import random_graphs
 
 # ── building ──────────────────────────────────────────────────────────────────────────────────────
@@ -87,14 +92,10 @@ def test_a_graph_counts_its_nodes_from_0_and_names_its_labels_and_class() -> Non
     assert ring.edges.tolist() == [[0, 1], [0, 2], [1, 2], [3, 3]]
     assert ring.node_label == ("O", "O", "O", "C")
     assert ring.edge_label == ("single", "single", "double", "?")
-    assert ring.edge_weight is not None
-    assert ring.edge_weight.tolist() == [4, 6, 5, 7]
-    assert ring.edge_truth is not None
-    assert ring.edge_truth.tolist() == [False, False, False, True]
-    assert ring.node_truth is not None
-    assert ring.node_truth.tolist() == [False, False, False, True]
-    assert ring.node_attr is not None
-    assert ring.node_attr.tolist() == [[8, 9], [10, 11], [12, 13], [14, 15]]
+    assert as_list(ring.edge_weight) == [4, 6, 5, 7]
+    assert as_list(ring.edge_truth) == [False, False, False, True]
+    assert as_list(ring.node_truth) == [False, False, False, True]
+    assert as_list(ring.node_attr) == [[8, 9], [10, 11], [12, 13], [14, 15]]
 
 
 def test_an_unknown_class_or_value_is_none_and_a_value_is_a_number() -> None:
@@ -140,19 +141,12 @@ def test_slices_and_masks_choose_as_lists_do(graphs: Graphs, data: st.DataObject
     assert_equal(graphs[mask], graphs[np.flatnonzero(mask)])
 
 
-def test_every_kind_of_column_comes_along() -> None:
-    graphs = molecules()
-    some = graphs[[2, 0]]
-    assert some.names == ("ring", "water")
-    assert some.smiles == ("CCC", "O")
-    assert some.target is not None
-    assert some.target.tolist() == [0, 1]
-    assert some.group is not None
-    assert some.group.tolist() == [1, 0]
-    assert some.part is not None
-    assert some.part.tolist() == [2, 0]
-    assert_same(some[0], graphs[2])
-    assert_same(some[1], graphs[0])
+def test_groups_and_parts_come_along() -> None:
+    some = molecules()[[2, 0]]
+    assert as_list(some.group) == [1, 0]
+    assert as_list(some.part) == [2, 0]
+    assert_same(some[0], molecules()[2])
+    assert_same(some[1], molecules()[0])
 
 
 @pytest.mark.parametrize("which", [[3], [-4], [True], [0.5], np.zeros((1, 1), int), ["water"], [0, 10**12]], ids=repr)
@@ -183,35 +177,7 @@ def test_select_refuses_parts_that_are_not_there() -> None:
         molecules().replace(part=None).select("train")
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=2, max_size=40),
-    st.floats(0.05, 0.95),
-    st.integers(0, 9),
-)
-def test_a_split_is_disjoint_exhaustive_grouped_and_repeatable(
-    rows: list[tuple[int, int]], share: float, seed: int
-) -> None:
-    target, group = np.array(rows).T
-    graphs = Graphs.from_edges(
-        node_counts=np.ones(len(rows), int),
-        edges=np.zeros((0, 2), int),
-        target=target,
-        class_names=("a", "b", "c"),
-        group=group,
-    )
-    if len(set(group)) < 2:
-        with pytest.raises(DataError):
-            graphs.split(test=share, seed=seed)
-        return
-    train, test = graphs.split(test=share, seed=seed)
-    assert sorted(train.names + test.names, key=int) == list(graphs.names)
-    assert train.group is not None
-    assert test.group is not None
-    assert not set(train.group) & set(test.group)
-    assert test.names == graphs.split(test=share, seed=seed)[1].names
-
-
-def test_a_split_keeps_the_shares_of_the_classes() -> None:
+def test_a_split_keeps_the_shares_of_the_classes_and_the_groups_whole() -> None:
     graphs = Graphs.from_edges(
         node_counts=np.ones(200, int),
         edges=np.zeros((0, 2), int),
@@ -219,10 +185,11 @@ def test_a_split_keeps_the_shares_of_the_classes() -> None:
         class_names=("common", "rare"),
     )
     train, test = graphs.split(test=0.2, seed=3)
-    assert train.target is not None
-    assert test.target is not None
     assert (len(train), len(test)) == (160, 40)
-    assert (train.target.sum(), test.target.sum()) == (16, 4)
+    assert (sum(as_list(train.target)), sum(as_list(test.target))) == (16, 4)
+    assert sorted(train.names + test.names, key=int) == list(graphs.names)
+    train, test = graphs.replace(group=np.arange(200) // 4).split(test=0.2, seed=3)
+    assert not set(as_list(train.group)) & set(as_list(test.group))
 
 
 def test_graphs_with_values_to_predict_are_split_too() -> None:
@@ -303,11 +270,9 @@ def test_nothing_cannot_be_put_together() -> None:
 
 def test_labels_counted_by_other_names_keep_their_meaning_and_unseen_ones_become_minus_one() -> None:
     renamed = molecules().with_names(nodes=("N", "H", "O"), edges=("double",), classes=("yes", "maybe", "no"))
-    assert renamed.node_label is not None
-    assert renamed.node_label.tolist() == [1, 2, 1, -1, 2, 2, 2, -1]
+    assert as_list(renamed.node_label) == [1, 2, 1, -1, 2, 2, 2, -1]
     assert renamed[0].edge_label == ("?", "double")
-    assert renamed.target is not None
-    assert renamed.target.tolist() == [0, -1, 2]
+    assert as_list(renamed.target) == [0, -1, 2]
     assert renamed.class_names == ("yes", "maybe", "no")
     renamed.validate()
 
@@ -323,3 +288,77 @@ def test_values_to_predict_are_not_taken_for_classes() -> None:
     renamed = numbers.with_names(classes=("no", "yes"))
     assert not renamed.is_classification
     assert renamed[1].target == 1.0
+
+
+@settings(max_examples=40)
+@given(graphs=random_graphs(min_graphs=0, min_nodes=0, unseen=True))
+def test_what_is_saved_is_loaded_again(graphs: Graphs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("saved") / "graphs.safetensors"
+    graphs.save(path)
+    assert_equal(Graphs.load(path), graphs)
+
+
+def test_every_kind_of_column_survives_on_disk(tmp_path: Path) -> None:
+    graphs = molecules().replace(names=("größer", "a\nb", '"'))
+    graphs.save(tmp_path / "graphs.safetensors")
+    assert_equal(Graphs.load(tmp_path / "graphs.safetensors"), graphs)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.safetensors: no such file"):
+        Graphs.load(tmp_path / "absent.safetensors")
+
+
+def test_a_folder_is_no_collection(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not a collection of graphs"):
+        Graphs.load(tmp_path)
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_a_damaged_file_is_a_data_error_or_still_a_valid_collection(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.safetensors"
+    molecules().save(path)
+    content = bytearray(path.read_bytes())
+    if data.draw(st.booleans(), label="cut"):
+        content = content[: data.draw(st.integers(0, len(content) - 1))]
+    else:
+        for _ in range(data.draw(st.integers(1, 4))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(content))
+    message = None
+    try:
+        Graphs.load(path).validate()
+    except DataError as error:
+        message = str(error)
+    assert message is None or message.startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"texts": None},
+        {"texts": np.frombuffer(b"{]", np.uint8)},
+        {"texts": np.frombuffer(b"[1, 2]", np.uint8)},
+        {"texts": np.frombuffer(b"\xff\xfe", np.uint8)},
+        {"texts": np.frombuffer(json.dumps({"names": ["a"]}).encode(), np.uint8)},
+        {"texts": np.frombuffer(json.dumps({"names": None}).encode(), np.uint8)},
+        {"colour": np.zeros(3)},
+        {"node_ptr": None},
+        {"node_ptr": np.zeros((), np.int64)},
+        {"node_ptr": np.array([0.0, 3, 4, 8])},
+        {"indices": np.zeros(3, np.int32)},
+        {"node_attr": np.zeros(8, np.float32)},
+    ],
+    ids=lambda changes: f"{next(iter(changes))}-{next(iter(changes.values()))!r:.30}",
+)
+def test_a_file_whose_arrays_make_no_collection_is_a_data_error(changes: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "graphs.safetensors"
+    molecules().save(path)
+    arrays = load_file(path) | changes
+    save_file({name: values for name, values in arrays.items() if values is not None}, path)
+    with pytest.raises(DataError, match="not a collection of graphs") as caught:
+        Graphs.load(path)
+    assert "\n" not in str(caught.value)

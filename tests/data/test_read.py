@@ -1,8 +1,9 @@
-"""The one entrance: any source -> Graphs."""
+"""read: any source -> Graphs; a library that is not installed -> one line that says how to install it."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,10 @@ import pytest
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.errors import ConfigError, DataError
+from egocnn.data.sources.networkx import to_networkx
+from egocnn.data.sources.pyg import to_pyg
+from egocnn.errors import ConfigError, DataError, MissingExtraError
+from tests.support.samples import refusal
 
 EDGE = SimpleNamespace(edge_index=np.array([[0], [1]]))
 
@@ -129,10 +133,7 @@ def test_generated_compounds_are_read_by_their_name() -> None:
     ],
 )
 def test_anything_else_is_refused_with_what_is_accepted(source: Any, message: str) -> None:
-    with pytest.raises(DataError) as caught:
-        read(source)
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
+    assert refusal(read, source).startswith(message)
 
 
 def test_a_very_long_name_is_refused() -> None:
@@ -145,3 +146,25 @@ def test_a_file_of_an_unknown_kind_is_refused_with_what_is_accepted(tmp_path: Pa
     path.write_text("")
     with pytest.raises(DataError, match=r"graphs\.docx: cannot tell what this is from its name; graphs are read from"):
         read(path)
+
+
+def test_reading_molecules_without_rdkit_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdkit", None)
+    (tmp_path / "m.csv").write_text("smiles\nC\n")
+    with pytest.raises(MissingExtraError, match=r"rdkit is not installed; type: pip install \"egocnn\[molecules\]\""):
+        read(tmp_path / "m.csv", skip_invalid=True)
+
+
+def test_networkx_that_is_missing_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    (tmp_path / "g.graphml").write_text("<graphml/>")
+    with pytest.raises(MissingExtraError, match=r"egocnn\[networks\]"):
+        read(tmp_path / "g.graphml")
+    with pytest.raises(MissingExtraError, match=r"egocnn\[networks\]"):
+        to_networkx(pair())
+
+
+def test_pytorch_geometric_that_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
+    with pytest.raises(MissingExtraError, match=r"egocnn\[pyg\]"):
+        to_pyg(pair())

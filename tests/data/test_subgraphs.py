@@ -22,17 +22,17 @@ Plain = dict[str, Any]
 
 
 def plain(graph: Graph) -> Plain:
-    """A graph as dictionaries: node -> what is said of it, edge -> what is said of it."""
+    """A graph as dictionaries: node -> its columns, edge -> its columns."""
 
-    def said(columns: tuple[str, ...], position: int) -> Plain:
+    def columns_of(columns: tuple[str, ...], position: int) -> Plain:
         values = {name: getattr(graph, name) for name in columns}
         return {name: None if v is None else np.asarray(v)[position].tolist() for name, v in values.items()}
 
     return {
         "name": graph.name,
         "target": graph.target,
-        "nodes": {n: said(NODES, n) for n in range(graph.n_nodes)},
-        "edges": {(int(u), int(v)): said(EDGES, e) for e, (u, v) in enumerate(graph.edges)},
+        "nodes": {n: columns_of(NODES, n) for n in range(graph.n_nodes)},
+        "edges": {(int(u), int(v)): columns_of(EDGES, e) for e, (u, v) in enumerate(graph.edges)},
     }
 
 
@@ -40,10 +40,10 @@ def slowly(graph: Plain, keeps_node: Callable[[int], bool], keeps_edge: Callable
     """The same cut on dictionaries, the nodes that are left counted anew."""
     number = {node: i for i, node in enumerate(filter(keeps_node, graph["nodes"]))}
     return graph | {
-        "nodes": {number[n]: said for n, said in graph["nodes"].items() if n in number},
+        "nodes": {number[n]: columns for n, columns in graph["nodes"].items() if n in number},
         "edges": {
-            (number[u], number[v]): said
-            for (u, v), said in graph["edges"].items()
+            (number[u], number[v]): columns
+            for (u, v), columns in graph["edges"].items()
             if u in number and v in number and keeps_edge((u, v))
         },
     }

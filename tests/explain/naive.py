@@ -12,7 +12,7 @@ from torch import nn
 from egocnn.data.graphs import Graphs
 from egocnn.model import Model
 from egocnn.nn import AdjacencyVector, Attributes, PatchySan
-from tests.explain.questions import Array, array
+from tests.explain.random_models import Array, array
 
 Edge = tuple[int, int]
 
@@ -84,7 +84,7 @@ class Naive:
         return [] if self.config.rest == "none" else out
 
     def senders(self, node: int, layer: int, filters: tuple[Array, Array, Array]) -> list[tuple[int, Array]]:
-        """Whom a unit of the node hears, the node itself first, and through which filters."""
+        """Who sends to the units of a node, the node itself first, and through which filters."""
         weight, _, rest = filters
         beyond = self.beyond(node)
         share = float(np.float32(1 / len(beyond))) if beyond and self.config.rest == "mean" else 1.0
@@ -140,6 +140,12 @@ class Naive:
         table, bias = _folded(embed.norm, array(embed.table), array(embed.bias))
         return table, _folded(embed.norm, array(embed.attributes), array(embed.bias))[0], bias
 
+    def read(self, node: int, filters: tuple[Array, Array, Array]) -> Array:
+        """What Patchy-San's filters find around a node, without the bias."""
+        table, of_attributes, bias = filters
+        found = sum((value * table[row] for _, _, row, value in self.patch(node)), np.zeros_like(bias))
+        return found + sum((self.attributes[m] @ of_attributes[s] for s, m in self.attribute_slots(node)), 0 * bias)
+
     def _embedded(self) -> Array:
         embed, N = self.network.embed, self.graphs.n_nodes
         if isinstance(embed, Attributes):
@@ -149,97 +155,68 @@ class Naive:
             return np.array(
                 [[self.weights.get((n, int(m)), (0.0, 0))[0] for m in self.table[n, :K]] for n in range(N)]
             ).reshape(N, K)
-        table, of_attributes, bias = self.patchy_san()
-        rows = []
-        for n in range(N):
-            y = bias + sum((value * table[row] for _, _, row, value in self.patch(n)), np.zeros_like(bias))
-            rows.append(y + sum((self.attributes[m] @ of_attributes[s] for s, m in self.attribute_slots(n)), 0 * bias))
-        embedded: Array = np.maximum(np.array(rows).reshape(N, len(bias)), 0)
+        filters = self.patchy_san()
+        rows = [filters[2] + self.read(n, filters) for n in range(N)]
+        embedded: Array = np.maximum(np.array(rows).reshape(N, len(filters[2])), 0)
         return embedded
 
     # ── the way back ──────────────────────────────────────────────────────────────────────────────
 
-    def transposed(self, top: Array) -> Found:
-        """The supplement: E_hat = sum over d of H_hat[n, d] W^(l, d), and H_hat[m] = sum over nbr(n, k) = m."""
-        found, held = Found(np.zeros(self.graphs.n_nodes)), top
-        for layer in reversed(range(self.config.depth)):
-            below = np.zeros_like(self.h[layer])
-            for n in range(self.graphs.n_nodes):
-                for place, (m, W) in enumerate(self.senders(n, layer, self.filters(layer))):
-                    E_hat = sum(held[n, d] * W[:, d] for d in range(W.shape[1]))
-                    below[m] += E_hat
-                    if place:
-                        found.cross(n, m, float(E_hat.sum()))
-            held = below
-        self._to_entries(found, held)
-        return found
+    def backtracked(self, own: Sequence[Array], gamma: float | None) -> tuple[Found, list[Array]]:
+        """What arrives at the input, and what nodes hold in between.
 
-    def _to_entries(self, found: Found, held: Array) -> None:
-        embed = self.network.embed
-        if isinstance(embed, Attributes):
-            found.own += held.sum(axis=1)
-        elif isinstance(embed, AdjacencyVector):
-            for n in range(self.graphs.n_nodes):
-                for k, m in enumerate(self.table[n, : held.shape[1]].tolist()):
-                    if m >= 0:
-                        found.join(n, m, held[n, k])
-                        found.entries[n, k] = held[n, k]
-        else:
-            table, of_attributes, _ = self.patchy_san()
-            for n in range(self.graphs.n_nodes):
-                for u, v, row, _ in self.patch(n):
-                    self._to_patch(found, u, v, row, float(held[n] @ table[row]))
-                for slot, m in self.attribute_slots(n):
-                    found.own[m] += (of_attributes[slot] @ held[n]).sum()
-
-    def relevance(self, own: Sequence[Array], gamma: float) -> tuple[Found, list[Array]]:
-        """Every unit shares out what it holds in proportion to what it received; also what nodes hold in between.
-
+        With gamma, every unit shares out what it holds in proportion to what it received. Without (the supplement):
+        E_hat = sum over d of H_hat[n, d] W^(l, d), and H_hat[m] = sum over nbr(n, k) = m.
         ``own``: evidence of every layer, or of the deepest alone.
         """
         found, held, between = Found(np.zeros(self.graphs.n_nodes)), own[-1], [own[-1]]
         for layer in reversed(range(self.config.depth)):
             h, below = self.h[layer], np.zeros_like(self.h[layer])
             for n in range(self.graphs.n_nodes):
-                z, senders = self.received(n, layer, gamma)
-                share = np.array([R / s if s > 1e-9 else 0.0 for R, s in zip(held[n], z, strict=True)])
+                z, senders = self.received(n, layer, gamma or 0)
+                share = held[n] if gamma is None else _shares(held[n], z)
                 for place, (m, W) in enumerate(senders):
-                    handed = h[m] * (W @ share)
+                    handed = W @ share if gamma is None else h[m] * (W @ share)
                     below[m] += handed
                     if place:
                         found.cross(n, m, float(handed.sum()))
-            below += own[layer] if len(own) > 1 else 0
-            held = below
+            held = below + (own[layer] if len(own) > 1 else 0)
             between.append(held)
-        self._share_entries(found, held, gamma)
+        self._to_entries(found, held, gamma)
         return found, between
 
     def received(self, node: int, layer: int, gamma: float) -> tuple[Array, list[tuple[int, Array]]]:
-        """z of the node's units, and whom they heard through which filters"""
+        """z of the node's units, and who sent to them through which filters"""
         filters = self.filters(layer, gamma)
         senders = self.senders(node, layer, filters)
         return np.maximum(filters[1], 0) + sum(self.h[layer][m] @ W for m, W in senders), senders
 
-    def _share_entries(self, found: Found, held: Array, gamma: float) -> None:
-        if not isinstance(self.network.embed, PatchySan):
-            return self._to_entries(found, held)
-        table, of_attributes, b = (part + gamma * np.maximum(part, 0) for part in self.patchy_san())
-        for n in range(self.graphs.n_nodes):
-            z = np.maximum(b, 0)
-            z = z + sum((value * table[row] for _, _, row, value in self.patch(n)), 0 * b)
-            z = z + sum((self.attributes[m] @ of_attributes[s] for s, m in self.attribute_slots(n)), 0 * b)
-            share = np.array([R / s if s > 1e-9 else 0.0 for R, s in zip(held[n], z, strict=True)])
-            for u, v, row, value in self.patch(n):
-                self._to_patch(found, u, v, row, value * float(table[row] @ share))
-            for slot, m in self.attribute_slots(n):
-                found.own[m] += self.attributes[m] @ of_attributes[slot] @ share
-        return None
-
-    def _to_patch(self, found: Found, u: int, v: int, row: int, amount: float) -> None:
-        if row < self.encoder.shape(self.config).edge_rows:
-            found.join(u, v, amount)
+    def _to_entries(self, found: Found, held: Array, gamma: float | None) -> None:
+        embed, N = self.network.embed, self.graphs.n_nodes
+        if isinstance(embed, Attributes):
+            found.own += held.sum(axis=1)
+        elif isinstance(embed, AdjacencyVector):
+            for n, k in ((n, k) for n in range(N) for k in range(held.shape[1]) if self.table[n, k] >= 0):
+                found.join(n, int(self.table[n, k]), held[n, k])
+                found.entries[n, k] = held[n, k]
         else:
-            found.own[u] += amount
+            table, of_attributes, b = (part + (gamma or 0) * np.maximum(part, 0) for part in self.patchy_san())
+            for n in range(N):
+                z = np.maximum(b, 0) + self.read(n, (table, of_attributes, b))
+                share = held[n] if gamma is None else _shares(held[n], z)
+                for u, v, row, value in self.patch(n):
+                    amount = float(table[row] @ share) * (1 if gamma is None else value)
+                    if row < self.encoder.shape(self.config).edge_rows:
+                        found.join(u, v, amount)
+                    else:
+                        found.own[u] += amount
+                for slot, m in self.attribute_slots(n):
+                    handed = of_attributes[slot] @ share
+                    found.own[m] += (handed if gamma is None else self.attributes[m] * handed).sum()
+
+
+def _shares(held: Array, z: Array) -> Array:
+    return np.array([R / s if s > 1e-9 else 0.0 for R, s in zip(held, z, strict=True)])
 
 
 def _folded(norm: nn.Module, weight: Array, bias: Array) -> tuple[Array, Array]:

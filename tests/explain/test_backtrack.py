@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graphs
-from egocnn.explain.backtrack import backtrack, favour, relevance, transposed
+from egocnn.explain.backtrack import backtrack
+from egocnn.explain.contributions import through_embedding
 from egocnn.explain.evidence import SAME, evidence
-from egocnn.explain.inputs import transpose_down
-from egocnn.explain.layers import run_layers
-from egocnn.explain.techniques import BACKWARD, Answer, by_attention, by_grad_cam, by_relevance
+from egocnn.explain.techniques import TECHNIQUES, Importances, by_attention, by_grad_cam, by_relevance
 from tests.explain.naive import Found, Naive
-from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
+from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 
@@ -37,11 +36,11 @@ MODELS: list[dict[str, Any]] = [
 KINDS = pytest.mark.parametrize("changes", MODELS, ids=lambda changes: " ".join(map(str, changes)) or "plain")
 
 
-def check(answer: Answer, found: Found, graphs: Graphs) -> None:
+def check(importances: Importances, found: Found, graphs: Graphs) -> None:
     nodes, edges = found.importances(graphs)
-    assert_close(answer.nodes, nodes)
-    assert_close(answer.edges, edges)
-    assert_close(answer.trace[-2][1], found.crossings(graphs))
+    assert_close(importances.nodes, nodes)
+    assert_close(importances.edges, edges)
+    assert_close(importances.trace[-2][1], found.crossings(graphs))
 
 
 # ── the paper's technique against its equations ───────────────────────────────────────────────────
@@ -55,8 +54,8 @@ def test_the_papers_technique_equals_the_equations_of_the_supplement(
 ) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
     head = head_for(predictor.config.layer_width[-1], seed=seed)
-    question = ask(predictor, graphs, attention=head, attention_threshold=threshold)
-    answer, naive = by_attention(question), Naive(predictor, graphs)
+    explained = forward_pass(predictor, graphs, attention=head, attention_threshold=threshold)
+    importances, naive = by_attention(explained), Naive(predictor, graphs)
 
     top = np.zeros_like(naive.h[-1])
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
@@ -64,22 +63,22 @@ def test_the_papers_technique_equals_the_equations_of_the_supplement(
         attention = np.exp(score) / np.exp(score).sum()
         share = attention / attention.max()
         top[first:last] = naive.h[-1][first:last] * np.where(share >= threshold * (1 - SAME), share, 0)[:, None]
-    found = naive.transposed(top)
-    check(answer, found, graphs)
+    found, _ = naive.backtracked([top], None)
+    check(importances, found, graphs)
 
 
 @settings(max_examples=15)
 @given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
 def test_the_papers_technique_reconstructs_the_adjacency_matrix_entry_by_entry(graphs: Graphs, seed: int) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, embedding="adjacency")
-    question = ask(predictor, graphs)
-    held = question.layers.h[-1]
-    for step in backtrack(question.layers, [held], transposed):
+    explained = forward_pass(predictor, graphs)
+    held = explained.h[-1]
+    for step in backtrack(explained, [held], None):
         held = step.nodes
-    entries = transpose_down(predictor.network, question.batch, question.places, held).adjacency
+    entries = through_embedding(predictor.network, explained.batch, explained.places, held, None).adjacency
     naive = Naive(predictor, graphs)
     wanted = np.zeros(entries.shape)
-    for (node, rank), amount in naive.transposed(naive.h[-1]).entries.items():
+    for (node, rank), amount in naive.backtracked([naive.h[-1]], None)[0].entries.items():
         wanted[node, rank] = amount
     assert_close(entries, wanted)
 
@@ -90,8 +89,8 @@ def test_a_neighbourhood_below_the_threshold_is_not_traced_back(technique: str) 
     graphs = one_graph(4, [(0, 1), (2, 3)], node_label=["C", "C", "N", "O"])
     predictor = predictor_for(graphs, outputs=2, seed=1)
     head = head_for(8, seed=1)
-    everything = BACKWARD[technique](ask(predictor, graphs, [1], attention=head, attention_threshold=0.0))
-    largest = BACKWARD[technique](ask(predictor, graphs, [1], attention=head, attention_threshold=1.0))
+    everything = TECHNIQUES[technique](forward_pass(predictor, graphs, [1], attention=head, attention_threshold=0.0))
+    largest = TECHNIQUES[technique](forward_pass(predictor, graphs, [1], attention=head, attention_threshold=1.0))
     pairs = largest.nodes.view(2, 2).abs().sum(dim=1)
     assert int((pairs > 0).sum()) == 1
     assert int((everything.nodes.view(2, 2).abs().sum(dim=1) > 0).sum()) == 2
@@ -101,8 +100,8 @@ def test_a_neighbourhood_below_the_threshold_is_not_traced_back(technique: str) 
 @given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
 def test_grad_cam_weighs_embeddings_by_the_mean_slope_of_the_class(graphs: Graphs, seed: int) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, readout="mean")
-    question = ask(predictor, graphs, attention_threshold=0.0)
-    answer, naive = by_grad_cam(question), Naive(predictor, graphs)
+    explained = forward_pass(predictor, graphs, attention_threshold=0.0)
+    importances, naive = by_grad_cam(explained), Naive(predictor, graphs)
     network = predictor.network
     top = np.zeros_like(naive.h[-1])
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
@@ -111,8 +110,8 @@ def test_grad_cam_weighs_embeddings_by_the_mean_slope_of_the_class(graphs: Graph
         slope = (array(network.out.weight[0] - network.out.weight[1]) * active) @ array(network.hidden.weight)
         weight = np.maximum(h @ slope / len(h) ** 2, 0)  # the readout's share 1 / n, then the mean over n nodes
         top[first:last] = h * (weight / max(weight.max(), 1e-300))[:, None]
-    found = naive.transposed(top)
-    check(answer, found, graphs)
+    found, _ = naive.backtracked([top], None)
+    check(importances, found, graphs)
 
 
 # ── the relevance rule ────────────────────────────────────────────────────────────────────────────
@@ -125,12 +124,12 @@ def test_the_relevance_rule_equals_its_equation(
     changes: dict[str, Any], graphs: Graphs, seed: int, gamma: float
 ) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
-    question = ask(predictor, graphs, gamma=gamma, against=0.5)
-    answer, naive = by_relevance(question), Naive(predictor, graphs)
-    own = [array(each) for each in evidence(question.layers, question.classes)]
-    found, between = naive.relevance([np.where(each > 0, each, 0.5 * each) for each in own], gamma)
-    check(answer, found, graphs)
-    for (nodes, _), wanted in zip(answer.trace[:-1], between, strict=True):
+    explained = forward_pass(predictor, graphs, gamma=gamma, against=0.5)
+    importances, naive = by_relevance(explained), Naive(predictor, graphs)
+    own = [array(each) for each in evidence(explained)]
+    found, between = naive.backtracked([np.where(each > 0, each, 0.5 * each) for each in own], gamma)
+    check(importances, found, graphs)
+    for (nodes, _), wanted in zip(importances.trace[:-1], between, strict=True):
         assert_close(nodes, wanted.sum(axis=1))
 
 
@@ -141,11 +140,11 @@ def test_the_relevance_rule_follows_attributes_too() -> None:
     jump = {"jump": True, "rest": "mean", "k": 1}
     for changes in ({}, {"embedding": "attributes"}, {"slots": 5, "k": 2}, jump, jump | {"embedding": "attributes"}):
         predictor = predictor_for(trees, outputs=2, seed=1, **changes)
-        question = ask(predictor, trees, gamma=0.5, against=1.0)
+        explained = forward_pass(predictor, trees, gamma=0.5, against=1.0)
         naive = Naive(predictor, trees)
-        found, _ = naive.relevance([array(each) for each in evidence(question.layers, question.classes)], 0.5)
-        answer = by_relevance(question)
-        check(answer, found, trees)
+        found, _ = naive.backtracked([array(each) for each in evidence(explained)], 0.5)
+        importances = by_relevance(explained)
+        check(importances, found, trees)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.25, 10.0])
@@ -158,11 +157,11 @@ def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias
     gamma: float, changes: dict[str, Any], graphs: Graphs, seed: int
 ) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, depth=3, **changes)
-    layers = ask(predictor, graphs).layers
-    own = evidence(layers, torch.zeros(len(graphs), dtype=torch.long))
+    explained = forward_pass(predictor, graphs)
+    own = evidence(explained)
     held = own[-1]
     naive = Naive(predictor, graphs)
-    for layer, step in zip((2, 1, 0), backtrack(layers, own, relevance(gamma)), strict=True):
+    for layer, step in zip((2, 1, 0), backtrack(explained, own, gamma), strict=True):
         _, b, _ = naive.filters(layer, gamma)
         kept = np.zeros(len(graphs))
         for n in range(graphs.n_nodes):
@@ -178,27 +177,11 @@ def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias
         held = step.nodes
 
 
-def test_nothing_is_handed_to_neighbours_that_are_not_there() -> None:
-    graphs = one_graph(5, [(0, 1), (0, 2), (3, 3)], node_label=[*"CNOCC"])
-    predictor = predictor_for(graphs, outputs=2, k=3)
-    layers = ask(predictor, graphs).layers
-    for rule in (relevance(0.25), transposed):
-        (first, *_) = backtrack(layers, [torch.ones_like(layers.h[-1])], rule)
-        absent = layers.batch.neighbours.table < 0
-        assert bool((first.crossed[absent] == 0).all())
-        assert bool((first.crossed[~absent] != 0).all())
-        apart = torch.zeros_like(layers.h[-1])
-        apart[3:] = 1  # two nodes without neighbours: a loop is none
-        (first, *_) = backtrack(layers, [apart], rule)
-        assert bool((first.crossed == 0).all())
-        assert bool((first.nodes[:3] == 0).all())
-
-
 def test_a_larger_gamma_lets_what_spoke_against_a_unit_count_less() -> None:
     trees = random_trees(6, nodes=8, seed=0)
-    layers = ask(predictor_for(trees, outputs=2, seed=1), trees).layers
+    explained = forward_pass(predictor_for(trees, outputs=2, seed=1), trees)
     negative = [
-        float(next(backtrack(layers, layers.h[-1:], relevance(gamma))).nodes.clamp(max=0).sum())
+        float(next(backtrack(explained, explained.h[-1:], gamma)).nodes.clamp(max=0).sum())
         for gamma in (0.1, 1.0, 10.0, 1e6)
     ]
     assert negative == sorted(negative)
@@ -206,35 +189,18 @@ def test_a_larger_gamma_lets_what_spoke_against_a_unit_count_less() -> None:
     assert negative[-1] == pytest.approx(0, abs=1e-3)
 
 
-def test_favouring_adds_to_positive_weights_alone() -> None:
-    assert favour(torch.tensor([-2.0, 0.0, 2.0]), 0.5).tolist() == [-2.0, 0.0, 3.0]
-
-
-# ── layers ────────────────────────────────────────────────────────────────────────────────────────
+# ── the reference ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @KINDS
 @settings(max_examples=10)
 @given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
-def test_folded_filters_do_what_filters_and_norm_do(changes: dict[str, Any], graphs: Graphs, seed: int) -> None:
+def test_the_reference_in_plain_loops_reaches_what_the_network_reaches(
+    changes: dict[str, Any], graphs: Graphs, seed: int
+) -> None:
     predictor = predictor_for(graphs, outputs=2, seed=seed, **changes)
-    question = ask(predictor, graphs)
+    explained = forward_pass(predictor, graphs)
     naive = Naive(predictor, graphs)
-    for reached, wanted in zip(question.layers.h, naive.h, strict=True):
+    for reached, wanted in zip(explained.h, naive.h, strict=True):
         assert_close(reached, wanted)
-    assert_close(question.layers.h[-1], predictor.network(question.batch).layers[-1].detach())
-    for number, filters in enumerate(question.layers.filters):
-        W, b, rest = naive.filters(number)
-        assert_close(filters.weight, W)
-        assert_close(filters.bias, b)
-        assert (filters.rest is None) == (predictor.config.rest == "none")
-        if filters.rest is not None:
-            assert_close(filters.rest, rest)
-
-
-def test_layers_that_read_equally_many_neighbours_share_one_plan() -> None:
-    trees = random_trees(3, nodes=5, seed=0)
-    predictor = predictor_for(trees, outputs=2, k=(2, 3, 2), depth=3)
-    plans = run_layers(predictor.network.double(), ask(predictor, trees).batch).plans
-    assert plans[0] is plans[2]
-    assert plans[0] is not plans[1]
+    assert_close(explained.h[-1], predictor.network(explained.batch).layers[-1].detach())

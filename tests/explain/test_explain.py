@@ -14,11 +14,11 @@ from egocnn.errors import ConfigError
 from egocnn.explain import explain, fit_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
+from egocnn.nn import predict
 from egocnn.study.invariance import relabel
-from egocnn.train import loop as training
 from egocnn.train.recipe import learn
 from tests.data.test_subgraphs import by_hand
-from tests.explain.questions import assert_close, predictor_for
+from tests.explain.random_models import assert_close, predictor_for
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
 from tests.support.tiny import MODEL, TRAIN, alcohols, oxygens
@@ -27,7 +27,7 @@ TECHNIQUES = pytest.mark.parametrize("technique", get_args(Technique))
 CLASSES = ("a", "b", "c")
 
 
-def ask(predictor: Model, graphs: Graphs, technique: Technique, **settings: Any) -> list[CriticalStructure]:
+def explain_by(predictor: Model, graphs: Graphs, technique: Technique, **settings: Any) -> list[CriticalStructure]:
     """With an attention layer where the technique needs one."""
     wanted = {name: settings.pop(name) for name in ("classes", "fidelity", "report") if name in settings}
     attention = fit_attention(predictor, graphs, epochs=1) if technique == "paper" and graphs.n_nodes else None
@@ -122,30 +122,15 @@ def test_every_technique_explains_every_model_on_every_graph(technique: Techniqu
     trees = trees.replace(target=np.arange(6.0), class_names=()) if outputs == 1 else trees
     predictor = predictor_for(dressed(trees, **columns), outputs=outputs, **changes)
     attention = fit_attention(predictor, dressed(trees, **columns), epochs=1)
-    for graphs in (dressed(trees, **columns), dressed(odd_graphs(), **columns)):
+    odd = dressed(odd_graphs(), **columns)
+    for graphs in (dressed(trees, **columns), odd, odd[:1], odd[:0]):  # also a graph without nodes, and no graphs
         config = ExplainConfig(technique=technique, steps=2)
         found = explain(predictor, graphs, config, attention=attention)
         assert [structure.name for structure in found] == list(graphs.names)
         for structure in found:
             check_record(structure, technique, predictor.config.depth)
-        if technique != "grad-cam":  # which may find nothing that speaks for a class
+        if technique != "grad-cam" and graphs.n_nodes:  # which may find nothing that speaks for a class
             assert any(np.abs(structure.node_importance).max(initial=0) > 0 for structure in found)
-
-
-@TECHNIQUES
-def test_no_graphs_give_no_structures(technique: Technique) -> None:
-    trees = random_trees(3, nodes=5, seed=0)
-    assert ask(predictor_for(trees, outputs=2), trees[:0], technique) == []
-
-
-@TECHNIQUES
-def test_graphs_without_nodes_alone_are_explained_by_nothing(technique: Technique) -> None:
-    trees = random_trees(3, nodes=5, seed=0, target=np.array([0, 1, 2]), class_names=CLASSES)
-    predictor = predictor_for(trees)
-    attention = fit_attention(predictor, trees, epochs=1)
-    (structure,) = explain(predictor, odd_graphs()[:1], ExplainConfig(technique=technique), attention=attention)
-    assert structure.node_importance.shape == structure.edge_importance.shape == (0,)
-    assert structure.predicted in CLASSES
 
 
 # ── what a record says ────────────────────────────────────────────────────────────────────────────
@@ -163,10 +148,12 @@ def regressor() -> Model:
 
 def test_predictions_in_a_record_are_the_models_own(trained: Model, regressor: Model) -> None:
     probability = trained.probabilities(alcohols())
-    for row, structure in zip(probability, ask(trained, alcohols(), "relevance"), strict=True):
+    for row, structure in zip(probability, explain_by(trained, alcohols(), "relevance"), strict=True):
         assert structure.predicted == trained.class_names[row.argmax()] == structure.explained
         assert structure.probability == pytest.approx(row.max(), rel=1e-5)
-    for value, structure in zip(regressor.values(oxygens()), ask(regressor, oxygens(), "relevance"), strict=True):
+    for value, structure in zip(
+        regressor.values(oxygens()), explain_by(regressor, oxygens(), "relevance"), strict=True
+    ):
         assert structure.predicted == pytest.approx(value, rel=1e-6)
         assert structure.probability is None
         assert structure.explained is None
@@ -176,18 +163,18 @@ def test_predictions_in_a_record_are_the_models_own(trained: Model, regressor: M
 def test_any_class_is_explained_by_its_name(technique: Technique) -> None:
     trees = random_trees(6, nodes=8, seed=0, target=np.arange(6) % 3, class_names=CLASSES)
     predictor = predictor_for(trees, readout="sum")
-    answers = {name: ask(predictor, trees, technique, classes=name) for name in CLASSES}
+    answers = {name: explain_by(predictor, trees, technique, classes=name) for name in CLASSES}
     for name, structures in answers.items():
         assert {structure.explained for structure in structures} == {name}
     assert [s.predicted for s in answers["a"]] == [s.predicted for s in answers["b"]]
-    mixed = ask(predictor, trees, technique, classes=["a", "b", "c", "c", "b", "a"])
+    mixed = explain_by(predictor, trees, technique, classes=["a", "b", "c", "c", "b", "a"])
     for number, structure in enumerate(mixed):
         assert structure.explained is not None
         wanted = answers[structure.explained][number]
         assert_close(structure.node_importance, wanted.node_importance, tolerance=1e-5)
     if technique != "paper":  # whose attention knows of no class
         assert not np.allclose(answers["a"][0].node_importance, answers["b"][0].node_importance)
-    by_default = ask(predictor, trees, technique)
+    by_default = explain_by(predictor, trees, technique)
     assert [s.explained for s in by_default] == [s.predicted for s in by_default]
 
 
@@ -202,32 +189,32 @@ def test_classes_that_the_model_does_not_know_are_refused(trained: Model, regres
         explain(trained, alcohols(), ExplainConfig(technique="paper"))
 
 
-def test_fidelity_is_what_the_model_says_of_graphs_cut_by_hand(trained: Model, regressor: Model) -> None:
+def test_fidelity_is_what_the_model_predicts_for_graphs_cut_by_hand(trained: Model, regressor: Model) -> None:
     for predictor, graphs in ((trained, alcohols()[:12]), (regressor, oxygens()[:12])):
-        found = ask(predictor, graphs, "relevance", threshold=0.5)
+        found = explain_by(predictor, graphs, "relevance", threshold=0.5)
         assert any(0 < len(structure.critical_nodes) < structure.graph.n_nodes for structure in found)
         for number, structure in enumerate(found):
             whole, critical = graphs[[number]], set(structure.critical_nodes.tolist())
             rest = [node for node in range(whole.n_nodes) if node not in critical]
-            said = []
+            predicted = []
             for nodes in (rest, sorted(critical)):
                 cut = by_hand(whole, nodes)
                 if predictor is regressor:
-                    said.append(float(predictor.values(cut)[0]))
+                    predicted.append(float(predictor.values(cut)[0]))
                 else:
                     (row,) = predictor.probabilities(cut)
-                    said.append(float(row[predictor.class_names.index(str(structure.explained))]))
+                    predicted.append(float(row[predictor.class_names.index(str(structure.explained))]))
             assert structure.fidelity is not None
-            assert [structure.fidelity.removed, structure.fidelity.kept] == pytest.approx(said, rel=1e-4, abs=1e-5)
+            assert [structure.fidelity.removed, structure.fidelity.kept] == pytest.approx(predicted, rel=1e-4, abs=1e-5)
 
 
 def test_fidelity_can_be_left_out(trained: Model) -> None:
-    assert all(structure.fidelity is None for structure in ask(trained, alcohols(), "relevance", fidelity=False))
+    assert all(structure.fidelity is None for structure in explain_by(trained, alcohols(), "relevance", fidelity=False))
 
 
 def test_the_smallest_set_alone_is_predicted_as_the_whole_graph_is(trained: Model, regressor: Model) -> None:
     for predictor, graphs in ((trained, alcohols()), (regressor, oxygens()[:15])):
-        for number, structure in enumerate(ask(predictor, graphs, "relevance", select="smallest")):
+        for number, structure in enumerate(explain_by(predictor, graphs, "relevance", select="smallest")):
             if len(structure.critical_nodes) == structure.graph.n_nodes:
                 continue
             alone = by_hand(graphs[[number]], structure.critical_nodes.tolist())
@@ -238,20 +225,22 @@ def test_the_smallest_set_alone_is_predicted_as_the_whole_graph_is(trained: Mode
                 assert predictor.class_names[predictor.probabilities(alone)[0].argmax()] == structure.predicted
             else:
                 assert abs(float(predictor.outputs(alone)[0, 0] - predictor.outputs(graphs[[number]])[0, 0])) <= 0.1001
-    sizes = [len(s.critical_nodes) / s.graph.n_nodes for s in ask(trained, alcohols(), "relevance", select="smallest")]
+    sizes = [
+        len(s.critical_nodes) / s.graph.n_nodes for s in explain_by(trained, alcohols(), "relevance", select="smallest")
+    ]
     assert min(sizes) < 1
 
 
-def test_progress_is_heard_portion_by_portion_and_portions_change_nothing(
+def test_progress_is_reported_portion_by_portion_and_portions_change_nothing(
     trained: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[int] = []
-    at_once = ask(trained, alcohols(), "relevance")
-    monkeypatch.setattr(training, "NODES_AT_ONCE", 50)
-    in_portions = ask(trained, alcohols(), "relevance", report=heard.append)
-    assert len(heard) > 2
-    assert heard == sorted(set(heard))
-    assert heard[-1] == len(alcohols())
+    counts: list[int] = []
+    at_once = explain_by(trained, alcohols(), "relevance")
+    monkeypatch.setattr(predict, "NODES_AT_ONCE", 50)
+    in_portions = explain_by(trained, alcohols(), "relevance", report=counts.append)
+    assert len(counts) > 2
+    assert counts == sorted(set(counts))
+    assert counts[-1] == len(alcohols())
     for one, other in zip(at_once, in_portions, strict=True):
         assert one.name == other.name
         assert_close(one.node_importance, other.node_importance, tolerance=1e-5)
@@ -263,7 +252,7 @@ def test_progress_is_heard_portion_by_portion_and_portions_change_nothing(
 def assert_permuted(graphs: Graphs, predictor: Model, technique: Technique, seed: int, tolerance: float) -> None:
     """Importances, relative to the graph's largest, move along with the nodes and edges; nothing else changes."""
     relabelled, new = relabel(graphs, seed)
-    one, other = (ask(predictor, some, technique, attention_threshold=0.0) for some in (graphs, relabelled))
+    one, other = (explain_by(predictor, some, technique, attention_threshold=0.0) for some in (graphs, relabelled))
     for g, (before, after) in enumerate(zip(one, other, strict=True)):
         inner = new[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] - graphs.node_ptr[g]
         largest = max(
@@ -286,16 +275,13 @@ def assert_permuted(graphs: Graphs, predictor: Model, technique: Technique, seed
 
 @TECHNIQUES
 @pytest.mark.parametrize("readout", ["max", "mean", "sort"])
-def test_renumbering_a_molecule_permutes_its_importances(technique: Technique, readout: str) -> None:
-    trees = random_trees(25, nodes=12, seed=0, target=np.arange(25) % 2, class_names=("no", "yes"))
-    predictor = predictor_for(trees, readout=readout, width=8, slots=5, k=4)
-    assert_permuted(trees, predictor, technique, seed=1, tolerance=1e-3)
-
-
-@TECHNIQUES
-def test_renumbering_a_graph_with_rings_permutes_its_importances(technique: Technique) -> None:
-    graphs = random_connected(25, nodes=9, extra=5, seed=0, target=np.arange(25) % 2, class_names=("no", "yes"))
-    assert_permuted(graphs, predictor_for(graphs, width=8, slots=5, k=4), technique, seed=2, tolerance=1e-3)
+@pytest.mark.parametrize("rings", [False, True], ids=["trees", "rings"])
+def test_renumbering_a_graph_permutes_its_importances(technique: Technique, readout: str, rings: bool) -> None:
+    classes: dict[str, Any] = {"target": np.arange(25) % 2, "class_names": ("no", "yes")}
+    trees = random_trees(25, nodes=12, seed=0, **classes)
+    graphs = random_connected(25, nodes=9, extra=5, seed=0, **classes) if rings else trees
+    predictor = predictor_for(graphs, readout=readout, width=8, slots=5, k=4)
+    assert_permuted(graphs, predictor, technique, seed=1 + rings, tolerance=1e-3)
 
 
 @pytest.mark.parametrize("technique", ["relevance", "paper", "gradient", "occlusion"])
@@ -311,16 +297,9 @@ def test_labels_that_the_model_never_saw_do_not_break_a_symmetry_it_sees() -> No
     """Two leaves of names unknown to the model: to it they are alike, so node numbers must not tell them apart."""
     known = random_trees(6, nodes=6, seed=0, target=np.arange(6) % 2, class_names=("no", "yes"))
     predictor = predictor_for(known, width=8)
-    star = Graphs.from_edges(
-        node_counts=[3],
-        edges=np.array([[0, 1], [0, 2]]),
-        node_label=np.array([0, 1, 2]),
-        node_label_names=("C", "Xe", "Kr"),
-        edge_label=np.array([0, 0]),
-        edge_label_names=("single",),
-    )
+    star = one_graph(3, [(0, 1), (0, 2)], node_label=["C", "Xe", "Kr"], edge_label=["single"] * 2)
     for technique in ("relevance", "gradient"):
-        (structure,) = ask(predictor, star, technique)
+        (structure,) = explain_by(predictor, star, technique)
         assert np.abs(structure.node_importance).max() > 0
         assert structure.node_importance[1] == pytest.approx(structure.node_importance[2], rel=1e-5)
 
@@ -331,7 +310,7 @@ def test_edges_between_nodes_that_are_alike_share_alike_only_if_they_are_alike_t
     loops = one_graph(2, [(0, 0), (0, 1), (1, 1)])
     for graphs, kinds in ((bonds, np.array(bonds[0].edge_label)), (loops, np.array(["loop", "edge", "loop"]))):
         graphs = graphs.replace(target=np.array([0]), class_names=("no", "yes"))
-        (structure,) = ask(predictor_for(graphs, width=8, seed=1), graphs, "relevance")
+        (structure,) = explain_by(predictor_for(graphs, width=8, seed=1), graphs, "relevance")
         assert structure.node_importance == pytest.approx(structure.node_importance[0])
         by_kind = [structure.edge_importance[kinds == kind] for kind in np.unique(kinds)]
         for values in by_kind:
@@ -355,13 +334,15 @@ def test_which_graphs_are_explained_together_does_not_matter(technique: Techniqu
 
 
 @TECHNIQUES
-def test_two_runs_give_the_very_same_answer(technique: Technique) -> None:
+def test_two_runs_give_the_very_same_structures(technique: Technique) -> None:
     trees = random_trees(5, nodes=9, seed=4, target=np.arange(5) % 2, class_names=("no", "yes"))
     predictor = predictor_for(trees)
-    for one, other in zip(ask(predictor, trees, technique), ask(predictor, trees, technique), strict=True):
+    for one, other in zip(
+        explain_by(predictor, trees, technique), explain_by(predictor, trees, technique), strict=True
+    ):
         assert one.to_plain(trace=True) == other.to_plain(trace=True)
 
 
 def test_the_technique_by_default_is_relevance(trained: Model) -> None:
-    (one,), (other,) = explain(trained, alcohols()[:1]), ask(trained, alcohols()[:1], "relevance")
+    (one,), (other,) = explain(trained, alcohols()[:1]), explain_by(trained, alcohols()[:1], "relevance")
     assert one.to_plain() == other.to_plain()

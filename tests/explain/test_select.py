@@ -89,18 +89,18 @@ def test_where_no_smaller_set_suffices_the_whole_graph_is_critical() -> None:
 
 def test_the_search_takes_larger_steps_in_large_graphs_and_asks_about_open_graphs_alone() -> None:
     graphs = nodes(500, 2)
-    asked: list[tuple[list[int], int]] = []
+    calls: list[tuple[list[int], int]] = []
 
     def keeps(numbers: Ints, chosen: Bools) -> Bools:
-        asked.append((numbers.tolist(), int(chosen[:500].sum())))
+        calls.append((numbers.tolist(), int(chosen[:500].sum())))
         return np.asarray((numbers == 0) & (chosen[:500].sum() >= 400), bool)
 
     chosen = select_nodes(graphs, -np.arange(502.0), ExplainConfig(select="smallest"), keeps)
-    sizes = [size for _, size in asked]
+    sizes = [size for _, size in calls]
     assert sizes[:STEPS_ONE_BY_ONE] == list(range(1, STEPS_ONE_BY_ONE + 1))
     assert 400 <= sizes[-1] < 400 * 1.16 + 1
     assert len(sizes) < 60
-    assert [numbers for numbers, _ in asked[:3]] == [[0, 1], [0, 1], [0]]
+    assert [numbers for numbers, _ in calls[:3]] == [[0, 1], [0, 1], [0]]
     assert chosen[:500].sum() == sizes[-1]
     assert chosen[500:].all()
 

@@ -181,43 +181,30 @@ def test_an_error_of_the_one_who_reads_is_not_taken_for_one_of_the_file(tmp_path
         reading.throw(ValueError("mine"))
 
 
-WRONG: list[tuple[str, Any]] = [
-    ("node_importance", [1.0, float("inf"), 0.0, 0.0]),
-    ("node_importance", ["1", "2", "3", "4"]),
-    ("node_importance", [True, False, True, True]),
-    ("node_importance", [1.0]),
-    ("edge_importance", [[0, 9, 1.0]]),
-    ("edge_importance", [[-1, 0, 1.0]]),
-    ("edge_importance", [[0.5, 1, 1.0]]),
-    ("edge_importance", [[1, 0, 1.0]]),
-    ("edge_importance", [[0, 1, 1.0], [0, 1, 2.0]]),
-    ("edge_importance", [[0, 1]]),
-    ("edge_importance", None),
-    ("critical_nodes", [4]),
-    ("critical_nodes", [0.5]),
-    ("critical_nodes", [[0], [1]]),
-    ("critical_edges", [[0, 3]]),
-    ("critical_edges", [[[], 0]]),
-    ("predicted", None),
-    ("predicted", ["yes"]),
-    ("predicted", float("nan")),
-    ("probability", "high"),
-    ("class", 3),
-    ("true", [1]),
-    ("smiles", 7),
-    ("node_label", ["C"]),
-    ("edge_label", 5),
-    ("fidelity", {"kept": 1.0}),
-    ("fidelity", {"kept": float("nan"), "removed": 0.0}),
-    ("fidelity", [0.5, 0.5]),
-    ("trace", {"nodes": [[1.0] * 4], "edges": []}),
-    ("trace", {"nodes": [[1.0] * 3], "edges": [[1.0] * 4]}),
-    ("trace", {"nodes": [], "edges": []}),
-    ("trace", 1),
-]
+WRONG: dict[str, list[Any]] = {
+    "node_importance": [[1.0, float("inf"), 0.0, 0.0], ["1", "2", "3", "4"], [True, False, True, True], [1.0]],
+    "edge_importance": [
+        *([[0, 9, 1.0]], [[-1, 0, 1.0]], [[0.5, 1, 1.0]], [[1, 0, 1.0]]),
+        *([[0, 1, 1.0], [0, 1, 2.0]], [[0, 1]], None),
+    ],
+    "critical_nodes": [[4], [0.5], [[0], [1]]],
+    "critical_edges": [[[0, 3]], [[[], 0]]],
+    "predicted": [None, ["yes"], float("nan")],
+    "probability": ["high"],
+    "class": [3],
+    "true": [[1]],
+    "smiles": [7],
+    "node_label": [["C"]],
+    "edge_label": [5],
+    "fidelity": [{"kept": 1.0}, {"kept": float("nan"), "removed": 0.0}, [0.5, 0.5]],
+    "trace": [
+        *({"nodes": [[1.0] * 4], "edges": []}, {"nodes": [[1.0] * 3], "edges": [[1.0] * 4]}),
+        *({"nodes": [], "edges": []}, 1),
+    ],
+}
 
 
-@pytest.mark.parametrize(("key", "wrong"), WRONG)
+@pytest.mark.parametrize(("key", "wrong"), [(key, wrong) for key, values in WRONG.items() for wrong in values])
 def test_wrong_values_are_refused_in_one_line(key: str, wrong: Any) -> None:
     plain = ring().to_plain(trace=True) | {key: wrong}
     with pytest.raises(DataError) as refusal:

@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.config import Readout
+from egocnn.config import ExplainConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError
+from egocnn.explain import explain, techniques
+from egocnn.explain.contributions import EdgeNumbers
 from egocnn.explain.evidence import margins
-from egocnn.explain.techniques import BACKWARD, Question, by_attention, by_gradient, by_integrated_gradients
+from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, by_gradient, by_integrated_gradients, occlude
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
+from tests.data.test_subgraphs import without_edge, without_node
 from tests.explain.naive import Found
-from tests.explain.questions import array, ask, assert_close, head_for, predictor_for
+from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 
@@ -44,9 +46,9 @@ def rich_trees(n_graphs: int = 3) -> Graphs:
     )
 
 
-def whole_margin(question: Question, batch: Batch) -> float:
+def whole_margin(explained: ExplainedBatch, batch: Batch) -> float:
     with torch.no_grad():
-        return float(margins(question.network(batch).output, question.classes).sum())
+        return float(margins(explained.network(batch).output, explained.classes).sum())
 
 
 def scaled(batch: Batch, part: str, at: tuple[int, ...], factor: float) -> Batch:
@@ -74,12 +76,12 @@ def test_the_gradient_times_the_input_agrees_with_finite_differences(
     """Every entry of the input is scaled up and down a little, one after the other."""
     trees = rich_trees()
     predictor = predictor_for(trees, outputs=2, seed=1, readout=readout, **changes, **more)
-    question = ask(predictor, trees)
-    answer = by_gradient(question)
-    batch, tiny = question.batch, 1e-6
+    explained = forward_pass(predictor, trees)
+    importances = by_gradient(explained)
+    batch, tiny = explained.batch, 1e-6
 
     def difference(part: str, *at: int) -> float:
-        up, down = (whole_margin(question, scaled(batch, part, at, 1 + sign * tiny)) for sign in (1, -1))
+        up, down = (whole_margin(explained, scaled(batch, part, at, 1 + sign * tiny)) for sign in (1, -1))
         return (up - down) / (2 * tiny)
 
     wanted = Found(np.zeros(trees.n_nodes))
@@ -89,47 +91,31 @@ def test_the_gradient_times_the_input_agrees_with_finite_differences(
     else:
         wanted.own += [sum(difference("attributes", node, a) for a in range(2)) for node in range(trees.n_nodes)]
     for entry in range(0 if changes else len(batch.bags.rows)):
-        u, v = int(question.places.u[entry]), int(question.places.v[entry])
-        if question.places.is_edge[entry]:
+        u, v = int(explained.places.u[entry]), int(explained.places.v[entry])
+        if explained.places.is_edge[entry]:
             wanted.join(u, v, difference("bags", entry))
         else:
             wanted.own[u] += difference("bags", entry)
     nodes, edges = wanted.importances(trees)
-    assert_close(answer.nodes, nodes, tolerance=1e-5)
-    assert_close(answer.edges, edges, tolerance=1e-5)
+    assert_close(importances.nodes, nodes, tolerance=1e-5)
+    assert_close(importances.edges, edges, tolerance=1e-5)
 
 
-def test_a_nodes_own_attributes_count_for_that_node() -> None:
-    trees = rich_trees()
-    predictor = predictor_for(trees, outputs=2, embedding="attributes")
-    question = ask(predictor, trees)
-    answer, tiny = by_gradient(question), 1e-6
-    for node in range(trees.n_nodes):
-        up, down = (
-            whole_margin(
-                question,
-                scaled(scaled(question.batch, "attributes", (node, 0), 1 + t), "attributes", (node, 1), 1 + t),
-            )
-            for t in (tiny, -tiny)
-        )
-        assert float(answer.nodes[node]) == pytest.approx((up - down) / (2 * tiny), abs=1e-5)
-
-
-def margins_from(question: Question, h: Tensor) -> Tensor:
+def margins_from(explained: ExplainedBatch, h: Tensor) -> Tensor:
     """The margins (B) of a network whose nodes have these embeddings."""
-    network, batch, reached = question.network, question.batch, [h]
+    network, batch, reached = explained.network, explained.batch, [h]
     for conv in network.convs:
         reached.append(conv(reached[-1], batch.neighbours, batch.rest))
-    return margins(network.head(network.read_out(reached, batch)), question.classes)
+    return margins(network.head(network.read_out(reached, batch)), explained.classes)
 
 
 @READ_MORE
 def test_through_a_module_of_ones_own_the_gradient_reaches_the_nodes_embeddings(more: dict[str, Any]) -> None:
     trees = random_trees(3, nodes=6, seed=5)
-    question = ask(predictor_for(trees, outputs=2, own=True, **more), trees)
-    h = question.layers.h[0].detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(margins_from(question, h).sum(), h)
-    found = by_gradient(question)
+    explained = forward_pass(predictor_for(trees, outputs=2, own=True, **more), trees)
+    h = explained.h[0].detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(margins_from(explained, h).sum(), h)
+    found = by_gradient(explained)
     assert_close(found.nodes, (gradient * h).sum(dim=1).detach())
     assert float(found.nodes.abs().max()) > 0
 
@@ -142,11 +128,11 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
 ) -> None:
     trees = rich_trees(4)
     predictor = predictor_for(trees, outputs=outputs, seed=2, **(SMOOTH | changes | more))
-    question = ask(predictor, trees, [number % outputs for number in range(4)], steps=500)
-    answer = by_integrated_gradients(question)
-    network, batch = predictor.network, question.batch
+    explained = forward_pass(predictor, trees, [number % outputs for number in range(4)], steps=500)
+    importances = by_integrated_gradients(explained)
+    network, batch = predictor.network, explained.batch
     if changes.get("own"):
-        before = margins_from(question, torch.zeros(trees.n_nodes, 4, dtype=torch.float64))
+        before = margins_from(explained, torch.zeros(trees.n_nodes, 4, dtype=torch.float64))
     else:
         nothing = replace(
             batch,
@@ -154,9 +140,9 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
             adjacency=0 * batch.adjacency,
             bags=replace(batch.bags, weight=torch.zeros(len(batch.bags.rows), dtype=torch.float64)),
         )
-        before = margins(network(nothing).output, question.classes)
-    after = margins(network(batch).output, question.classes)
-    sums = np.bincount(trees.graph_of, weights=array(answer.nodes))
+        before = margins(network(nothing).output, explained.classes)
+    after = margins(network(batch).output, explained.classes)
+    sums = np.bincount(trees.graph_of, weights=array(importances.nodes))
     assert_close(sums, (after - before).detach(), tolerance=5e-3)
     assert float((after - before).detach().abs().max()) > 0.1
 
@@ -164,13 +150,13 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
 def test_one_step_of_integrated_gradients_is_the_gradient_half_way_times_the_input() -> None:
     trees = rich_trees()
     predictor = predictor_for(trees, outputs=2, embedding="attributes", **SMOOTH)
-    question = ask(predictor, trees, steps=1)
-    half = replace(question.batch, attributes=question.batch.attributes / 2)
+    explained = forward_pass(predictor, trees, steps=1)
+    half = replace(explained.batch, attributes=explained.batch.attributes / 2)
     attributes = half.attributes.requires_grad_()
-    total = margins(predictor.network(half).output, question.classes).sum()
+    total = margins(predictor.network(half).output, explained.classes).sum()
     (gradient,) = torch.autograd.grad(total, attributes)
-    wanted = (gradient * question.batch.attributes).sum(dim=1)
-    assert_close(by_integrated_gradients(question).nodes, wanted.detach())
+    wanted = (gradient * explained.batch.attributes).sum(dim=1)
+    assert_close(by_integrated_gradients(explained).nodes, wanted.detach())
 
 
 # ── the trace ─────────────────────────────────────────────────────────────────────────────────────
@@ -184,22 +170,23 @@ def test_the_trace_starts_at_the_deepest_layer_and_ends_with_the_importances(
     technique: str, more: dict[str, Any], graphs: Graphs, depth: int
 ) -> None:
     predictor = predictor_for(graphs, outputs=2, depth=depth, **more)
-    question = ask(predictor, graphs, attention=head_for(8))
-    answer = BACKWARD[technique](question)
-    assert len(answer.trace) == depth + 2
-    for nodes, edges in answer.trace:
+    explained = forward_pass(predictor, graphs, attention=head_for(8))
+    importances = TECHNIQUES[technique](explained)
+    assert len(importances.trace) == depth + 2
+    for nodes, edges in importances.trace:
         assert nodes.shape == (graphs.n_nodes,)
         assert edges.shape == (graphs.n_edges,)
-    assert bool((answer.trace[0][1] == 0).all())
-    assert torch.equal(answer.trace[-1][0], answer.nodes)
-    assert torch.equal(answer.trace[-1][1], answer.edges)
+    assert bool((importances.trace[0][1] == 0).all())
+    assert torch.equal(importances.trace[-1][0], importances.nodes)
+    assert torch.equal(importances.trace[-1][1], importances.edges)
 
 
 def test_evidence_against_a_class_counts_as_much_as_it_is_told_to() -> None:
     trees = random_trees(5, nodes=8, seed=1)
     predictor = predictor_for(trees, outputs=2)
     none, some, whole = (
-        BACKWARD["relevance"](ask(predictor, trees, against=against)).trace[0][0] for against in (0.0, 0.5, 1.0)
+        TECHNIQUES["relevance"](forward_pass(predictor, trees, against=against)).trace[0][0]
+        for against in (0.0, 0.5, 1.0)
     )
     assert bool((none >= 0).all())
     assert float((none - whole).max()) > 0
@@ -209,23 +196,118 @@ def test_evidence_against_a_class_counts_as_much_as_it_is_told_to() -> None:
 def test_what_lowers_a_value_always_counts_as_much_as_what_raises_it() -> None:
     trees = random_trees(5, nodes=8, seed=1)
     predictor = predictor_for(trees, outputs=1, seed=4, width=8, hidden=16, readout="sum")
-    tops = [BACKWARD["relevance"](ask(predictor, trees, against=against)).trace[0][0] for against in (0.0, 1.0)]
+    tops = [
+        TECHNIQUES["relevance"](forward_pass(predictor, trees, against=against)).trace[0][0] for against in (0.0, 1.0)
+    ]
     assert torch.equal(tops[0], tops[1])
     assert float(tops[0].min()) < 0 < float(tops[0].max())
-
-
-def test_the_papers_technique_asks_for_its_attention_layer() -> None:
-    graphs = one_graph(2, [(0, 1)])
-    with pytest.raises(ConfigError, match="needs an attention layer"):
-        by_attention(ask(predictor_for(graphs, outputs=2), graphs))
 
 
 def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
     trees = random_trees(3, nodes=6, seed=0)
     predictor: Model = predictor_for(trees, outputs=2)
-    question = ask(predictor, trees, attention=head_for(8))
+    explained = forward_pass(predictor, trees, attention=head_for(8))
     before = {name: value.clone() for name, value in predictor.network.state_dict().items()}
-    for technique in BACKWARD.values():
-        technique(question)
+    for technique in TECHNIQUES.values():
+        technique(explained)
     assert all(torch.equal(value, before[name]) for name, value in predictor.network.state_dict().items())
     assert all(parameter.grad is None for parameter in predictor.network.parameters())
+
+
+# ── sums over nodes and edges ─────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=60)
+@given(graphs=random_graphs(max_graphs=3, min_nodes=0), seed=st.integers(0, 99))
+def test_amounts_are_added_up_by_edge_whichever_end_comes_first(graphs: Graphs, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size = 40 if graphs.n_nodes else 0
+    u, v = random.integers(0, max(graphs.n_nodes, 1), (2, size))
+    amount = random.normal(size=size)
+    wanted = {tuple(edge): 0.0 for edge in graphs.edges.tolist()}
+    for a, b, x in zip(u.tolist(), v.tolist(), amount.tolist(), strict=True):
+        if (min(a, b), max(a, b)) in wanted:
+            wanted[min(a, b), max(a, b)] += x
+    edges = EdgeNumbers.of(graphs, torch.device("cpu"))
+    found = edges.add_up(torch.from_numpy(u), torch.from_numpy(v), torch.from_numpy(amount))
+    assert_close(found, list(wanted.values()), tolerance=1e-12)
+    np.testing.assert_array_equal(torch.stack(edges.ends, dim=1), graphs.edges)
+
+
+def test_what_crosses_an_edge_either_way_is_added_up() -> None:
+    edges = EdgeNumbers.of(one_graph(3, [(0, 1), (1, 2)]), torch.device("cpu"))
+    table = torch.tensor([[1, -1, -1], [2, 0, -1], [1, 0, -1]])  # 0 is no neighbour of 2: two hops away
+    crossed = torch.tensor([[1.0, 7.0], [10.0, 100.0], [1000.0, 5.0]])
+    assert edges.crossings(table, crossed).tolist() == [101.0, 1010.0]
+
+
+@pytest.mark.parametrize("technique", [name for name in TECHNIQUES if name != "integrated-gradients"])
+@pytest.mark.parametrize("embedding", ["patchy-san", "adjacency"])
+@settings(max_examples=10)
+@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
+def test_nodes_together_hold_what_edges_together_hold_where_all_nodes_have_edges(
+    technique: str, embedding: str, graphs: Graphs, seed: int
+) -> None:
+    predictor = predictor_for(graphs, outputs=2, seed=seed, embedding=embedding, width=8)
+    importances = TECHNIQUES[technique](forward_pass(predictor, graphs, attention=head_for(8, seed=seed)))
+    nodes, apart = array(importances.nodes), graphs.degree == 0
+    assert_close(nodes[~apart].sum(), importances.edges.sum(), tolerance=1e-5 * max(1.0, float(np.abs(nodes).sum())))
+
+
+# ── occlusion ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def margin_of(predictor: Model, graphs: Graphs, number: int) -> float:
+    """By the formula, from the public outputs."""
+    (logits,) = predictor.outputs(graphs).astype(np.float64)
+    if len(logits) == 1:
+        return float(logits[0])
+    return float(logits[number] - np.log(np.exp(np.delete(logits, number)).sum()))
+
+
+def brute_force(predictor: Model, graphs: Graphs, classes: list[int]) -> tuple[list[float], list[float]]:
+    """One prediction for every graph that is left when a node or an edge is taken out by hand."""
+    nodes, edges = [], []
+    for g, number in enumerate(classes):
+        whole = graphs[[g]]
+        before = margin_of(predictor, whole, number)
+        nodes += [before - margin_of(predictor, without_node(whole, n), number) for n in range(whole.n_nodes)]
+        edges += [before - margin_of(predictor, without_edge(whole, u, v), number) for u, v in whole.edges.tolist()]
+    return nodes, edges
+
+
+@pytest.mark.parametrize("changes", [{}, {"embedding": "adjacency"}, {"max_hops": 2}, {"readout": "mean+max"}])
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+@settings(max_examples=6)
+@given(graphs=random_graphs(max_graphs=2, min_nodes=0, max_nodes=5), seed=st.integers(0, 99))
+def test_occlusion_equals_a_prediction_for_every_graph_cut_by_hand(
+    changes: dict[str, Any], outputs: int, graphs: Graphs, seed: int
+) -> None:
+    if graphs.n_nodes == 0:
+        return
+    predictor = predictor_for(graphs, outputs=outputs, seed=seed, **changes)
+    classes = [(g + seed) % outputs for g in range(len(graphs))]
+    nodes, edges = occlude(predictor, graphs, np.array(classes), device="cpu")
+    wanted_nodes, wanted_edges = brute_force(predictor, graphs, classes)
+    np.testing.assert_allclose(nodes, wanted_nodes, atol=2e-5, rtol=1e-5)
+    np.testing.assert_allclose(edges, wanted_edges, atol=2e-5, rtol=1e-5)
+
+
+def test_cutting_in_portions_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = random_trees(5, nodes=8, seed=0)
+    predictor = predictor_for(trees, outputs=2)
+    classes = np.zeros(5, np.int64)
+    at_once = occlude(predictor, trees, classes, device="cpu")
+    monkeypatch.setattr(techniques, "NODES_AT_ONCE", 10)
+    for one, other in zip(at_once, occlude(predictor, trees, classes, device="cpu"), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_explaining_by_occlusion_gives_its_importances_and_no_trace() -> None:
+    trees = random_trees(4, nodes=6, seed=3, target=np.array([0, 1, 0, 1]), class_names=("no", "yes"))
+    predictor = predictor_for(trees)
+    found = explain(predictor, trees, ExplainConfig(technique="occlusion"), classes="yes")
+    nodes, edges = occlude(predictor, trees, np.ones(4, np.int64), device="cpu")
+    np.testing.assert_allclose(np.concatenate([s.node_importance for s in found]), nodes, atol=1e-6)
+    np.testing.assert_allclose(np.concatenate([s.edge_importance for s in found]), edges, atol=1e-6)
+    assert all(structure.trace is None for structure in found)

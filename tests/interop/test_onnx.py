@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from dataclasses import asdict, replace
 from functools import cache
@@ -189,14 +188,15 @@ def test_the_file_says_what_its_numbers_stand_for_and_nothing_of_the_machine(exp
     assert b"plain.py" not in stored
 
 
-def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays(tmp_path: Path) -> None:
+def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for library in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(library, reason=f"{library} is not installed")
     predictor = predictor_for(fitted_graphs(BARE), ModelConfig(**SMALL | {"depth": 1}))
-    with torch.no_grad():
-        predictor.network.out.bias.fill_(math.nan)
+    monkeypatch.setattr("egocnn.interop.onnx.write.TOLERANCE", -1.0)  # no difference is small enough
     (tmp_path / "model.onnx").write_bytes(b"earlier")
-    with pytest.raises(EgoCNNError, match="nothing is written: onnxruntime and the model differ by nan"):
+    with pytest.raises(EgoCNNError, match="nothing is written: onnxruntime and the model differ by"):
         export_onnx(predictor, tmp_path / "model.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
     assert (tmp_path / "model.onnx").read_bytes() == b"earlier"

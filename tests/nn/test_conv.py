@@ -109,12 +109,9 @@ def test_a_layer_without_neighbours_is_a_dense_layer() -> None:
     torch.testing.assert_close(conv(inputs(), TABLE), inputs() @ conv.weight[0] + conv.bias)
 
 
-def test_a_table_with_too_few_ranks_is_refused() -> None:
+def test_too_few_ranks_in_a_table_and_a_negative_number_of_neighbours_are_refused() -> None:
     with pytest.raises(ConfigError, match="the layer reads k=4 neighbours, the table has 3"):
         EgoConv(3, 4, k=4)(inputs().float(), TABLE)
-
-
-def test_a_negative_number_of_neighbours_is_refused() -> None:
     with pytest.raises(ConfigError, match="k must be at least 0, got -1"):
         EgoConv(3, 4, k=-1)
 

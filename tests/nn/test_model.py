@@ -132,9 +132,16 @@ def test_a_module_of_the_users_own_is_trained_with_the_rest() -> None:
 # ── what a prediction depends on ──────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("readout", get_args(Readout))
-def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(readout: Readout) -> None:
-    graphs, config = some_graphs(), ModelConfig(**SMALL, readout=readout)
+NORMS: dict[str, Any] = {"k": 1, "jump": True, "head_norm": True, "pool_norm": True}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [*({"readout": readout} for readout in get_args(Readout)), *(NORMS | {"rest": r} for r in ("none", "mean", "sum"))],
+    ids=str,
+)
+def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(settings: dict[str, Any]) -> None:
+    graphs, config = some_graphs(), ModelConfig(**SMALL | settings)
     network, encoder = build(graphs, config)
     prepared = encoder.apply(graphs, config)
     network.train()
@@ -214,12 +221,9 @@ def test_tied_layers_of_unequal_widths_are_refused() -> None:
         EgoCNN(ModelConfig(width=8, tie=True), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity(), embed_width=5)
 
 
-def test_attributes_cannot_be_embedded_where_there_are_none() -> None:
+def test_an_embedding_that_lacks_what_it_needs_is_refused() -> None:
     with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
         EgoCNN(ModelConfig(embedding="attributes"), shape=SHAPE, attributes=0, outputs=2)
-
-
-def test_a_module_of_the_users_own_must_come_with_its_width() -> None:
     with pytest.raises(ConfigError, match="needs embed_width"):
         EgoCNN(ModelConfig(), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity())
 

@@ -37,7 +37,11 @@ LAZY = (
 )
 """Imported inside the functions that need them: they are slow to import, or optional."""
 
-KERNELS = ("egocnn.nn.engines.gpu.triton", "egocnn.nn.stacked.norm_kernels", "egocnn.nn.stacked.pool_kernels")
+KERNELS = (
+    "egocnn.nn.engines.gpu.conv_kernels",
+    "egocnn.nn.engines.gpu.norm_kernels",
+    "egocnn.nn.engines.gpu.pool_kernels",
+)
 """GPU programs, which are nothing without Triton; imported as lazily as Triton itself."""
 
 LONGEST = 400

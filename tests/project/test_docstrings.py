@@ -19,10 +19,13 @@ import pytest
 from egocnn import EgoCNNClassifier, EgoCNNRegressor
 from egocnn.config import ModelConfig, TrainConfig, field_help
 
-MODULES = ("egocnn", "egocnn.nn", "egocnn.interop.pyg", "egocnn.interop.onnx")
+MODULES = ("egocnn", "egocnn.nn", "egocnn.interop")
 HEADINGS = ("Arguments", "Returns", "Raises", "Example")
-OPTIONAL = {"egocnn.interop.pyg": ("torch_geometric",), "egocnn.interop.onnx": ("onnx", "onnxscript")}
-"""Libraries without which a module's examples cannot run."""
+OPTIONAL = {
+    **dict.fromkeys(import_module("egocnn.interop.pyg").__all__, ("torch_geometric",)),
+    **dict.fromkeys(import_module("egocnn.interop.onnx").__all__, ("onnx", "onnxscript")),
+}
+"""Libraries without which the examples of a name cannot run."""
 
 NAMES = [(module, name) for module in MODULES for name in import_module(module).__all__]
 
@@ -35,7 +38,7 @@ def _quiet_libraries() -> Iterator[None]:
 
 
 def find(module: str, name: str) -> Any:
-    for library in OPTIONAL.get(module, ()):
+    for library in OPTIONAL.get(name, ()):
         pytest.importorskip(library, reason=f"{library} is not installed")
     return getattr(import_module(module), name)
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -18,10 +15,13 @@ import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
-from egocnn.study.cluster import HABITS, LOCAL, RETRIES, run_jobs
+from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT, RETRIES, run_jobs
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
-from tests.support.commands import SHORT, check_refused, runner
-from tests.support.jobs import LONG, always_killed, broken, most, slow, without_library
+from egocnn.study.sweep.search import Execution
+from tests.study.sweep.test_sweep import scores as sweep_scores
+from tests.study.sweep.test_sweep import tried
+from tests.support.commands import SHORT, Run, check_refused, kill_once, wait_until
+from tests.support.jobs import LONG, always_killed, broken, most, score_killed_once, slow, without_library
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
 
 if find_spec("ray") is None:
@@ -29,14 +29,12 @@ if find_spec("ray") is None:
 
 MODEL = ModelConfig(**SIZES)
 TRAIN = TrainConfig(epochs=2, device="cpu")
-PATIENCE = 60.0
-"""seconds to wait for a process that should long have done what it is to do"""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def two_workers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in HABITS.items():
+        for name, value in RAY_ENVIRONMENT.items():
             patch.setenv(name, value)
         import ray
 
@@ -54,13 +52,6 @@ def two_workers() -> Iterator[None]:
 
 def scores(record: CrossValidation) -> list[Any]:
     return [(fold.fold, fold.runs, fold.parameters) for fold in record.folds]
-
-
-def until(happens: partial[bool]) -> None:
-    started = time.monotonic()
-    while not happens():
-        assert time.monotonic() - started < PATIENCE
-        time.sleep(0.01)
 
 
 def test_scores_are_the_same_in_one_process_in_several_and_on_ray() -> None:
@@ -82,6 +73,15 @@ def test_a_killed_worker_costs_its_fold_one_retry_and_leaves_no_word_on_the_term
     assert capfd.readouterr() == ("", "")
     assert scores(by_ray) == scores(cross_validate(alcohols(), most(alive), TRAIN, folds=3))
     assert len(names_in(killed)) == len(names_in(alive)) + 1
+
+
+def test_a_killed_worker_costs_a_sweep_one_retry_and_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = tmp_path / "attempts"
+    attempts.mkdir()
+    wanted = sweep_scores(tried(tmp_path / "here", "width=4,8"))
+    monkeypatch.setattr("egocnn.study.sweep.search.score_pair", partial(score_killed_once, attempts))
+    assert sweep_scores(tried(tmp_path / "ray", "width=4,8", execution=Execution(ray=LOCAL, jobs=1))) == wanted
+    assert len(names_in(attempts)) == 2 * 2 + 1
 
 
 def test_a_job_that_loses_every_worker_is_given_up_in_one_line(tmp_path: Path) -> None:
@@ -121,32 +121,27 @@ def test_every_call_gives_one_result_however_many_run_at_a_time(jobs: int | None
 def test_results_come_as_they_finish_and_the_rest_is_called_off(tmp_path: Path) -> None:
     results = run_jobs(slow, [(1,), (0,)], shared=(tmp_path,), ray=LOCAL)
     assert next(results) == 0
-    until(partial((tmp_path / "1 started").exists))
+    wait_until((tmp_path / "1 started").exists)
     results.close()
     started = time.monotonic()
     assert sorted(run_jobs(pow, [(2, 1), (2, 2)], ray=LOCAL)) == [2, 4]
     assert time.monotonic() - started < LONG / 2
 
 
-def test_one_bad_training_on_a_worker_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_bad_training_on_a_worker_is_one_line_and_exit_code_2(run: Run) -> None:
     words = ["crossval", ALCOHOLS, *SHORT, "--folds", 2, "--ray", LOCAL]
-    check_refused(runner(capsys), "training diverged in fold", *words, "--learning-rate", "1e30")
-    check_refused(runner(capsys), "--stack does not go with it", *words, "--stack")
-    check_refused(runner(capsys), "--device cuda does not go with it", *words, "--device", "cuda")
+    check_refused(run, "training diverged in fold", *words, "--learning-rate", "1e30")
+    check_refused(run, "--stack does not go with it", *words, "--stack")
+    check_refused(run, "--device cuda does not go with it", *words, "--device", "cuda")
 
 
-def test_what_was_finished_when_the_driver_was_killed_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_finished_when_the_driver_was_killed_is_kept(tmp_path: Path, run: Run) -> None:
     out, partial_file = tmp_path / "record.json", tmp_path / "record.json.partial"
     words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "25", "--folds", "4", "--quiet", "--ray", LOCAL, "--jobs", "1"]
-    with subprocess.Popen([sys.executable, "-m", "egocnn", *words, "-o", str(out)]) as process:
-        until(partial(partial_file.exists))
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+    kill_once(partial_file.exists, *words, "-o", out)
     kept = json.loads(partial_file.read_text())["folds"]
     assert 1 <= len(kept) < 4
-    assert runner(capsys)(*words, "-o", out)[0] == 0
+    assert run(*words, "-o", out)[0] == 0
     assert names_in(tmp_path) == ["record.json"]
     record = json.loads(out.read_text())
     assert [fold for fold in record["folds"] if fold in kept] == kept  # seconds included: not computed anew

@@ -12,22 +12,16 @@ from hypothesis import strategies as st
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.study.describe import describe, looks, problems
+from egocnn.study.describe import describe, looks
 from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, molecules, one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, oxygens
 
-PROMISED = {
-    "graphs",
-    "classes",
-    "avg_nodes",
-    "avg_edges",
-    "max_nodes",
-    "node_labels",
-    "edge_labels",
-    "node_attributes",
-}
+
+def problems(graphs: Graphs) -> list[str]:
+    found: list[str] = describe(graphs)["problems"]
+    return found
 
 
 def pair(one: Graphs, other: Graphs, classes: tuple[int, int] = (0, 1)) -> Graphs:
@@ -40,17 +34,9 @@ def path(length: int) -> list[tuple[int, int]]:
 
 def test_counts_are_those_of_the_collection_edges_undirected_and_a_loop_once() -> None:
     facts = describe(molecules())
-    assert facts.keys() >= PROMISED
-    assert {name: facts[name] for name in PROMISED} == {
-        "graphs": 3,
-        "classes": 2,
-        "avg_nodes": 8 / 3,
-        "avg_edges": 2.0,
-        "max_nodes": 4,
-        "node_labels": 3,
-        "edge_labels": 2,
-        "node_attributes": 2,
-    }
+    promised = {"graphs": 3, "classes": 2, "avg_nodes": 8 / 3, "avg_edges": 2.0, "max_nodes": 4}
+    promised |= {"node_labels": 3, "edge_labels": 2, "node_attributes": 2}
+    assert facts.items() >= promised.items()
     assert facts["parts"] == {"train": 1, "validation": 1, "test": 1}
     assert facts["class_counts"] == {"no": 1, "yes": 1}
     assert facts["edge_weights"] is True

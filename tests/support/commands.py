@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import csv
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 SHORT = [*FLAGS, "--epochs", "2", "--quiet"]
 """a small network, trained shortly and silently"""
+
+
+PATIENCE = 60.0
+"""seconds to wait for a process that should long have done what it is to do"""
 
 
 def runner(capsys: pytest.CaptureFixture[str]) -> Run:
@@ -38,6 +46,22 @@ def check_refused(run: Run, wanted: str, *words: object) -> None:
     assert err.count("\n") == 1, err
     assert err.startswith("egocnn")
     assert wanted in err
+
+
+def wait_until(happens: Callable[[], object]) -> None:
+    started = time.monotonic()
+    while not happens():
+        assert time.monotonic() - started < PATIENCE
+        time.sleep(0.005)
+
+
+def kill_once(happens: Callable[[], object], *words: object) -> None:
+    """Start the command in a process of its own, and kill it once this happens."""
+    with subprocess.Popen([sys.executable, "-m", "egocnn", *map(str, words)]) as process:
+        wait_until(happens)
+        assert process.poll() is None, "it ended before it could be killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

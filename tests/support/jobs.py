@@ -7,13 +7,15 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError, MissingExtraError
+from egocnn.study.sweep.search import score_pair
+from egocnn.study.sweep.table import PairScore
 from lab.rivals.rival import Rival
 from tests.support.tiny import names_in
 
@@ -66,3 +68,12 @@ def slow(folder: Path, number: int) -> int:
     (folder / f"{number} started").touch()
     time.sleep(0 if number == 0 else LONG)
     return number
+
+
+def score_killed_once(folder: Path, *job: Any) -> tuple[int, PairScore]:
+    """A job of a sweep; the first worker that is given one dies."""
+    attempt = len(names_in(folder)) + 1
+    (folder / f"{attempt}-{os.getpid()}").touch()
+    if attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return score_pair(*job)

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 
 from egocnn.data.graphs import ARRAYS, TEXTS, Graph, Graphs
+from egocnn.errors import DataError
+
+
+def refusal(call: Callable[..., object], *arguments: Any, **named: Any) -> str:
+    """The message of the :class:`DataError` that a call raises, on one line."""
+    with pytest.raises(DataError) as caught:
+        call(*arguments, **named)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def as_list(values: NDArray[Any] | None) -> list[Any]:
+    """The entries of a column that must be there."""
+    assert values is not None
+    found: list[Any] = values.tolist()
+    return found
 
 
 def one_graph(n_nodes: int, edges: Sequence[tuple[int, int]], **columns: Any) -> Graphs:

@@ -1,10 +1,11 @@
-"""``egocnn bench``: the name of a benchmark -> its measurements, or a chart of all that were kept."""
+"""``egocnn bench``: the name of a benchmark -> its measurements, or a chart of all that are saved."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from egocnn.cli.arguments import add_out
 from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser
 from egocnn.cli.output import check_file, print_json, remarks
@@ -16,32 +17,25 @@ EPILOG = (
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = EPILOG
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one, or chart; --list shows them")
-    parser.add_option("benchmark", "--list", action="store_true", help="name the benchmarks")
-    parser.add_option("benchmark", "--quick", action="store_true", help="small sizes: a minute or two on two cores")
-    parser.add_option(
-        "output", "-o", "--out", type=Path, metavar="FILE", help="the JSON to write; chart: the SVG or PNG"
-    )
-    parser.add_option(
-        "output",
-        "--results",
-        type=Path,
-        default=Path("results/bench"),
-        metavar="FOLDER",
-        help="chart: folder of the records [%(default)s]",
-    )
+    parser.add_switch("benchmark", "--list", "name the benchmarks")
+    parser.add_switch("benchmark", "--quick", "small sizes: a minute or two on two cores")
+    add_out(parser, "FILE", "the JSON to write; chart: the SVG or PNG", required=False)
+    folder, records = Path("results/bench"), "chart: folder of the records [%(default)s]"
+    parser.add_option("output", "--results", type=Path, default=folder, metavar="FOLDER", help=records)
 
 
 def bench(options: argparse.Namespace) -> None:
+    """Run a benchmark, or draw the chart of all, and print what was measured."""
     lab = find_lab("bench.named")
     if options.list or options.name is None:
         print("\n".join(lab.names()))
         return
     if options.name == "chart":
-        written = list(
-            map(str, find_lab("figures.chart").chart(options.results, options.out or Path("docs/benchmarks.svg")))
-        )
+        chart = find_lab("figures.chart").chart
+        written = [str(file) for file in chart(options.results, options.out or Path("docs/benchmarks.svg"))]
         if options.json:
             print_json({"files": written})
         else:
@@ -50,14 +44,8 @@ def bench(options: argparse.Namespace) -> None:
     out = options.out or (None if options.quick else lab.default_file(options.name, device=options.device))
     if out is not None:
         check_file(out, options.name)
-    record = lab.bench(
-        options.name,
-        out=out,
-        device=options.device,
-        quick=options.quick,
-        seed=options.seed,
-        say=remarks(options),
-    )
+    where = {"out": out, "device": options.device, "say": remarks(options)}
+    record = lab.bench(options.name, quick=options.quick, seed=options.seed, **where)
     if options.json:
         print_json(record)
     else:

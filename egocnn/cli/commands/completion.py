@@ -15,11 +15,13 @@ EPILOG = (
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = EPILOG
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" or ".join(SHELLS))
 
 
 def completion(options: argparse.Namespace) -> None:
+    """Print the script."""
     from egocnn.cli.parser import command_parsers
 
     script = completion_script(options.shell, command_parsers())

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import add_data_options, add_fold_options, add_training_options, positive_number
+from egocnn.cli.arguments import (
+    add_data_options,
+    add_fold_options,
+    add_job_options,
+    add_out,
+    add_training_options,
+    chosen_protocol,
+    positive_number,
+)
 from egocnn.cli.data import read_graphs, read_or_open_graphs
 from egocnn.cli.lab import find_rival
 from egocnn.cli.options import Parser, from_options
-from egocnn.cli.output import check_file, print_json, print_remark
+from egocnn.cli.output import check_file, print_json, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.study.crossval import Builder, CrossValidation, Protocol
+    from egocnn.study.crossval import Builder, CrossValidation
 
 EPILOG = (
     "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
@@ -31,110 +39,54 @@ FOR_ALL_MODELS = ("validation", "seed", "device")
 """Settings of the training that hold for every model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to cross-validate, how, and what to compare it with."""
-
-    model: ModelConfig | Builder
-    train: TrainConfig
-    protocol: Protocol
-    against: CrossValidation | None
-
-    @property
-    def epochs(self) -> int:
-        """of all trainings together, at most"""
-        return self.protocol.trainings * self.train.epochs
-
-
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = EPILOG
-    parser.add_option(
-        "folds", "--model", default="ego-cnn", metavar="NAME", help="ego-cnn, or a rival by name [%(default)s]"
-    )
+    named = "ego-cnn, or a rival by name [%(default)s]"
+    parser.add_option("folds", "--model", default="ego-cnn", metavar="NAME", help=named)
     add_fold_options(parser, trainings="trainings per run, which --combine makes one")
-    parser.add_option(
-        "folds",
-        "--combine",
-        rare=True,
-        choices=("best", "average"),
-        default="best",
-        help="of the restarts, test the best in validation, or all with their probabilities averaged [best]",
-    )
-    parser.add_option(
-        "folds",
-        "--runs",
-        rare=True,
-        type=positive_number,
-        metavar="N",
-        help="scores per fold, their mean counts [1; fair: 3]",
-    )
+    combine = "of the restarts, test the best in validation, or all with their probabilities averaged [best]"
+    parser.add_option("folds", "--combine", rare=True, choices=("best", "average"), default="best", help=combine)
+    runs = "scores per fold, their mean counts [1; fair: 3]"
+    parser.add_option("folds", "--runs", rare=True, type=positive_number, metavar="N", help=runs)
     add_data_options(parser, everyday=("smiles", "target"))
     add_training_options(parser)
-    _add_run_options(parser)
-    parser.add_option("output", "-o", "--out", type=Path, metavar="FILE.json", help="also write the whole record")
-    parser.add_option(
-        "output", "--overwrite", rare=True, action="store_true", help="replace what is in FILE.json, finished folds too"
-    )
-    parser.add_option(
-        "output",
-        "--against",
-        rare=True,
-        type=Path,
-        metavar="FILE.json",
-        help="compare with this record of another model on the same folds",
-    )
-
-
-def _add_run_options(parser: Parser) -> None:
-    parser.add_option(
-        "run",
-        "--jobs",
-        type=positive_number,
-        metavar="N",
-        help="folds at a time, each in a process of its own [1], or in one stack [all]",
-    )
-    parser.add_option(
-        "run",
-        "--stack",
-        rare=True,
-        action=argparse.BooleanOptionalAction,
-        help="train all folds and restarts as one model (default: where a GPU computes)",
-    )
-    parser.add_option(
-        "run",
-        "--ray",
-        rare=True,
-        metavar="ADDRESS",
-        help="every fold as one task with one CPU on a Ray cluster, not stacked; auto, HOST:PORT, ray://HOST:PORT, or "
+    add_job_options(
+        parser,
+        jobs="folds at a time, each in a process of its own [1], or in one stack [all]",
+        stack="train all folds and restarts as one model (default: where a GPU computes)",
+        ray="every fold as one task with one CPU on a Ray cluster, not stacked; auto, HOST:PORT, ray://HOST:PORT, or "
         "local to start Ray on this machine; --jobs then limits the folds at a time [as many as CPUs]",
     )
+    add_out(parser, "FILE.json", "also write the whole record", required=False)
+    parser.add_switch("output", "--overwrite", "replace what is in FILE.json, finished folds too", rare=True)
+    against = "compare with this record of another model on the same folds"
+    parser.add_option("output", "--against", rare=True, type=Path, metavar="FILE.json", help=against)
 
 
 def crossval(options: argparse.Namespace) -> None:
+    """Cross-validate, print the table and save the record; all that can be checked is checked before graphs are read"""
     from egocnn.study.crossval import compare, cross_validate, sentence
-    from egocnn.train.progress import counting_report
 
     if options.out is not None:
         check_file(options.out, options.data)
-    request = make_request(options)
-    can_stay = isinstance(request.model, ModelConfig) and not options.stack
-    with counting_report("cross-validating", request.epochs, visible=not options.quiet) as report:
-        silent = options.quiet or report is not None
+    model, train = find_model(options), from_options(options, TrainConfig)
+    protocol = chosen_protocol(options)
+    against = read_other(options.against)
+    can_stay = isinstance(model, ModelConfig) and not options.stack
+    with progress_and_log(options, "cross-validating", protocol.trainings * train.epochs) as callbacks:
         result = cross_validate(
             read_or_open_graphs(options) if can_stay else read_graphs(options),
-            request.model,
-            request.train,
-            protocol=request.protocol,
+            *(model, train),
+            protocol=protocol,
             stack=options.stack,
             jobs=options.jobs,
             ray=options.ray,
             data=options.data,
             out=options.out,
             overwrite=options.overwrite,
-            report=report,
-            say=None if silent else print_remark,
+            **callbacks,
         )
-    against = request.against
     if options.json:
         compared = {"comparison": compare(result, against).to_plain()} if against else {}
         print_json({**result.to_plain(), **compared})
@@ -142,24 +94,14 @@ def crossval(options: argparse.Namespace) -> None:
         print("\n".join([*result.lines(), *([sentence(result, against)] if against else [])]))
 
 
-def make_request(options: argparse.Namespace) -> Request:
-    """Check all that can be checked before graphs are read."""
-    from egocnn.study.crossval import choose_protocol, read_record
+def read_other(path: Path | None) -> CrossValidation | None:
+    """The record to compare with, where one is named."""
+    from egocnn.study.crossval import read_record
 
-    model = find_model(options)
-    protocol = choose_protocol(
-        options.protocol,
-        data=options.data,
-        folds=options.folds,
-        restarts=options.restarts,
-        runs=options.runs,
-        combine=options.combine,
-        splits=options.splits,
-    )
-    against = None if options.against is None else read_record(options.against)
-    if options.against is not None and against is None:
-        raise DataError(f"{options.against}: no such file")
-    return Request(model, from_options(options, TrainConfig), protocol, against)
+    record = None if path is None else read_record(path)
+    if path is not None and record is None:
+        raise DataError(f"{path}: no such file")
+    return record
 
 
 def find_model(options: argparse.Namespace) -> ModelConfig | Builder:
@@ -170,15 +112,10 @@ def find_model(options: argparse.Namespace) -> ModelConfig | Builder:
     if options.model == EGO_CNN:
         return config
     rival: Builder = find_rival(options.model)
-    _check_untouched(options, rival.name)
-    return rival
-
-
-def _check_untouched(options: argparse.Namespace, rival: str) -> None:
-    """Refuse settings of the Ego-CNN for a model that would not heed them."""
-    if options.preset is not None:
-        raise ConfigError(f"--preset names settings of the Ego-CNN; {rival} has its own")
-    for config in (ModelConfig, TrainConfig):
-        for name, usual in asdict(config()).items():
+    if options.preset is not None:  # settings of the Ego-CNN would not change a rival
+        raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
+    for settings in (ModelConfig(), TrainConfig()):
+        for name, usual in asdict(settings).items():
             if name not in FOR_ALL_MODELS and getattr(options, name) != usual:
-                raise ConfigError(f"--{name.replace('_', '-')} is a setting of the Ego-CNN; {rival} has its own")
+                raise ConfigError(f"--{name.replace('_', '-')} is a setting of the Ego-CNN; {rival.name} has its own")
+    return rival

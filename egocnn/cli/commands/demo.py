@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 
+from egocnn.cli.arguments import add_out
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.commands.train import train_and_print
 from egocnn.cli.options import Parser
@@ -15,15 +15,8 @@ SOURCE = "compounds:alcohols"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_option(
-        "output",
-        "-o",
-        "--out",
-        type=Path,
-        default=Path("runs/demo"),
-        metavar="FOLDER",
-        help="folder for the results [runs/demo]",
-    )
+    """Declare the options of the command."""
+    add_out(parser, "FOLDER", "folder for the results [runs/demo]", default="runs/demo")
     # what training and explaining take, at its usual value; --seed and --device are the command's own
     for config in (ModelConfig, TrainConfig, ExplainConfig, ReadConfig):
         parser.set_defaults(**asdict(config()))
@@ -31,6 +24,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
+    """Train on generated molecules, then predict and explain those of sizes never seen."""
     from egocnn.data.read import read
     from egocnn.model import Model
     from egocnn.show.predictions import predictions, write_csv
@@ -46,11 +40,11 @@ def demo(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     run, table, report = options.out / "run", options.out / "predictions.csv", options.out / "report"
     train_and_print(options, graphs, asdict(ReadConfig()), SOURCE, run)
-    predictor = Model.load(run)
-    write_csv(list(predictions(predictor, held_out, device=options.device)), table)
-    structures = list(find_structures(options, predictor, [held_out], len(held_out), run_folder=run))
+    model = Model.load(run)
+    write_csv(list(predictions(model, held_out, device=options.device)), table)
+    structures = list(find_structures(options, model, [held_out], len(held_out), run_folder=run))
     write_explanations(
-        structures, report, model=str(run), data=SOURCE, class_names=predictor.class_names, figures=24, title="Alcohols"
+        structures, report, model=str(run), data=SOURCE, class_names=model.class_names, figures=24, title="Alcohols"
     )
     if not options.json:
         print(f"predictions for the test molecules: {table}")

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import add_explanation_options, add_run_and_data, whole_number
+from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
 from egocnn.cli.data import read_graphs, read_portions
 from egocnn.cli.options import Parser, from_options
 from egocnn.cli.output import print_json, print_remark
@@ -24,33 +24,32 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     add_run_and_data(parser)
     add_explanation_options(parser)
-    parser.add_option(
-        "output", "-o", "--out", type=Path, required=True, metavar="REPORT", help="the folder for the report"
-    )
-    parser.add_option(
-        "output", "--figures", type=whole_number, default=24, metavar="N", help="pictures to write to figures/ [24]"
-    )
+    add_out(parser, "REPORT", "the folder for the report")
+    pictures = "pictures to write to figures/ [24]"
+    parser.add_option("output", "--figures", type=whole_number, default=24, metavar="N", help=pictures)
     parser.add_option("output", "--show", type=whole_number, default=5, metavar="N", help="structures to print [5]")
 
 
 def explain(options: argparse.Namespace) -> None:
+    """Explain every prediction and write the report."""
     from egocnn.model import Model
     from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.show.streaming import ON_PAGE
 
     check_folder(options.out)
-    predictor = Model.load(options.run_folder)
-    portions, count = read_portions(options, predictor)
-    structures = find_structures(options, predictor, portions, count, run_folder=options.run_folder)
+    model = Model.load(options.run_folder)
+    portions, count = read_portions(options, model)
+    structures = find_structures(options, model, portions, count, run_folder=options.run_folder)
     shown = list(islice(structures, options.show))
     summary = write_explanations(
         chain(shown, structures),
         options.out,
         model=str(options.run_folder),
         data=options.data,
-        class_names=predictor.class_names,
+        class_names=model.class_names,
         figures=options.figures,
         on_page=None if isinstance(portions, list) else ON_PAGE,
     )
@@ -59,7 +58,7 @@ def explain(options: argparse.Namespace) -> None:
 
 def find_structures(
     options: argparse.Namespace,
-    predictor: Model,
+    model: Model,
     portions: Iterable[Graphs],
     count: int,
     *,
@@ -71,10 +70,10 @@ def find_structures(
     from egocnn.train.progress import counting_report
 
     config = from_options(options, ExplainConfig)
-    attention = _attention(options, predictor, portions, run_folder) if config.technique == "paper" else None
+    attention = _attention(options, model, portions, run_folder) if config.technique == "paper" else None
     with counting_report("explaining", count, visible=not options.quiet) as report:
         yield from explain_portions(
-            predictor,
+            model,
             portions,
             config,
             report,
@@ -86,15 +85,15 @@ def find_structures(
 
 
 def _attention(
-    options: argparse.Namespace, predictor: Model, portions: Iterable[Graphs], run_folder: Path
+    options: argparse.Namespace, model: Model, portions: Iterable[Graphs], run_folder: Path
 ) -> AttentionHead:
     """The attention layer of the paper's technique, fitted at the first use and kept in the run folder."""
     from egocnn.explain import fit_attention, load_attention, save_attention
 
-    attention = load_attention(run_folder, predictor)
+    attention = load_attention(run_folder, model)
     if attention is None:
-        graphs = portions[0] if isinstance(portions, list) else read_graphs(options, predictor)
-        attention = fit_attention(predictor, graphs, seed=options.seed, device=options.device)
+        graphs = portions[0] if isinstance(portions, list) else read_graphs(options, model)
+        attention = fit_attention(model, graphs, seed=options.seed, device=options.device)
         try:
             save_attention(attention, run_folder)
         except OSError as error:  # a model that may only be read can be explained all the same

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 
-from egocnn.cli.arguments import add_run_folder
+from egocnn.cli.arguments import add_out, add_run_folder
 from egocnn.cli.options import Parser
 from egocnn.cli.output import check_file, print_json
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = "What the file reads and answers: docs/interchange.md. Example: egocnn export RUN -o model.onnx"
     add_run_folder(parser)
-    parser.add_option("output", "-o", "--out", type=Path, required=True, metavar="FILE.onnx", help="the file to write")
+    add_out(parser, "FILE.onnx", "the file to write")
 
 
 def export(options: argparse.Namespace) -> None:
+    """Write and check the ONNX file."""
     from egocnn.interop.onnx import export_onnx
     from egocnn.model import Model
 

@@ -11,10 +11,12 @@ from egocnn.cli.output import print_json
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     add_data_options(parser)
 
 
 def info(options: argparse.Namespace) -> None:
+    """Print the facts about a data set."""
     from egocnn.study.describe import describe_portions
 
     facts = describe_portions(read_portions(options)[0])

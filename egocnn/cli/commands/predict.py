@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from egocnn.cli.arguments import add_run_and_data, add_settings_files
+from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files
 from egocnn.cli.data import read_portions
 from egocnn.cli.options import Parser
 from egocnn.cli.output import check_file, print_json
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     add_run_and_data(parser)
     add_settings_files(parser, "read")
-    parser.add_option(
-        "output",
-        "-o",
-        "--out",
-        type=Path,
-        default=Path("predictions.csv"),
-        metavar="FILE.csv",
-        help="where to write [%(default)s]",
-    )
+    add_out(parser, "FILE.csv", "where to write [%(default)s]", default="predictions.csv")
 
 
 def predict(options: argparse.Namespace) -> None:
+    """Predict, and write the table."""
     from egocnn.model import Model
     from egocnn.show.streaming import predict_to_csv
 
     check_file(options.out, options.data)
-    predictor = Model.load(options.run_folder)
-    portions, _ = read_portions(options, predictor)
-    result = predict_to_csv(predictor, portions, options.out, device=options.device)
+    model = Model.load(options.run_folder)
+    portions, _ = read_portions(options, model)
+    result = predict_to_csv(model, portions, options.out, device=options.device)
     if options.json:
         print_json(result)
     else:

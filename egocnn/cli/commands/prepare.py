@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
-from egocnn.cli.arguments import add_data_options
+from egocnn.cli.arguments import add_data_options, add_out
 from egocnn.cli.data import split_and_part
 from egocnn.cli.options import Parser, from_options
 from egocnn.cli.output import print_json
@@ -19,13 +18,15 @@ EPILOG = (
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = EPILOG
     add_data_options(parser)
-    parser.add_option("output", "-o", "--out", type=Path, required=True, metavar="STORE", help="the folder to write")
-    parser.add_option("output", "--overwrite", action="store_true", help="replace the store that is there, in one step")
+    add_out(parser, "STORE", "the folder to write")
+    parser.add_switch("output", "--overwrite", "replace the store that is there, in one step")
 
 
 def prepare(options: argparse.Namespace) -> None:
+    """Write the store and print its size."""
     from egocnn.show.streaming import prepare
 
     column, part = split_and_part(options)

@@ -5,30 +5,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from egocnn.cli.arguments import add_data_options, whole_number
+from egocnn.cli.arguments import add_data_options, add_out, whole_number
 from egocnn.cli.data import read_graphs
 from egocnn.cli.options import Parser
 from egocnn.cli.output import check_file, print_json
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = "The rule behind the answer: docs/scale-free.md. Example: egocnn scale-free REDDIT-BINARY -o it.svg"
     add_data_options(parser)
-    parser.add_option(
-        "test",
-        "--samples",
-        type=whole_number,
-        default=100,
-        metavar="N",
-        help="bootstrap samples for the p-value; 0 for none [100]",
-    )
-    parser.add_option("test", "--powerlaw", action="store_true", help="ask the powerlaw library for a second opinion")
-    parser.add_option(
-        "output", "-o", "--out", type=Path, metavar="FILE", help="draw the degrees on log-log axes: .svg or .png"
-    )
+    samples = "bootstrap samples for the p-value; 0 for none [100]"
+    parser.add_option("test", "--samples", type=whole_number, default=100, metavar="N", help=samples)
+    parser.add_switch("test", "--powerlaw", "ask the powerlaw library for a second opinion")
+    add_out(parser, "FILE", "draw the degrees on log-log axes: .svg or .png", required=False)
 
 
 def scale_free(options: argparse.Namespace) -> None:
+    """Judge the degrees, draw them, and print the judgement."""
     from egocnn.data.scalefree import Counts, assess, check_plot, draw_degrees, lines
     from egocnn.train.progress import counting_report
 

@@ -17,23 +17,24 @@ EPILOG = (
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = EPILOG
     add_run_folder(parser)
-    parser.add_option(
-        "server", "--host", default=ServeConfig().host, metavar="ADDRESS", help="address to listen on [%(default)s]"
-    )
+    host = "address to listen on [%(default)s]"
+    parser.add_option("server", "--host", default=ServeConfig().host, metavar="ADDRESS", help=host)
     add_options(parser, ServeConfig, group="server", everyday=("port", "workers"), skip=("host",))
 
 
 def serve(options: argparse.Namespace) -> None:
+    """Serve the page, and print its address once it can be opened."""
     from egocnn.show.serve.server import serve
 
     config = from_options(options, ServeConfig)
 
-    def tell(address: str, model: str) -> None:
+    def print_address(address: str, model: str) -> None:
         if options.json:
             print(json.dumps({"address": address, "model": model, "workers": config.workers}), flush=True)
         else:
             print(f"{model} at {address} (Ctrl-C stops it)", flush=True)
 
-    serve(options.run_folder, config, device=options.device, ready=tell)
+    serve(options.run_folder, config, device=options.device, ready=print_address)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from pathlib import Path
 
-from egocnn.cli.arguments import add_data_options, add_fold_options, add_training_options, positive_number
+from egocnn.cli.arguments import (
+    add_data_options,
+    add_fold_options,
+    add_job_options,
+    add_out,
+    add_training_options,
+    chosen_protocol,
+    positive_number,
+)
 from egocnn.cli.data import read_graphs, read_or_open_graphs
 from egocnn.cli.options import Parser, from_options
-from egocnn.cli.output import print_json, print_remark
+from egocnn.cli.output import print_json, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 
@@ -27,102 +34,52 @@ EPILOG = (
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     parser.epilog = EPILOG
-    parser.add_option(
-        "sweep",
-        "--over",
-        action="append",
-        default=[],
-        metavar="FIELD=V,V…",
-        help="a setting of the network or the training and the values to try; may be given several times",
-    )
-    parser.add_option(
-        "sweep", "--sample", type=positive_number, metavar="N", help="try N combinations drawn by the seed [all]"
-    )
-    parser.add_option(
-        "sweep", "--test-chosen", action="store_true", help="in the end, the best setting's one look at the test folds"
-    )
+    over = "a setting of the network or the training and the values to try; may be given several times"
+    parser.add_option("sweep", "--over", action="append", default=[], metavar="FIELD=V,V…", help=over)
+    drawn = "try N combinations drawn by the seed [all]"
+    parser.add_option("sweep", "--sample", type=positive_number, metavar="N", help=drawn)
+    parser.add_switch("sweep", "--test-chosen", "in the end, the best setting's one look at the test folds")
     add_fold_options(parser, trainings="trainings per fold and setting")
     add_data_options(parser, everyday=("smiles", "target"))
     add_training_options(parser)
-    _add_run_options(parser)
-    parser.add_option(
-        "output",
-        "-o",
-        "--out",
-        type=Path,
-        required=True,
-        metavar="OUT",
-        help="folder for sweep.json, .csv, .md and what is kept",
+    add_job_options(
+        parser,
+        rare_jobs=True,
+        jobs="trainings at a time, in processes of their own [1]",
+        stack="train all folds of a setting as one model (default: where a GPU computes)",
+        ray="every training as one task with one CPU on a Ray cluster; local starts Ray on this machine",
     )
-    parser.add_option(
-        "output", "--overwrite", rare=True, action="store_true", help="forget what an earlier sweep left in OUT"
-    )
-
-
-def _add_run_options(parser: Parser) -> None:
-    parser.add_option(
-        "run",
-        "--jobs",
-        rare=True,
-        type=positive_number,
-        metavar="N",
-        help="trainings at a time, in processes of their own [1]",
-    )
-    parser.add_option(
-        "run",
-        "--stack",
-        rare=True,
-        action=argparse.BooleanOptionalAction,
-        help="train all folds of a setting as one model (default: where a GPU computes)",
-    )
-    parser.add_option(
-        "run",
-        "--ray",
-        rare=True,
-        metavar="ADDRESS",
-        help="every training as one task with one CPU on a Ray cluster; local starts Ray on this machine",
-    )
+    add_out(parser, "OUT", "folder for sweep.json, .csv, .md and what is kept")
+    parser.add_switch("output", "--overwrite", "forget what an earlier sweep left in OUT", rare=True)
 
 
 def sweep(options: argparse.Namespace) -> None:
-    from egocnn.study.sweep.space import draw_settings, parse_axis
+    """Try the settings, print their table and save it in the folder."""
+    from egocnn.study.sweep.grid import draw_settings, parse_axis
 
     axes = [parse_axis(text) for text in options.over]
     model, train = from_options(options, ModelConfig), from_options(options, TrainConfig)
-    settings = draw_settings(axes, model, train, sample=options.sample, seed=options.seed)
+    points = draw_settings(axes, model, train, sample=options.sample, seed=options.seed)
     if options.stack and (options.jobs or 1) > 1:
         raise ConfigError("--stack trains the folds of a setting as one model in one process; leave --jobs out")
 
-    from egocnn.study.crossval import choose_protocol
-    from egocnn.study.sweep.kept import check_folder
-    from egocnn.study.sweep.run import How, sweep
-    from egocnn.train.progress import counting_report
+    from egocnn.study.sweep.folder import check_folder
+    from egocnn.study.sweep.search import Execution, sweep
 
     check_folder(options.out)
-    protocol = choose_protocol(
-        options.protocol,
-        data=options.data,
-        folds=options.folds,
-        restarts=options.restarts,
-        splits=options.splits,
-    )
-    with counting_report("sweeping", len(settings) * protocol.folds, visible=not options.quiet) as report:
-        silent = options.quiet or report is not None
+    protocol = chosen_protocol(options)
+    with progress_and_log(options, "sweeping", len(points) * protocol.folds) as callbacks:
         record = sweep(
             read_graphs(options) if options.stack else read_or_open_graphs(options),
-            settings,
-            axes,
-            protocol,
-            options.out,
-            how=How(jobs=options.jobs, ray=options.ray, stack=options.stack),
-            sampled=len(settings) if options.sample is not None else None,
+            *(points, axes, protocol, options.out),
+            execution=Execution(jobs=options.jobs, ray=options.ray, stack=options.stack, **callbacks),
+            sampled=len(points) if options.sample is not None else None,
             test_chosen=options.test_chosen,
             overwrite=options.overwrite,
             data=options.data,
             command=same_command(options, model, train),
-            report=report,
-            say=None if silent else print_remark,
         )
     if options.json:
         print_json(record.to_plain())
@@ -134,7 +91,7 @@ def sweep(options: argparse.Namespace) -> None:
 
 def same_command(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:
     """A command that does the same again: what is at its usual value is left out."""
-    from egocnn.study.sweep.space import changed, flags
+    from egocnn.study.sweep.grid import changed, flags
 
     words = ["egocnn", "sweep", options.data]
     for over in options.over:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egocnn.cli.arguments import add_data_options, add_training_options, share
+from egocnn.cli.arguments import add_data_options, add_out, add_training_options, share
 from egocnn.cli.data import read_for_training
 from egocnn.cli.options import Parser, from_options
 from egocnn.cli.output import print_json
@@ -20,31 +20,22 @@ SCORES = ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "t
 
 
 def add_arguments(parser: Parser) -> None:
+    """Declare the options of the command."""
     add_data_options(parser, everyday=("smiles", "target", "split"))
     add_training_options(parser)
-    parser.add_option(
-        "data",
-        "--test",
-        rare=True,
-        type=share,
-        default=0.2,
-        metavar="X",
-        help="share held out for the test, where the data has no split of its own; 0 for none [0.2]",
-    )
+    held_out = "share held out for the test, where the data has no split of its own; 0 for none [0.2]"
+    parser.add_option("data", "--test", rare=True, type=share, default=0.2, metavar="X", help=held_out)
     existing = parser.group("run").add_mutually_exclusive_group()
-    existing.add_argument(
-        "--resume", action="store_true", help="continue a run that was killed or stopped, from its last epoch"
-    )
-    existing.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace the run that is there once the new one is complete; after a kill the same command goes on",
-    )
-    parser.add_option("output", "-o", "--out", type=Path, required=True, metavar="RUN", help="the run folder to write")
-    parser.add_option("output", "--tensorboard", rare=True, action="store_true", help="also log to RUN/tensorboard")
+    resume = "continue a run that was killed or stopped, from its last epoch"
+    existing.add_argument("--resume", action="store_true", help=resume)
+    replace = "replace the run that is there once the new one is complete; after a kill the same command goes on"
+    existing.add_argument("--overwrite", action="store_true", help=replace)
+    add_out(parser, "RUN", "the run folder to write")
+    parser.add_switch("output", "--tensorboard", "also log to RUN/tensorboard", rare=True)
 
 
 def train(options: argparse.Namespace) -> None:
+    """Train, write the run folder and print the scores; one of several processes under torchrun."""
     from egocnn.train.engines.distributed.world import World, joined
 
     with joined(World.here(), device=options.device):
@@ -65,10 +56,7 @@ def train_and_print(
     visible = not options.quiet and World.here().rank == 0
     with training_report(config, visible=visible) as report:
         metrics = train_run(
-            graphs,
-            folder,
-            from_options(options, ModelConfig),
-            config,
+            *(graphs, folder, from_options(options, ModelConfig), config),
             test=options.test,
             about={"data": source, "read": reading},
             settings=used_settings(options),
@@ -89,6 +77,7 @@ def train_and_print(
 
 
 def print_scores(metrics: dict[str, Any], folder: Path) -> None:
+    """For people."""
     for name in SCORES:
         if metrics.get(name) is not None:
             graphs = f" ({metrics['test_graphs']} graphs)" if name.startswith("test") else ""

@@ -1,7 +1,7 @@
 """Molecules whose critical structure is known, generated from a seed: CompoundsConfig or its text form -> Graphs."""
 
-from egocnn.data.generated.collection import generate, read_compounds
-from egocnn.data.generated.config import CompoundsConfig
-from egocnn.data.generated.symmetry import mirror
+from egocnn.data.generated.compounds import generate, read_compounds
+from egocnn.data.generated.compounds_config import CompoundsConfig
+from egocnn.data.generated.trees import mirror
 
 __all__ = ["CompoundsConfig", "generate", "mirror", "read_compounds"]

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats
-from egocnn.data.scalefree.fit import Counts, PowerLaw
+from egocnn.data.scalefree.power_law import Counts, PowerLaw
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import replacing
 
 NODES, BINNED, LAW, GREY = "#8cc2bd", "#0b6e69", "#d08a4f", "#777777"
-SIZE = (5.6, 4.2)
-"""Inches."""
+SIZE = (5.6, 4.2)  # inches
 BINS_PER_DECADE = 8
-FEW = 12
-"""Degrees up to which each is named on the axis, and nothing is gained by bins."""
+FEW = 12  # degrees up to which each is named on the axis, and nothing is gained by bins
 
 
 def check_plot(path: Path) -> None:

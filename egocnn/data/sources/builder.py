@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.columns import encode_labels
-from egocnn.data.sources.text import is_sound, one_line, short
+from egocnn.data.sources.text import check_texts, one_line
 from egocnn.errors import DataError, DuplicateEdgeError
 
-MOST_NODES = 10_000_000
-"""A few bytes can claim any number of nodes; this many in one graph are believed."""
+MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
 
-MOST_SKIPPED_LINES = 10
-"""Rows left out that are reported one by one; the rest are counted."""
+MOST_SKIPPED_LINES = 10  # rows left out that are reported one by one; the rest are counted
 
 log = logging.getLogger("egocnn")
 
@@ -33,22 +31,19 @@ class GraphRecord:
     A column is None where the source does not have it, and a label is None where it is not known.
     """
 
-    place: str
-    """Where the graph stands, for error messages: ``graphs.jsonl, line 3``."""
+    place: str  # where the graph stands, for error messages: ``graphs.jsonl, line 3``
     n_nodes: int
-    edges: Ints | Sequence[Sequence[int]]
-    """(E, 2)"""
+    edges: Ints | Sequence[Sequence[int]]  # (E, 2)
     node_label: Sequence[str | None] | None = None
     edge_label: Sequence[str | None] | None = None
     edge_weight: Floats | Sequence[float] | None = None
-    node_attr: NDArray[Any] | Sequence[Sequence[float]] | None = None
-    """(n_nodes, A)"""
+    node_attr: NDArray[Any] | Sequence[Sequence[float]] | None = None  # (n_nodes, A)
     node_truth: Sequence[bool] | None = None
     edge_truth: Sequence[bool] | None = None
 
 
-class Rejects:
-    """Bad rows: the first one stops the reader, or all are left out and told to the log."""
+class SkippedRows:
+    """Invalid rows: the first one stops the reader, or all are left out, with a warning in the log."""
 
     def __init__(self, *, skip: bool, where: str) -> None:
         self.skip = skip
@@ -56,13 +51,15 @@ class Rejects:
         self.count = 0
 
     def add(self, error: DataError) -> None:
+        """Raise the error of a row, or log it where invalid rows are skipped."""
         if not self.skip:
             raise error
         self.count += 1
         if self.count <= MOST_SKIPPED_LINES:
             log.warning("left out: %s", one_line(str(error)))
 
-    def tell(self) -> None:
+    def log_total(self) -> None:
+        """Log how many rows were left out where not every one of them was logged."""
         if self.count > MOST_SKIPPED_LINES:
             log.warning("%s: %d rows left out in all", self.where, self.count)
 
@@ -73,12 +70,10 @@ def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Grap
         raise DataError(f"{where}: no graphs in it")
     edges = [_checked_edges(record) for record in records]
     starts = pointers(np.array([record.n_nodes for record in records]))
-    if _has_column(records, "node_label"):
-        labels = list(chain.from_iterable(record.node_label or () for record in records))
-        columns["node_label"], columns["node_label_names"] = encode_labels(labels)
-    if _has_column(records, "edge_label"):
-        labels = list(chain.from_iterable(record.edge_label or () for record in records))
-        columns["edge_label"], columns["edge_label_names"] = encode_labels(labels)
+    for name in ("node_label", "edge_label"):
+        if _has_column(records, name):
+            labels = list(chain.from_iterable(getattr(record, name) or () for record in records))
+            columns[name], columns[f"{name}_names"] = encode_labels(labels)
     if _has_column(records, "edge_weight"):
         columns["edge_weight"] = np.concatenate([_weights(record) for record in records])
     if _has_column(records, "node_attr"):
@@ -86,7 +81,8 @@ def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Grap
     for name in ("node_truth", "edge_truth"):
         if _has_column(records, name):
             columns[name] = np.array([*chain.from_iterable(getattr(r, name) or () for r in records)], bool)
-    _check_texts(where, columns)
+    for name in ("names", "smiles", "class_names", "node_label_names", "edge_label_names"):
+        check_texts(where, columns.get(name) or ())
     try:
         return Graphs.from_edges(
             node_counts=np.diff(starts),
@@ -183,13 +179,6 @@ def _attributes(records: Sequence[GraphRecord]) -> NDArray[np.float32]:
 
 def _decode_labels(codes: Ints | None, names: Sequence[str]) -> list[str | None] | None:
     return None if codes is None else [names[code] if code >= 0 else None for code in codes]
-
-
-def _check_texts(where: str, columns: dict[str, Any]) -> None:
-    for name in ("names", "smiles", "class_names", "node_label_names", "edge_label_names"):
-        for text in columns.get(name) or ():
-            if not is_sound(text):
-                raise DataError(f"{where}: {short(text)} is not text that can be written as UTF-8")
 
 
 def _explain_duplicate(records: Sequence[GraphRecord], edges: Sequence[Ints], error: DuplicateEdgeError) -> DataError:

@@ -18,8 +18,7 @@ from egocnn.data.sources.text import read_bytes, short
 from egocnn.errors import DataError, MissingExtraError
 
 GRAPH_SUFFIXES = (".graphml", ".gexf")
-READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)
-"""Data of nodes and edges that are read."""
+READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)  # data of nodes and edges that are read
 
 
 def read_graph_file(path: Path, config: ReadConfig) -> Graphs:
@@ -81,7 +80,7 @@ def _read_graphml(data: bytes, nx: Any) -> list[Any]:
     for element in root.iter():
         if "}" not in element.tag:
             element.tag = f"{{{namespace}}}{element.tag}"
-    # parallel edges are kept until their labels have been compared
+    # parallel edges stay until their labels have been compared
     reader = nx.readwrite.graphml.GraphMLReader(node_type=str, edge_key_type=str, force_multigraph=True)
     keys, defaults = reader.find_graphml_keys(root)
     defaults = _read_defaults(keys, defaults)

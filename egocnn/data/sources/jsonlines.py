@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,16 @@ import numpy as np
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import MOST_NODES, GraphRecord, Rejects, assemble, take_apart
-from egocnn.data.sources.columns import graph_columns, graph_facts
-from egocnn.data.sources.text import read_text, short
+from egocnn.data.sources.builder import MOST_NODES, GraphRecord, SkippedRows, assemble, take_apart
+from egocnn.data.sources.columns import GraphFields, graph_facts
+from egocnn.data.sources.text import short, text_lines
 from egocnn.errors import DataError
 from egocnn.files import replacing
 
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 NODE_KEYS = ("label", "attributes")
 STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")
-UNMENTIONED_NODES = 250_000
-"""Nodes beyond the number of its characters that a file may claim to have."""
+UNMENTIONED_NODES = 250_000  # nodes beyond the number of its characters that a file may claim to have
 EDGE_KEYS = ("source", "target", "label", "weight")
 
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────
@@ -55,30 +55,30 @@ EDGE_KEYS = ("source", "target", "label", "weight")
 
 def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
     """Read one graph per line; blank lines are skipped, and a graph without a name is called by its line."""
-    rejects = Rejects(skip=config.skip_invalid, where=path.name)
-    records: list[GraphRecord] = []
+    fields = GraphFields(path.name, config, typed=True)
+    records = list(json_records(path, fields))
+    return assemble(records, path.name, **fields.columns())
+
+
+def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
+    """The graphs of a file one at a time; their other fields are added to ``fields``."""
+    skipped = SkippedRows(skip=fields.config.skip_invalid, where=path.name)
     budget = NodeBudget()
-    fields: list[Mapping[str, object]] = []
-    numbers: list[str] = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
+        place = f"{path.name}, line {number}"
         try:
-            value = parse_line(line)
+            value = _parse_line(line)
             budget.check(value.get("nodes"), len(line))
-            records.append(parse_graph(value, f"{path.name}, line {number}"))
+            record = _parse_graph(value, place)
         except DataError as error:
-            rejects.add(DataError(f"{path.name}, line {number}: {error}"))
+            skipped.add(DataError(f"{place}: {error}"))
             continue
-        fields.append({key: item for key, item in value.items() if key not in STRUCTURE})
-        numbers.append(str(number))
-    rejects.tell()
-    places = [record.place for record in records]
-    columns = graph_columns(fields, config, where=path.name, places=places, names=numbers)
-    smiles = [row.get("smiles") for row in fields]
-    if smiles and all(isinstance(text, str) for text in smiles):
-        columns["smiles"] = tuple(smiles)
-    return assemble(records, path.name, **columns)
+        others = {key: item for key, item in value.items() if key not in STRUCTURE}
+        fields.add(place, number, others, value.get("smiles"))
+        yield record
+    skipped.log_total()
 
 
 class NodeBudget:
@@ -102,7 +102,7 @@ class NodeBudget:
             self.left -= nodes
 
 
-def parse_line(line: str) -> dict[str, Any]:
+def _parse_line(line: str) -> dict[str, Any]:
     try:
         value = json.loads(line, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except RecursionError:
@@ -126,7 +126,7 @@ def _refuse_constant(word: str) -> Any:
     raise DataError(f"{word} is not a number that JSON knows; use null where a target is unknown")
 
 
-def parse_graph(value: Mapping[str, Any], place: str) -> GraphRecord:
+def _parse_graph(value: Mapping[str, Any], place: str) -> GraphRecord:
     n_nodes, node_label, node_attr = _parse_nodes(value.get("nodes"))
     edges, edge_label, edge_weight = _parse_edges(value.get("edges", []), n_nodes)
     nodes_known, edges_known = "critical_nodes" in value, "critical_edges" in value

@@ -18,6 +18,8 @@ from egocnn.data.sources.columns import NAME_FIELDS, graph_columns
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError, MissingExtraError
 
+UNREADABLE = (TypeError, ValueError, RuntimeError, OverflowError)  # raised over values that are no arrays
+
 
 def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     """Read objects with an ``edge_index`` (2, E); PyTorch Geometric itself is not needed.
@@ -119,7 +121,7 @@ def _count_nodes(item: Any, edges: Ints, columns: Sequence[NDArray[Any]], place:
     if stated is not None:
         try:
             lengths.add(int(stated))
-        except (TypeError, ValueError, RuntimeError, OverflowError):
+        except UNREADABLE:
             raise DataError(f"{place}: num_nodes must be a whole number, got {short(stated)}") from None
     if len(lengths) > 1:
         counts = " and ".join(map(str, sorted(lengths)))
@@ -140,19 +142,17 @@ def _edge_columns(item: Any, n_edges: int, place: str) -> tuple[NDArray[Any] | N
         elif attributes.ndim == 1:
             weight = attributes if weight is None else weight
         elif label is None:
-            label = _from_one_hot(attributes, place)
+            is_one_hot = np.isin(attributes, (0, 1)).all() and (attributes.sum(axis=1) == 1).all()
+            if attributes.ndim != 2 or not is_one_hot:
+                shape = f"edge_attr of shape {attributes.shape}"
+                raise DataError(
+                    f"{place}: {shape} is neither a label nor a weight; set edge_label or edge_weight instead"
+                )
+            label = attributes.argmax(axis=1)
     for name, column in (("edge_label", label), ("edge_weight", weight)):
         if column is not None and column.shape not in ((n_edges,), (n_edges, 1)):
             raise DataError(f"{place}: {name} must have one entry for each of {n_edges} edges, got {column.shape}")
     return label, None if weight is None else checked_numbers(weight.reshape(-1), place, "edge weights")
-
-
-def _from_one_hot(rows: NDArray[Any], place: str) -> NDArray[Any]:
-    if rows.ndim != 2 or not (np.isin(rows, (0, 1)).all() and (rows.sum(axis=1) == 1).all()):
-        shape = f"edge_attr of shape {rows.shape}"
-        raise DataError(f"{place}: {shape} is neither a label nor a weight; set edge_label or edge_weight instead")
-    labels: NDArray[Any] = rows.argmax(axis=1)
-    return labels
 
 
 def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:
@@ -162,7 +162,7 @@ def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:
         return None
     try:
         array = _to_numpy(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
+    except UNREADABLE:
         array = np.empty((), object)
     if array.ndim == 0 or array.dtype.kind not in "biuf":
         raise DataError(f"{place}: {name} must be an array of numbers, got {short(value)}")
@@ -177,7 +177,7 @@ def _to_numpy(value: Any) -> NDArray[Any]:
 def _is_whole(value: Any) -> bool:
     try:
         return _to_numpy(value).dtype.kind in "iu"
-    except (TypeError, ValueError, RuntimeError, OverflowError):
+    except UNREADABLE:
         return False
 
 
@@ -202,7 +202,7 @@ def _texts(labels: NDArray[Any] | None) -> list[str | None] | None:
 
 
 def _fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object]:
-    """What is said about the graph as plain values: a tensor of one number counts as that number."""
+    """The named fields of the graph as plain values: a tensor of one number counts as that number."""
     fields: dict[str, object] = {}
     for key in keys:
         value = getattr(item, key, None)
@@ -211,7 +211,7 @@ def _fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object]:
         if not isinstance(value, str):
             try:
                 value = _to_numpy(value)
-            except (TypeError, ValueError, RuntimeError, OverflowError):
+            except UNREADABLE:
                 raise DataError(f"{place}: {key} {short(value)} must be a number or a text") from None
             if value.size != 1:
                 raise DataError(f"{place}: {key} must be one number or text, got the shape {value.shape}")

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphRecord, Rejects, assemble
-from egocnn.data.sources.columns import choose_field, encode_groups, graph_columns
-from egocnn.data.sources.table import read_table
+from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble
+from egocnn.data.sources.columns import GraphFields, choose_field
+from egocnn.data.sources.table import table_rows
 from egocnn.data.sources.text import listed, short
 from egocnn.errors import DataError, MissingExtraError
 
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
+
+MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES
 
 
 def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
@@ -27,15 +29,23 @@ def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
 
     Copies of one molecule share a group, unless ``config.group`` names a column.
     """
-    table = read_table(path)
-    column = choose_field(table.columns, config.smiles, ("smiles",), table.where)
-    if column is None:
-        columns = listed(table.columns)
-        raise DataError(f"{table.where}: no column is called smiles; there are {columns}; name one with --smiles")
-    smiles = [row[column] for row in table.rows]
-    places = [table.place(row) for row in range(len(smiles))]
-    numbers = [str(row + 1) for row in range(len(smiles))]
-    return _read_molecules(smiles, table.rows, places, numbers, table.where, config, typed=False)
+    fields = GraphFields(path.name, config, typed=False)
+    return _collect(smiles_records(path, fields), fields)
+
+
+def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
+    """The molecules of a table one at a time; the other columns are added to ``fields``."""
+    return _molecule_records(_smiles_rows(path, fields.config), fields)
+
+
+def _smiles_rows(path: Path, config: ReadConfig) -> Iterator[MoleculeRow]:
+    column: str | None = None
+    for number, row in enumerate(table_rows(path), 1):
+        if column is None:
+            column = choose_field(list(row), config.smiles, ("smiles",), path.name)
+        if column is None:
+            raise DataError(f"{path.name}: no column is called smiles; there are {listed(row)}; name one with --smiles")
+        yield f"{path.name}, row {number}", number, row, row[column]
 
 
 def from_smiles(
@@ -50,11 +60,44 @@ def from_smiles(
     for what, values in given.items():
         if len(values) != len(smiles):
             raise DataError(f"{len(values)} {what}s for {len(smiles)} SMILES")
-    fields = [{what: values[row] for what, values in given.items()} for row in range(len(smiles))]
-    places = [f"molecule {row}" for row in range(len(smiles))]
-    numbers = [str(row) for row in range(len(smiles))]
     settings = replace(config or ReadConfig(), smiles=None, target=None, name=None, split=None, group=None)
-    return _read_molecules(smiles, fields, places, numbers, "SMILES", settings, typed=True)
+    fields = GraphFields("SMILES", settings, typed=True)
+    rows = (
+        (f"molecule {row}", row, {what: values[row] for what, values in given.items()}, text)
+        for row, text in enumerate(smiles)
+    )
+    return _collect(_molecule_records(rows, fields), fields)
+
+
+def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields) -> Iterator[GraphRecord]:
+    config = fields.config
+    skipped = SkippedRows(skip=config.skip_invalid, where=fields.where)
+    molecules: dict[str, int] = {}
+    for place, number, row, smiles in rows:
+        try:
+            molecule = parse_smiles(smiles, hydrogens=config.hydrogens)
+        except DataError as error:
+            skipped.add(DataError(f"{place}: {error}; --skip-invalid leaves such rows out"))
+            continue
+        fields.add(place, number, row, smiles.strip())
+        if config.group is None:
+            fields.groups.append(molecules.setdefault(_canonical_smiles(molecule), len(molecules)))
+        bonds = list(molecule.GetBonds())
+        yield GraphRecord(
+            place=place,
+            n_nodes=molecule.GetNumAtoms(),
+            edges=np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], np.int64).reshape(-1, 2),
+            node_label=[atom_label(atom) for atom in molecule.GetAtoms()],
+            edge_label=[bond_label(bond) for bond in bonds],
+        )
+    skipped.log_total()
+
+
+def _collect(records: Iterator[GraphRecord], fields: GraphFields) -> Graphs:
+    found = list(records)
+    if not found:
+        raise DataError(f"{fields.where}: no molecules in it")
+    return assemble(found, fields.where, **fields.columns())
 
 
 def atom_label(atom: Any) -> str:
@@ -67,7 +110,7 @@ def atom_label(atom: Any) -> str:
 
 
 def bond_label(bond: Any) -> str:
-    """single, double, triple, aromatic, or RDKit's word for a rarer kind."""
+    """single, double, triple, aromatic, or RDKit's name of a rarer kind."""
     kind: str = bond.GetBondType().name
     return kind.lower()
 
@@ -100,56 +143,7 @@ def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
         return Chem.AddHs(molecule) if hydrogens else molecule
 
 
-def _read_molecules(
-    smiles: Sequence[str],
-    fields: Sequence[Mapping[str, object]],
-    places: Sequence[str],
-    numbers: Sequence[str],
-    where: str,
-    config: ReadConfig,
-    *,
-    typed: bool,
-) -> Graphs:
-    records, kept, canonical = [], [], []
-    rejects = Rejects(skip=config.skip_invalid, where=where)
-    for row, text in enumerate(smiles):
-        try:
-            molecule = parse_smiles(text, hydrogens=config.hydrogens)
-        except DataError as error:
-            rejects.add(DataError(f"{places[row]}: {error}; --skip-invalid leaves such rows out"))
-            continue
-        kept.append(row)
-        records.append(record_of(molecule, places[row]))
-        if config.group is None:
-            canonical.append(canonical_of(molecule))
-    rejects.tell()
-    if not kept:
-        raise DataError(f"{where}: no molecules in it")
-    columns = graph_columns(
-        [fields[row] for row in kept],
-        config,
-        where=where,
-        places=[places[row] for row in kept],
-        names=[numbers[row] for row in kept],
-        typed=typed,
-    )
-    if config.group is None:
-        columns["group"] = encode_groups(canonical)
-    return assemble(records, where, smiles=tuple(smiles[row].strip() for row in kept), **columns)
-
-
-def record_of(molecule: Any, place: str) -> GraphRecord:
-    bonds = list(molecule.GetBonds())
-    return GraphRecord(
-        place=place,
-        n_nodes=molecule.GetNumAtoms(),
-        edges=np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], np.int64).reshape(-1, 2),
-        node_label=[atom_label(atom) for atom in molecule.GetAtoms()],
-        edge_label=[bond_label(bond) for bond in bonds],
-    )
-
-
-def canonical_of(molecule: Any) -> str:
+def _canonical_smiles(molecule: Any) -> str:
     from rdkit import Chem
 
     # without stereo marks: mirror images are the same graph, and must not stand on both sides of a split

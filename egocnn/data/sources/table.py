@@ -1,17 +1,18 @@
-"""A CSV or TSV file with a header -> its columns and rows, or one clear line."""
+"""A CSV or TSV file with a header -> its rows, one at a time or all, or a DataError of one line."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from egocnn.data.sources.text import one_line, read_text, short
+from egocnn.data.sources.text import one_line, short, text_lines
 from egocnn.errors import DataError
 
-TAB_SUFFIXES = (".tsv", ".tab")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,33 +20,49 @@ class Table:
     """Rows of text; data rows are counted from 1, the header and blank lines not counted."""
 
     where: str
-    columns: tuple[str, ...]
     rows: list[dict[str, str]]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, from left to right."""
+        return tuple(self.rows[0])
+
     def place(self, row: int) -> str:
+        """What to call a row in an error message."""
         return f"{self.where}, row {row + 1}"
 
 
 def read_table(path: Path) -> Table:
-    """Read commas, or tabs where the name ends in .tsv or .tab; fields may be quoted and then span lines."""
-    delimiter = "\t" if path.suffix.lower() in TAB_SUFFIXES else ","
+    """All rows of a table; at least one."""
+    return Table(path.name, list(table_rows(path)))
+
+
+def table_rows(path: Path) -> Iterator[dict[str, str]]:
+    """Column name -> text for every row, by commas, or by tabs where the name ends in .tsv or .tab.
+
+    Fields may be quoted and then span lines. A table without a header or without rows is refused.
+    """
+    delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
     # newline="" leaves line ends inside quotes as they are, as the csv module asks for
-    lines = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
+    split = (part for line in text_lines(path) for part in io.StringIO(line, newline=""))
+    lines = csv.reader(split, delimiter=delimiter, strict=True)
+    columns: tuple[str, ...] | None = None
+    row = 0
     try:
-        filled = [line for line in lines if line]
+        for line in filter(None, lines):
+            if columns is None:
+                columns = tuple(name.strip() for name in line)
+                for name, times in Counter(columns).items():
+                    if times > 1 and name:
+                        raise DataError(f"{path.name}: two columns are called {short(name)}")
+                continue
+            row += 1
+            if len(line) != len(columns):
+                raise DataError(f"{path.name}, row {row}: {len(line)} fields where the header has {len(columns)}")
+            yield dict(zip(columns, line, strict=True))
     except csv.Error as error:
         raise DataError(f"{path.name}, line {lines.line_num}: {one_line(str(error))}") from None
-    if not filled:
+    if columns is None:
         raise DataError(f"{path.name}: is empty; a header with the names of the columns is needed")
-    columns = tuple(name.strip() for name in filled[0])
-    for name, times in Counter(columns).items():
-        if times > 1 and name:
-            raise DataError(f"{path.name}: two columns are called {short(name)}")
-    table = Table(path.name, columns, [])
-    for row, line in enumerate(filled[1:]):
-        if len(line) != len(columns):
-            raise DataError(f"{table.place(row)}: {len(line)} fields where the header has {len(columns)}")
-        table.rows.append(dict(zip(columns, line, strict=True)))
-    if not table.rows:
+    if row == 0:
         raise DataError(f"{path.name}: has a header and no rows")
-    return table

@@ -1,36 +1,44 @@
-"""A text file -> its text, or one clear line; and any value -> a few words fit for an error message."""
+"""A text file -> its lines, or a DataError of one line; any value -> a short text for an error message."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from egocnn.errors import DataError
 
 
 def read_bytes(path: Path) -> bytes:
-    try:
+    """The content of a file; a :class:`DataError` where it cannot be read."""
+    with _reading(path):
         return path.read_bytes()
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file one at a time, each with its line end; a byte order mark is left out."""
+    with _reading(path), path.open("rb") as file:
+        for number, data in enumerate(file, 1):
+            place = f"{path.name}, line {number}"
+            try:
+                text = (data.removeprefix(codecs.BOM_UTF8) if number == 1 else data).decode()
+            except UnicodeDecodeError as error:
+                byte = f"0x{error.object[error.start]:02x}"
+                raise DataError(f"{place}: byte {byte} is not UTF-8 text; save the file as UTF-8") from None
+            if "\0" in text:
+                raise DataError(f"{place}: holds a NUL byte; this is not a text file")
+            yield text
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark."""
-    data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        byte = f"0x{data[error.start]:02x}"
-        raise DataError(f"{path.name}, line {line}: byte {byte} is not UTF-8 text; save the file as UTF-8") from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(f"{path.name}, line {line}: holds a NUL byte; this is not a text file")
-    return text
 
 
 def short(value: object, length: int = 60) -> str:
@@ -58,10 +66,10 @@ def listed(names: Iterable[str], most: int = 12) -> str:
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def is_sound(text: str) -> bool:
-    """Whether the text can be written as UTF-8: half a surrogate pair, which JSON can spell, cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def check_texts(where: str, texts: Iterable[str]) -> None:
+    """Refuse text that cannot be written as UTF-8: half a surrogate pair, which JSON can spell."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise DataError(f"{where}: {short(text)} is not text that can be written as UTF-8") from None

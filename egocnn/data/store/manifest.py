@@ -1,4 +1,4 @@
-"""What a store says of itself: manifest.json <-> Manifest, refused unless every word of it makes sense.
+"""The description of a store: manifest.json <-> Manifest, refused unless every field of it is valid.
 
 A store is a folder with ``manifest.json`` and one file ``NAME.bin`` for each column: the numbers themselves, little end
 first, row after row, and nothing else. The columns are those of :class:`~egocnn.data.graphs.Graphs`; in addition
@@ -23,13 +23,10 @@ from egocnn.errors import DataError
 from egocnn.files import digest_of_plain
 
 FORMAT = "egocnn store"
-VERSION = 1
-"""Raised whenever an older egocnn could no longer read the folder."""
+VERSION = 1  # raised whenever an older egocnn could no longer read the folder
 NAME = "manifest.json"
-CHUNK = 1 << 20
-"""Bytes under one checksum: what is read is checked, and no more."""
-LARGEST = 1 << 28
-"""Bytes of a manifest that are believed: enough for the checksums of terabytes."""
+CHUNK = 1 << 20  # bytes under one checksum: what is read is checked, and no more
+LARGEST = 1 << 28  # bytes of a manifest that are believed: enough for the checksums of terabytes
 MOST_ATTRIBUTES = 1 << 20
 
 WHOLE = ("<i8", "<i4", "<i2", "|i1")
@@ -62,14 +59,15 @@ ALWAYS = ("node_ptr", "entry_ptr", "indptr", "indices", "names", "names_ptr")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    dtype: str
-    """as numpy writes it: <i4"""
+    """The file of one column: its numbers and their checksums."""
+
+    dtype: str  # as numpy writes it: <i4
     shape: tuple[int, ...]
-    digests: tuple[str, ...]
-    """SHA-256 of every ``CHUNK`` bytes"""
+    digests: tuple[str, ...]  # SHA-256 of every ``CHUNK`` bytes
 
     @property
     def row_bytes(self) -> int:
+        """Bytes of one row."""
         return int(np.dtype(self.dtype).itemsize) * math.prod(self.shape[1:])
 
     @property
@@ -80,6 +78,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
+    """Sizes, names and columns of a store."""
+
     graphs: int
     nodes: int
     entries: int
@@ -87,10 +87,8 @@ class Manifest:
     node_label_names: tuple[str, ...] = ()
     edge_label_names: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
-    source: str = ""
-    """what the graphs were read from"""
-    read: Mapping[str, Any] = field(default_factory=dict)
-    """with which settings"""
+    source: str = ""  # what the graphs were read from
+    read: Mapping[str, Any] = field(default_factory=dict)  # with which settings
 
     @property
     def size(self) -> int:
@@ -98,6 +96,7 @@ class Manifest:
         return sum(column.size for column in self.columns.values())
 
     def to_text(self) -> str:
+        """The manifest as JSON, with its own checksum."""
         plain: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,

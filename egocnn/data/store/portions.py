@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
+from egocnn.data.schema import take_columns
 from egocnn.errors import DataError
 
 PORTION_BYTES = 1 << 23
@@ -27,9 +26,6 @@ def cut(graphs: Graphs, first: int, last: int) -> Graphs:
     indptr = graphs.indptr[node : after + 1]
     entry, end = int(indptr[0]), int(indptr[-1])
 
-    def part(names: tuple[str, ...], here: slice) -> dict[str, Any]:
-        return {name: None if (values := getattr(graphs, name)) is None else values[here] for name in names}
-
     return replace(
         graphs,
         node_ptr=graphs.node_ptr[first : last + 1] - node,
@@ -37,9 +33,7 @@ def cut(graphs: Graphs, first: int, last: int) -> Graphs:
         indices=graphs.indices[entry:end] - graphs.indices.dtype.type(node),
         names=graphs.names[first:last],
         smiles=None if graphs.smiles is None else graphs.smiles[first:last],
-        **part(NODE_COLUMNS, slice(node, after)),
-        **part(EDGE_COLUMNS, slice(entry, end)),
-        **part(GRAPH_COLUMNS, slice(first, last)),
+        **take_columns(graphs, nodes=slice(node, after), entries=slice(entry, end), chosen=slice(first, last)),
     )
 
 

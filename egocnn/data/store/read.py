@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,10 +26,8 @@ from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, NAME_LISTS,
 from egocnn.data.store.portions import PORTION_BYTES, cuts
 from egocnn.errors import DataError
 
-POINTER = 8
-"""Bytes of a row of indptr, which is read along with every node."""
-HEAD = 200
-"""Bytes at the start of a manifest among which it says what it is."""
+POINTER = 8  # bytes of a row of indptr, which is read along with every node
+HEAD = 200  # bytes at the start of a manifest that hold its format
 
 
 def is_store(path: str | Path) -> bool:
@@ -49,13 +48,11 @@ class Store:
 
     @staticmethod
     def open(folder: str | Path) -> Store:
+        """The store in this folder, its manifest and the sizes of its files checked."""
         folder = Path(folder)
-        try:
-            text = _read_manifest(folder)
-            manifest = Manifest.from_text(text)
+        with _naming(folder):
+            manifest = Manifest.from_text(_read_manifest(folder))
             _check_files(folder, manifest)
-        except DataError as error:
-            raise DataError(f"{folder}: {error}") from None
         return Store(folder, manifest)
 
     def __len__(self) -> int:
@@ -66,7 +63,7 @@ class Store:
 
         In memory are one portion and 16 bytes a graph.
         """
-        try:
+        with _naming(self.folder):
             node_ptr, entry_ptr = (self._pointer(name) for name in ("node_ptr", "entry_ptr"))
             sizes = {unit: sum(self._row_bytes(names)) for unit, names in _BY_UNIT.items()}
             end = node_ptr[1:] * (sizes["nodes"] + POINTER) + entry_ptr[1:] * sizes["entries"]
@@ -76,8 +73,6 @@ class Store:
                 graphs = self._part(first + start, first + after, node_ptr, entry_ptr)
                 graphs.validate()
                 yield graphs
-        except DataError as error:
-            raise DataError(f"{self.folder}: {error}") from None
 
     def graphs(self) -> Graphs:
         """The whole collection over memory-mapped arrays, once all of it has been checked; names are in memory.
@@ -100,7 +95,7 @@ class Store:
 
     def outline(self) -> Graphs:
         """All graphs without their nodes: targets, groups and parts. Nameless but for the first that has no target."""
-        try:
+        with _naming(self.folder):
             names = [""] * len(self)
             columns: dict[str, Any] = {
                 name: self._rows(name, 0, len(self)) for name in GRAPH_COLUMNS if name in self.manifest.columns
@@ -119,16 +114,12 @@ class Store:
                 **columns,
             )
             graphs.validate()
-        except DataError as error:
-            raise DataError(f"{self.folder}: {error}") from None
         return graphs
 
     def node_ptr(self) -> Ints:
         """(G + 1) first node of every graph"""
-        try:
+        with _naming(self.folder):
             return self._pointer("node_ptr")
-        except DataError as error:
-            raise DataError(f"{self.folder}: {error}") from None
 
     # ── columns ───────────────────────────────────────────────────────────────────────────────────
 
@@ -191,11 +182,7 @@ class Store:
         return (columns[name].row_bytes for name in names if name in columns)
 
 
-_BY_UNIT = {
-    "nodes": NODE_COLUMNS,
-    "entries": ("indices", *EDGE_COLUMNS),
-    "graphs": GRAPH_COLUMNS,
-}
+_BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}
 _GRAPHS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
 """Columns of a store that are fields of Graphs as they are."""
 
@@ -229,6 +216,15 @@ def _open(path: Path) -> Any:
         os.close(handle)
         raise DataError(f"{path.name} is no plain file")
     return os.fdopen(handle, "rb")
+
+
+@contextmanager
+def _naming(folder: Path) -> Iterator[None]:
+    """Errors begin with the folder of the store."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{folder}: {error}") from None
 
 
 def _read_manifest(folder: Path) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import GRAPH_COLUMNS, PARTS
+from egocnn.data.schema import GRAPH_COLUMNS, graphs_of_part
 from egocnn.data.store.read import Store
 from egocnn.errors import DataError
 
@@ -21,10 +21,8 @@ class Stored:
     """G graphs of a store; in memory are a few numbers of each."""
 
     store: Store
-    numbers: Ints
-    """(G) their numbers in the store, ascending"""
-    node_counts: Ints
-    """(G)"""
+    numbers: Ints  # (G) their numbers in the store, ascending
+    node_counts: Ints  # (G)
     outline: Graphs
     """(G) graphs without nodes: targets, groups and parts, all that decides who is learned from and who is tested"""
 
@@ -33,12 +31,8 @@ class Stored:
         """All graphs, or those of one part of the data's own split; of these the first ``limit``."""
         outline = store.outline()
         stored = Stored(store, np.arange(len(store)), np.diff(store.node_ptr()), outline)
-        if part and outline.part is None:
-            raise DataError("these graphs bring no split of their own")
-        if part and part not in PARTS:
-            raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
         if part:
-            stored = stored.choose(np.flatnonzero(outline.part == PARTS.index(part)))
+            stored = stored.choose(graphs_of_part(outline.part, part))
         if len(stored) == 0:
             raise DataError(f"{store.folder}: no graph is in the part {part!r}")
         return stored if limit is None else stored.choose(np.arange(min(limit, len(stored))))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,11 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
 from egocnn.errors import DataError
-from egocnn.files import check_is_no_file, put_folder, told_of
+from egocnn.files import check_is_no_file, put_folder, scratch, told_of, umask
 
 ROWS_AT_ONCE = 1 << 20
 
-Facts = Callable[[], Mapping[str, Any]]
+GraphColumns = Callable[[], Mapping[str, Any]]
 """Called when all portions are written: columns with one entry per graph, and orders of label names."""
 
 
@@ -36,7 +35,7 @@ def write_store(
     *,
     source: str = "",
     read: Mapping[str, Any] | None = None,
-    facts: Facts | None = None,
+    facts: GraphColumns | None = None,
     overwrite: bool = False,
     report: Callable[[int], None] | None = None,
 ) -> Manifest:
@@ -44,7 +43,7 @@ def write_store(
 
     Label and class names are united, and groups taken as they are. ``facts`` brings, at the end, columns with one entry
     per graph (``names``, ``target``, ...) that take the place of the portions' own, and ``node_label_names`` or
-    ``edge_label_names`` in the order wanted. ``report`` hears how many graphs are written.
+    ``edge_label_names`` in the order wanted. ``report`` is called with the number of graphs written so far.
     """
     folder = Path(folder)
     check_place(folder, overwrite=overwrite)
@@ -173,7 +172,7 @@ class _Writer:
         node_names = self._ordered("node_label", facts.get("node_label_names"))
         edge_names = self._ordered("edge_label", facts.get("edge_label_names"))
         for name in EDGE_COLUMNS:
-            if name in self.columns and self.rows[name] != self.entries:  # told by graphs without edges alone
+            if name in self.columns and self.rows[name] != self.entries:  # given by graphs without edges alone
                 self._drop(name)
         manifest = Manifest(
             graphs=self.graphs,
@@ -242,16 +241,12 @@ def _beside(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """A locked temporary folder; on success it takes the place of ``folder`` in one step."""
     place = Path(os.path.realpath(folder))
     place.parent.mkdir(parents=True, exist_ok=True)
-    for left in place.parent.glob(f".{_escaped(place.name)}.????????.tmp"):
-        _clear(left)
-    temporary = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"
     try:
-        temporary.mkdir()
+        lock, temporary = scratch(place, is_folder=True)
     except OSError as error:
-        raise told_of(place, temporary, error) from None
-    lock = os.open(temporary, os.O_RDONLY)
+        raise OSError(error.errno, error.strerror, str(place)) from None
     try:
-        _try_lock(lock)
+        temporary.chmod(0o777 & ~umask())  # a temporary folder is private; a store is an ordinary one
         yield temporary
         os.fsync(lock)
         check_place(place, overwrite=overwrite)
@@ -261,30 +256,3 @@ def _beside(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # what is left: a failure's, or what was replaced
         os.close(lock)
-
-
-def _clear(left: Path) -> None:
-    """Remove what a killed writer left; one that is still at work holds the lock."""
-    with suppress(OSError):
-        lock = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        try:
-            if _try_lock(lock):
-                shutil.rmtree(left, ignore_errors=True)
-        finally:
-            os.close(lock)
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # not Unix: leave what may be in use
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
-from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
-from egocnn.explain.patterns.labelled import lies_in, plan
-from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, mine
-from egocnn.explain.patterns.names import name_fragment
-from egocnn.explain.patterns.presence import Presence, Report
-from egocnn.explain.patterns.record import Occurrence, Pattern, is_significant
+from egocnn.explain.patterns.labelled import lies_in
+from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, find_presence, mine
+from egocnn.explain.patterns.names import name_fragment, to_smarts, to_smiles
+from egocnn.explain.patterns.record import Occurrence, Pattern, PatternCounts
 from egocnn.explain.patterns.samples import Sample, read_samples
 from egocnn.explain.structure import CriticalStructure
 
@@ -25,6 +23,9 @@ MOST_TESTED = 200
 MOST_EXAMPLES = 5
 MORE_TELLING = 1.1
 """Of two patterns, one inside or always beside the other, the lower in rank stays if its lift is so much higher."""
+
+Counted = tuple[Fragment, PatternCounts]
+"""a candidate with what was counted for one class"""
 
 
 def find_patterns(
@@ -35,7 +36,7 @@ def find_patterns(
     least_nodes: int = 1,
     most_nodes: int = 12,
     data: str | None = None,
-    report: Report | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> list[Pattern]:
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
@@ -71,35 +72,12 @@ def find_patterns(
     per_class = {name: closed(fragments, name, min_support=min_support) for name in names}
     tests = sum(map(len, per_class.values()))
     chosen = {name: _most_telling(per_class[name], name, samples) for name in names}
-    wanted = {id(fragment): fragment for some in chosen.values() for fragment in some}
-    # small ones first: where they are not, nothing that contains them is
-    ordered = sorted(wanted.values(), key=lambda f: len(f.shape.labels))
-    presence = Presence(samples, ordered, report)
-    for fragment in ordered:
-        presence.of(fragment)
+    presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values(), report)
     patterns = []
     for name in names:
-        counted = [_count(f, name, *presence.of(f), samples, tests) for f in chosen[name]]
-        patterns += [_pattern(c, samples, tests) for c in _distinct(sorted(counted, key=_rank), most)]
-    return _told_apart(patterns)
-
-
-@dataclass(frozen=True)
-class Counted:
-    """A fragment with what was counted for one class."""
-
-    fragment: Fragment
-    name: str
-    present: Bools
-    in_class: int
-    of_class: int
-    lift: float
-    p_value: float
-    undecided: int
-
-    @property
-    def critical(self) -> int:
-        return len(self.fragment.where[self.name])
+        counted = [_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]]
+        patterns += [_pattern(f, counts, samples) for f, counts in _distinct(sorted(counted, key=_rank), most)]
+    return _distinguished(patterns)
 
 
 def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sample]) -> list[Fragment]:
@@ -120,11 +98,20 @@ def _count(
     of_class = np.array([sample.group == name for sample in samples])
     # counted against the pattern: a search given up must not make it look more telling
     present = present | (undecided & ~of_class)
-    graphs, members, holders = len(samples), int(of_class.sum()), int(present.sum())
-    both = int((present & of_class).sum())
-    lift = (both / holders) / (members / graphs) if members and holders else 0.0
-    chance = chance_of_as_many(both, holders, members, graphs)
-    return Counted(fragment, name, present, both, members, lift, min(1.0, chance * tests), int(undecided.sum()))
+    members, holders, both = (int(some.sum()) for some in (of_class, present, present & of_class))
+    chance = chance_of_as_many(both, holders, members, len(samples))
+    return fragment, PatternCounts(
+        class_name=name,
+        critical=len(fragment.where[name]),
+        of_predicted=sum(any(explained == name for explained, _ in sample.critical) for sample in samples),
+        in_class=both,
+        of_class=members,
+        in_others=holders - both,
+        of_others=len(samples) - members,
+        p_value=min(1.0, chance * tests),
+        tests=tests,
+        undecided=int(undecided.sum()),
+    )
 
 
 def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> float:
@@ -144,110 +131,80 @@ def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> flo
     return min(1.0, math.exp(most) * sum(math.exp(one - most) for one in logarithms)) if logarithms else 0.0
 
 
-def _rank(counted: Counted) -> tuple[bool, float, float]:
-    telling = is_significant(counted.p_value) and counted.lift > 1
-    worth = counted.critical * (math.log2(counted.lift) if telling else 1.0)
-    return not telling, -worth, -len(counted.fragment.shape.labels)
+def _rank(candidate: Counted) -> tuple[bool, float, float]:
+    fragment, counts = candidate
+    worth = counts.critical * (math.log2(counts.lift) if counts.is_significant else 1.0)
+    return not counts.is_significant, -worth, -len(fragment.shape.labels)
 
 
-def _distinct(counted: Sequence[Counted], most: int) -> list[Counted]:
+def _distinct(candidates: Sequence[Counted], most: int) -> list[Counted]:
     """The first ``most``, without those that add little to one before them."""
-    kept: list[Counted] = []
-    for one in counted:
-        if len(kept) == most:
-            break
-        if not any(one.lift < MORE_TELLING * better.lift and _adds_little(one, better) for better in kept):
-            kept.append(one)
-    return kept
+    chosen: list[Counted] = []
+    for one in candidates:
+        if len(chosen) < most and not any(_adds_little(one, better) for better in chosen):
+            chosen.append(one)
+    return chosen
 
 
 def _adds_little(one: Counted, better: Counted) -> bool:
-    """One lies in the other, or the better one is critical nearly wherever this one is."""
-    here, there = one.fragment.where[one.name], better.fragment.where[better.name]
-    if len(here.keys() & there.keys()) >= ALIKE * len(here):
-        return True
-    small, large = sorted((one.fragment.shape, better.fragment.shape), key=lambda shape: len(shape.labels))
-    return lies_in(plan(small), large)
+    """It tells no more, and one lies in the other or the better one is critical nearly wherever this one is."""
+    if one[1].lift >= MORE_TELLING * better[1].lift:
+        return False
+    here, there = (fragment.where[counts.class_name].keys() for fragment, counts in (one, better))
+    small, large = sorted((one[0].shape, better[0].shape), key=lambda shape: len(shape.labels))
+    return len(here & there) >= ALIKE * len(here) or lies_in(small, large)
 
 
-def _pattern(counted: Counted, samples: Sequence[Sample], tests: int) -> Pattern:
-    fragment, name = counted.fragment, counted.name
-    holders = int(counted.present.sum())
-    places = _typical(fragment.where[name], name, samples)
-    examples = [Occurrence(samples[s].graph, samples[s].spread(nodes)) for s, nodes in places[:MOST_EXAMPLES]]
-    is_molecule = samples[0].is_molecule
-    words = name_fragment(fragment.shape, [(samples[s], nodes) for s, nodes in places])
+def _pattern(fragment: Fragment, counts: PatternCounts, samples: Sequence[Sample]) -> Pattern:
+    where = fragment.where[counts.class_name]
+    median = float(np.median([samples[s].graph.n_nodes for s in where]))
+
+    def untypical(s: int) -> tuple[bool, float, int]:
+        """Graphs of the class come first, and of these the ones of ordinary size."""
+        return samples[s].group != counts.class_name, abs(samples[s].graph.n_nodes - median), s
+
+    places = [(samples[s], where[s]) for s in sorted(where, key=untypical)]
+    examples = [Occurrence(sample.graph, sample.spread(nodes)) for sample, nodes in places[:MOST_EXAMPLES]]
+    name, is_molecule = name_fragment(fragment.shape, places), samples[0].is_molecule
     return Pattern(
-        class_name=name,
-        name=words,
-        graph=_cut(examples[0], fragment, samples[places[0][0]], words),
+        name=name,
+        graph=_cut(examples[0], fragment, is_molecule, name),
         smiles=to_smiles(fragment.shape) if is_molecule else None,
         smarts=to_smarts(fragment.shape) if is_molecule else None,
-        critical=counted.critical,
-        of_predicted=sum(any(explained == name for explained, _ in sample.critical) for sample in samples),
-        in_class=counted.in_class,
-        of_class=counted.of_class,
-        in_others=holders - counted.in_class,
-        of_others=len(samples) - counted.of_class,
-        p_value=counted.p_value,
-        tests=tests,
-        undecided=counted.undecided,
         examples=tuple(examples),
+        **asdict(counts),
     )
 
 
-def _typical(
-    where: dict[int, tuple[int, ...]], name: str, samples: Sequence[Sample]
-) -> list[tuple[int, tuple[int, ...]]]:
-    """Occurrences, those in graphs of the class first, and of these the ones of ordinary size."""
-    middle = float(np.median([samples[s].graph.n_nodes for s in where]))
-    return sorted(
-        where.items(),
-        key=lambda item: (samples[item[0]].group != name, abs(samples[item[0]].graph.n_nodes - middle), item[0]),
-    )
-
-
-def _cut(example: Occurrence, fragment: Fragment, sample: Sample, name: str) -> Graph:
+def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) -> Graph:
     """The fragment as a graph of its own, with the labels the search saw."""
     whole, place = example.graph, {node: i for i, node in enumerate(example.nodes)}
-    inside = np.array([u in place and v in place and u != v for u, v in whole.edges.tolist()], dtype=bool)
-    edges = np.array([sorted((place[u], place[v])) for u, v in whole.edges[inside].tolist()], dtype=np.int64)
-    order = np.lexsort(edges.T[::-1]) if len(edges) else np.zeros(0, np.int64)
+    ends = [(u, v) for u, v in whole.edges.tolist() if u in place and v in place and u != v]
+    edges = sorted(sorted((place[u], place[v])) for u, v in ends)
     bonds = {(u, v): bond for u, v, bond in fragment.shape.edges}
     labels = None
     if whole.node_label is not None:
-        own = len(fragment.shape.labels)
-        plain = [whole.node_label[node] for node in example.nodes]
-        seen = [_without_hydrogens(label) if sample.is_molecule else label for label in fragment.shape.labels]
-        labels = (*seen, *plain[own:]) if len(plain) > own or not sample.is_molecule else fragment.shape.labels
-    edges = edges.reshape(-1, 2)[order]
+        own = fragment.shape.labels
+        hydrogens = tuple(whole.node_label[node] for node in example.nodes[len(own) :])
+        if is_molecule and hydrogens:  # they are nodes, and no part of the label
+            own = tuple(label if label.startswith("H") else label.split("H")[0] for label in own)
+        labels = own + hydrogens
     return Graph(
         name=name,
         n_nodes=len(example.nodes),
-        edges=edges,
+        edges=np.array(edges, np.int64).reshape(-1, 2),
         node_label=labels,
-        edge_label=None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges.tolist()),
-        edge_weight=None,
-        node_attr=None,
-        target=None,
-        smiles=None,
-        node_truth=None,
-        edge_truth=None,
+        edge_label=None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges),
+        **dict.fromkeys(("edge_weight", "node_attr", "target", "smiles", "node_truth", "edge_truth")),
     )
 
 
-def _without_hydrogens(label: str) -> str:
-    return label if label.startswith("H") else label.split("H")[0]
-
-
-def _told_apart(patterns: Sequence[Pattern]) -> list[Pattern]:
+def _distinguished(patterns: Sequence[Pattern]) -> list[Pattern]:
     """Patterns of a class that would go by the same name get their SMILES, or a number, added."""
     names = [(pattern.class_name, pattern.name) for pattern in patterns]
-    seen: dict[tuple[str, str], int] = {}
-    told = []
-    for key, pattern in zip(names, patterns, strict=True):
-        seen[key] = seen.get(key, 0) + 1
-        if names.count(key) > 1:
-            pattern = replace(pattern, name=f"{pattern.name} ({pattern.smiles or f'no. {seen[key]}'})")
-        told.append(pattern)
-    return told
+    return [
+        pattern
+        if names.count(key) == 1
+        else replace(pattern, name=f"{pattern.name} ({pattern.smiles or f'no. {names[: i + 1].count(key)}'})")
+        for i, (key, pattern) in enumerate(zip(names, patterns, strict=True))
+    ]

@@ -10,7 +10,7 @@ MOST_STEPS = 20_000
 """Nodes tried before a search gives up: a bound on time, met by dense graphs without labels."""
 
 
-class GaveUp(Exception):  # noqa: N818  (an answer, not a fault: it is caught wherever it can come)
+class GaveUp(Exception):  # noqa: N818  (a result, not a fault: it is caught wherever it can come)
     """Neither yes nor no: the search took too many steps."""
 
 
@@ -23,6 +23,7 @@ class Labelled:
 
     @classmethod
     def from_edges(cls, labels: Sequence[str], edges: Iterable[tuple[int, int, str]]) -> Labelled:
+        """From the labels of the nodes and (u, v, label) of the edges."""
         neighbours: tuple[dict[int, str], ...] = tuple({} for _ in labels)
         for u, v, label in edges:
             if u != v:
@@ -31,6 +32,7 @@ class Labelled:
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int, str], ...]:
+        """(u, v, label) of every edge, u < v"""
         return tuple((u, v, label) for u, row in enumerate(self.neighbours) for v, label in row.items() if u < v)
 
     @cached_property
@@ -51,34 +53,36 @@ class Labelled:
                 counted[kind] = counted.get(kind, 0) + 1
         return counted
 
+    @cached_property
+    def steps(self) -> tuple[SearchStep, ...]:
+        """How to look for it in another graph."""
+        return plan(self)
+
     def cut(self, nodes: Sequence[int]) -> Labelled:
         """What the nodes, in this order, and the edges among them make up."""
         place = {node: i for i, node in enumerate(nodes)}
-        rows = (
-            {place[v]: label for v, label in self.neighbours[u].items() if v in place} if u in place else {}
-            for u in nodes
-        )
+        rows = ({place[v]: label for v, label in self.neighbours[u].items() if v in place} for u in nodes)
         return Labelled(tuple(self.labels[node] for node in nodes), tuple(rows))
 
     def components(self, nodes: Iterable[int]) -> list[list[int]]:
         """The connected parts of what the nodes make up."""
         left, parts = set(nodes), []
         for start in sorted(left):
-            if start not in left:
-                continue
-            left.discard(start)
-            part = [start]
-            for node in part:  # grows while it is walked
-                part += (near := [v for v in self.neighbours[node] if v in left])
-                left.difference_update(near)
-            parts.append(sorted(part))
+            if start in left:
+                left.discard(start)
+                part = [start]
+                for node in part:  # grows while it is walked
+                    part += (near := [v for v in self.neighbours[node] if v in left])
+                    left.difference_update(near)
+                parts.append(sorted(part))
         return parts
 
 
 @dataclass(frozen=True)
-class Step:
-    """One node of a pattern in the order in which it is looked for."""
+class SearchStep:
+    """One node of a pattern, at its place in the order in which the nodes are looked for."""
 
+    node: int
     label: str
     degree: int
     anchor: int
@@ -88,39 +92,30 @@ class Step:
     """the other earlier steps that it is joined to"""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A connected pattern, made ready to be looked for in many graphs."""
-
-    steps: tuple[Step, ...]
-    order: tuple[int, ...]
-    """the node of the pattern that each step stands for"""
-
-
-def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> Plan:
-    """Start at the rarest label and go on to nodes already touched, those with most ties first."""
+def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> tuple[SearchStep, ...]:
+    """How to look for a connected pattern: start at the rarest label and go on to nodes already touched, those with
+    most ties first."""
+    labels, neighbours = pattern.labels, pattern.neighbours
     count = rarity or {label: len(nodes) for label, nodes in pattern.nodes_of.items()}
-    size = len(pattern.labels)
-    start = min(range(size), key=lambda n: (count.get(pattern.labels[n], 0), -len(pattern.neighbours[n])))
-    order = [start]
-    while len(order) < size:
-        ties = {n: sum(m in order for m in pattern.neighbours[n]) for n in range(size) if n not in order}
-        order.append(max(ties, key=lambda n: (ties[n], -count.get(pattern.labels[n], 0), len(pattern.neighbours[n]))))
+    order = [min(range(len(labels)), key=lambda n: (count.get(labels[n], 0), -len(neighbours[n])))]
+    while len(order) < len(labels):
+        ties = {n: sum(m in order for m in row) for n, row in enumerate(neighbours) if n not in order}
+        order.append(max(ties, key=lambda n: (ties[n], -count.get(labels[n], 0), len(neighbours[n]))))
     steps = []
     for i, node in enumerate(order):
-        joined = [(order.index(m), bond) for m, bond in pattern.neighbours[node].items() if m in order[:i]]
+        joined = [(order.index(m), bond) for m, bond in neighbours[node].items() if m in order[:i]]
         anchor, bond = joined[0] if joined else (-1, "")
-        steps.append(Step(pattern.labels[node], len(pattern.neighbours[node]), anchor, bond, tuple(joined[1:])))
-    return Plan(tuple(steps), tuple(order))
+        steps.append(SearchStep(node, labels[node], len(neighbours[node]), anchor, bond, tuple(joined[1:])))
+    return tuple(steps)
 
 
-def embed(wanted: Plan, graph: Labelled) -> tuple[int, ...] | None:
+def embed(steps: Sequence[SearchStep], graph: Labelled) -> tuple[int, ...] | None:
     """Where the pattern lies in the graph: a node of the graph for each node of the pattern, or None.
 
     Every edge of the pattern must be there with its label; the graph may have more edges among the same nodes.
     A search that takes too long raises :class:`GaveUp`.
     """
-    steps, labels, neighbours = wanted.steps, graph.labels, graph.neighbours
+    labels, neighbours = graph.labels, graph.neighbours
     placed: list[int] = []
     tried = 0
 
@@ -147,14 +142,14 @@ def embed(wanted: Plan, graph: Labelled) -> tuple[int, ...] | None:
 
     if any(step.label not in graph.nodes_of for step in steps) or not extend(0):
         return None
-    place = dict(zip(wanted.order, placed, strict=True))
+    place = {step.node: node for step, node in zip(steps, placed, strict=True)}
     return tuple(place[node] for node in range(len(steps)))
 
 
-def lies_in(wanted: Plan, graph: Labelled) -> bool:
+def lies_in(pattern: Labelled, graph: Labelled) -> bool:
     """Whether the pattern was found in the graph; a search given up is no."""
     try:
-        return embed(wanted, graph) is not None
+        return embed(pattern.steps, graph) is not None
     except GaveUp:
         return False
 
@@ -169,16 +164,13 @@ class Shapes:
     def identify(self, pattern: Labelled) -> tuple[int, tuple[int, ...]]:
         """The number of the pattern, and its nodes in the order of the one that was seen first."""
         alike = self._alike.setdefault(_unfolding(pattern), [])
-        if alike:
-            mine = plan(pattern)
-            for number in alike:
-                # as many nodes and edges on both sides: lying in it is being equal
-                try:
-                    image = embed(mine, self.shapes[number])
-                except GaveUp:
-                    continue
-                if image is not None:
-                    return number, tuple(sorted(range(len(image)), key=image.__getitem__))
+        for number in alike:
+            try:  # as many nodes and edges on both sides: lying in it is being equal
+                image = embed(pattern.steps, self.shapes[number])
+            except GaveUp:
+                continue
+            if image is not None:
+                return number, tuple(sorted(range(len(image)), key=image.__getitem__))
         alike.append(len(self.shapes))
         self.shapes.append(pattern)
         return len(self.shapes) - 1, tuple(range(len(pattern.labels)))

@@ -1,12 +1,15 @@
-"""Samples -> the connected fragments that recur in what was critical, the redundant ones left out."""
+"""Samples -> the connected fragments that recur in what was critical, and which samples contain each of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from egocnn.explain.patterns.labelled import Labelled, Shapes, lies_in, plan
+import numpy as np
+
+from egocnn.data.arrays import Bools, Ints
+from egocnn.explain.patterns.labelled import GaveUp, Labelled, Shapes, embed, lies_in, plan
 from egocnn.explain.patterns.samples import Sample
 
 LARGEST_GROWN = 7
@@ -29,6 +32,7 @@ class Fragment:
     """of every class the samples, each with the nodes of one occurrence"""
 
     def add(self, name: str, sample: int, nodes: tuple[int, ...]) -> None:
+        """An occurrence; of several in one sample the first counts."""
         self.where.setdefault(name, {}).setdefault(sample, nodes)
 
     def support(self) -> int:
@@ -44,19 +48,23 @@ def mine(samples: Sequence[Sample], *, min_support: int, least_nodes: int, most_
     """
     shapes = Shapes()
     found: dict[int, Fragment] = {}
-    grown = _Grower(samples, shapes)
-    places = grown.seeds()
-    for size in range(1, min(most_nodes, LARGEST_GROWN) + 1):
-        here: dict[int, Fragment] = {}
-        for number, (sample, nodes, _, name) in places:
-            here.setdefault(number, Fragment(shapes.shapes[number])).add(name, sample, nodes)
-        here = {number: f for number, f in here.items() if f.support() >= min_support}
+    grower = _Grower(samples, shapes)
+    places, largest = grower.seeds(), min(most_nodes, LARGEST_GROWN)
+    for size in range(1, largest + 1):
+        here = _recurring(places, shapes, min_support)
         found |= here
-        if size < min(most_nodes, LARGEST_GROWN):
-            places = grown.grow((number, place) for number, place in places if number in here)
-    whole = _whole(samples, shapes, LARGEST_GROWN + 1, most_nodes)
-    found |= {number: f for number, f in whole.items() if f.support() >= min_support}
+        if size < largest:
+            places = grower.grow((number, place) for number, place in places if number in here)
+    found |= _recurring(_whole_components(samples, shapes, LARGEST_GROWN + 1, most_nodes), shapes, min_support)
     return [f for f in found.values() if len(f.shape.labels) >= least_nodes]
+
+
+def _recurring(places: Iterable[tuple[int, Place]], shapes: Shapes, min_support: int) -> dict[int, Fragment]:
+    """The fragments by number that lie at enough of these places."""
+    found: dict[int, Fragment] = {}
+    for number, (sample, nodes, _, name) in places:
+        found.setdefault(number, Fragment(shapes.shapes[number])).add(name, sample, nodes)
+    return {number: f for number, f in found.items() if f.support() >= min_support}
 
 
 class _Grower:
@@ -105,17 +113,14 @@ class _Grower:
         return self.became[key]
 
 
-def _whole(samples: Sequence[Sample], shapes: Shapes, least: int, most: int) -> dict[int, Fragment]:
-    """Critical components taken whole, those of ``least`` to ``most`` nodes."""
-    found: dict[int, Fragment] = {}
+def _whole_components(samples: Sequence[Sample], shapes: Shapes, least: int, most: int) -> Iterable[tuple[int, Place]]:
+    """Critical components of ``least`` to ``most`` nodes."""
     for s, sample in enumerate(samples):
         for name, critical in sample.critical:
             for part in sample.shape.components(critical):
                 if least <= len(part) <= most:
                     number, order = shapes.identify(sample.shape.cut(part))
-                    fragment = found.setdefault(number, Fragment(shapes.shapes[number]))
-                    fragment.add(name, s, tuple(part[i] for i in order))
-    return found
+                    yield number, (s, tuple(part[i] for i in order), 0, name)
 
 
 def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> list[Fragment]:
@@ -138,7 +143,55 @@ def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> lis
 
 
 def _is_covered(fragment: Fragment, larger: Sequence[Fragment], name: str, needed: int) -> bool:
+    """Whether it lies in one of the larger fragments that is critical in as many of its samples as needed."""
     where = fragment.where[name].keys()
-    similar = [f for f in larger if len(f.where[name]) >= needed and len(where & f.where[name].keys()) >= needed]
-    wanted = plan(fragment.shape) if similar else None
-    return any(wanted is not None and lies_in(wanted, f.shape) for f in similar)
+    similar = (f for f in larger if len(where & f.where[name].keys()) >= needed)
+    return any(lies_in(fragment.shape, f.shape) for f in similar)
+
+
+def find_presence(
+    samples: Sequence[Sample], fragments: Iterable[Fragment], report: Callable[[int, int], None] | None
+) -> dict[int, tuple[Bools, Bools]]:
+    """By the fragment's ``id``: (samples) whether each contains the fragment, critical or not, and whether the search
+    was given up there.
+
+    A graph is searched only where it has enough nodes and edges of every kind, and where the smaller fragments that lie
+    in this one lie too. ``report`` is called with how many fragments have been searched for, of how many.
+    """
+    ordered = sorted(fragments, key=lambda f: len(f.shape.labels))  # small ones first, for their absence says most
+    column = {kind: i for i, kind in enumerate(sorted({kind for f in ordered for kind in f.shape.counts}, key=repr))}
+    counts = np.array([[sample.shape.counts.get(kind, 0) for kind in column] for sample in samples], np.int32)
+    rarity = {label: int(counts[:, i].sum()) for label, i in column.items() if isinstance(label, str)}
+    found: dict[int, tuple[Bools, Bools]] = {}
+    for number, fragment in enumerate(ordered):
+        present, undecided = (np.zeros(len(samples), bool) for _ in range(2))
+        for where in fragment.where.values():
+            present[list(where)] = True
+        columns = [column[kind] for kind in fragment.shape.counts]
+        enough = counts[:, columns] >= np.array(list(fragment.shape.counts.values()))
+        possible: Bools = np.logical_and.reduce(enough, axis=1)
+        if len(fragment.shape.labels) <= 2:  # a node, or an edge with its ends: counting has decided
+            present |= possible
+        else:
+            steps = plan(fragment.shape, rarity)
+            for i in _worth_searching(fragment, possible & ~present, ordered[:number], found).tolist():
+                try:
+                    present[i] = embed(steps, samples[i].shape) is not None
+                except GaveUp:
+                    undecided[i] = True
+        found[id(fragment)] = present, undecided
+        if report is not None:
+            report(number + 1, len(ordered))
+    return found
+
+
+def _worth_searching(
+    fragment: Fragment, possible: Bools, before: Sequence[Fragment], found: dict[int, tuple[Bools, Bools]]
+) -> Ints:
+    """Numbers of the samples that contain, as far as known, all smaller fragments that lie in this one."""
+    for smaller in before:
+        contained = np.logical_or(*found[id(smaller)])
+        is_smaller = len(smaller.shape.labels) < len(fragment.shape.labels)
+        if is_smaller and (possible & ~contained).any() and lies_in(smaller.shape, fragment.shape):
+            possible = possible & contained
+    return np.flatnonzero(possible)

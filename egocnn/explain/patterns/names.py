@@ -1,16 +1,21 @@
-"""Fragments -> names in a person's words: functional groups for molecules, shapes for the rest."""
+"""Fragments -> their names in plain words (functional groups of molecules, shapes of the rest), SMILES and SMARTS."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from egocnn.data.molecules import to_molecule
-from egocnn.explain.patterns.chemistry import to_smiles
-from egocnn.explain.patterns.groups import name_atoms_of
 from egocnn.explain.patterns.labelled import Labelled
 from egocnn.explain.patterns.samples import Sample
 
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+LABEL = re.compile(r"(se|as|te|[A-Z][a-z]?|[bcnops])([+-]\d*)?(?:H(\d*))?")
 LOOKED_AT = 20
 AGREED = 0.8
 """A name stands when it holds in this share of the occurrences looked at."""
@@ -49,32 +54,194 @@ def _along(shape: Labelled, *, molecule: bool) -> str:
 
 
 def _name_shape(shape: Labelled) -> str:
+    """triangle, ring of 6 nodes, star with 4 arms (C, O × 4), ..."""
     N, E = len(shape.labels), len(shape.edges)
     degree = sorted(len(row) for row in shape.neighbours)
     if N == 1:
         return f"node {shape.labels[0]}" if shape.labels[0] else "single node"
     if chain := _along(shape, molecule=False):
         return chain
-    if N == 2:
-        kind = "edge"
-    elif N == 3 and E == 3:
-        kind = "triangle"
-    elif E == N * (N - 1) // 2:
-        kind = f"clique of {N} nodes"
-    elif E == N and degree[0] == 2:
-        kind = f"ring of {N} nodes"
-    elif E == N - 1 and degree[-1] == 2:
-        kind = f"path of {N} nodes"
-    elif E == N - 1 and degree[-1] == N - 1:
-        kind = f"star with {N - 1} arms"
-    elif E == N - 1:
-        kind = f"tree of {N} nodes"
-    else:
-        kind = f"{N} nodes, {E} edges"
-    return kind + _counted(shape)
-
-
-def _counted(shape: Labelled) -> str:
+    kinds = (
+        (N == 2, "edge"),
+        (N == 3 and E == 3, "triangle"),
+        (E == N * (N - 1) // 2, f"clique of {N} nodes"),
+        (E == N and degree[0] == 2, f"ring of {N} nodes"),
+        (E == N - 1 and degree[-1] == 2, f"path of {N} nodes"),
+        (E == N - 1 and degree[-1] == N - 1, f"star with {N - 1} arms"),
+        (E == N - 1, f"tree of {N} nodes"),
+        (True, f"{N} nodes, {E} edges"),
+    )
+    kind = next(name for fits, name in kinds if fits)
     counts = Counter(label for label in shape.labels if label)
     texts = [label if count == 1 else f"{label} × {count}" for label, count in sorted(counts.items())]
-    return f" ({', '.join(texts)})" if texts else ""
+    return f"{kind} ({', '.join(texts)})" if texts else kind
+
+
+# ── molecules ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def parts_of(label: str) -> tuple[str, int, int]:
+    """Element (lower case: aromatic), charge and hydrogens of a label: N+H3 -> N, 1, 3."""
+    found = LABEL.fullmatch(label)
+    if found is None:
+        return label, 0, 0
+    sign, hydrogens = found[2] or "", found[3]
+    charge = int(f"{sign}1" if len(sign) == 1 else sign or 0)
+    return found[1], charge, 0 if hydrogens is None else int(hydrogens or 1)
+
+
+def to_smiles(fragment: Labelled) -> str:
+    """The same text for equal fragments; c and n are atoms of aromatic rings, whether the ring is whole or not."""
+    from rdkit import Chem
+
+    def atom(label: str) -> Any:
+        symbol, charge, hydrogens = parts_of(label)
+        made = Chem.Atom(symbol.capitalize())
+        made.SetIsAromatic(symbol.islower())
+        made.SetFormalCharge(charge)
+        made.SetNumExplicitHs(hydrogens)
+        made.SetNoImplicit(symbol not in ("C", "c"))
+        return made
+
+    molecule = _assemble(fragment, atom)
+    Chem.AssignRadicals(molecule)  # else an oxygen cut off from its second neighbour is written like a hydroxyl
+    for one in molecule.GetAtoms():
+        if one.GetIsAromatic():
+            one.SetNumRadicalElectrons(0)
+    return str(Chem.MolToSmiles(molecule))
+
+
+def to_smarts(fragment: Labelled) -> str:
+    """What matches exactly where the fragment is: elements, aromaticity, charges, and hydrogens except on carbon."""
+    from rdkit import Chem
+
+    def atom(label: str) -> Any:
+        symbol, charge, hydrogens = parts_of(label)
+        rules = f"[{symbol};{charge:+d}" + ("]" if symbol in ("C", "c") else f";H{hydrogens}]")
+        return Chem.AtomFromSmarts(rules)
+
+    return str(Chem.MolToSmarts(_assemble(fragment, atom)))
+
+
+def _assemble(fragment: Labelled, atom: Any) -> Any:
+    from rdkit import Chem
+
+    molecule = Chem.RWMol()
+    for label in fragment.labels:
+        molecule.AddAtom(atom(label))
+    for u, v, label in fragment.edges:
+        kind: Any = getattr(Chem.BondType, label.upper(), Chem.BondType.UNSPECIFIED)
+        molecule.AddBond(u, v, kind)
+        molecule.GetBondBetweenAtoms(u, v).SetIsAromatic(label == "aromatic")
+    molecule.UpdatePropertyCache(strict=False)
+    Chem.FastFindRings(molecule)
+    return molecule
+
+
+def name_atoms_of(molecule: Any, atoms: Collection[int], *, plain: bool = False) -> str:
+    """Heavy atoms of a molecule -> "nitro group on an aromatic ring", "benzene ring", ...; empty: no name for them.
+
+    ``plain``: without groups that only atoms beyond these distinguish, an ether from an ester say.
+    """
+    left = set(atoms)
+    rings = _take(molecule, left, "ring")
+    groups = _take(molecule, left, "plain" if plain else "group")
+    aromatic = {atom for atom in left if molecule.GetAtomWithIdx(atom).GetIsAromatic()}
+    chain = {atom for atom in left - aromatic if molecule.GetAtomWithIdx(atom).GetAtomicNum() == 6}
+    if left != aromatic | chain:
+        return ""
+    host, ring_atoms = _host(molecule, rings, aromatic, alone=not groups and not chain)
+    if not groups:
+        return _carbons(molecule, chain, host)
+    text = _listed([name for name, _ in groups])
+    if host:
+        held = {atom for _, match in groups for atom in match}
+        touches = any(near in ring_atoms for atom in held for near in _near(molecule, atom))
+        return f"{text} {'on' if touches else 'near'} {_with_article(host)}"
+    return f"{text} on {_with_article(_carbons(molecule, chain, ''))}" if chain else text
+
+
+def _host(
+    molecule: Any, rings: list[tuple[str, tuple[int, ...]]], aromatic: set[int], *, alone: bool
+) -> tuple[str, set[int]]:
+    """What the rings, and the aromatic atoms outside whole ones, are called, and all their atoms."""
+    whole = {atom for _, match in rings for atom in match}
+    if not rings:
+        text = "aromatic ring" if aromatic and not alone else _aromatic(molecule, aromatic) if aromatic else ""
+        return text, aromatic
+    text = _listed([name for name, _ in rings])
+    if aromatic:
+        bonds = [molecule.GetBondBetweenAtoms(a, b) for a in aromatic for b in _near(molecule, a) if b in whole]
+        is_fused = any(bond.GetIsAromatic() for bond in bonds)
+        text += " fused to another aromatic ring" if is_fused else " joined to another aromatic ring"
+    return text, whole | aromatic
+
+
+def _aromatic(molecule: Any, atoms: set[int]) -> str:
+    """three aromatic carbons; five aromatic atoms with N, of fused rings"""
+    symbols = [molecule.GetAtomWithIdx(atom).GetSymbol() for atom in atoms]
+    others = " and ".join(sorted({symbol for symbol in symbols if symbol != "C"}))
+    if len(atoms) == 1:
+        return f"aromatic {others or 'carbon'}"
+    text = f"{_number(len(atoms))} aromatic " + (f"atoms with {others}" if others else "carbons")
+    kinds = [
+        [molecule.GetBondBetweenAtoms(atom, near).GetIsAromatic() for near in _near(molecule, atom) if near in atoms]
+        for atom in atoms
+    ]
+    if any(False in bonds for bonds in kinds):
+        return f"{text} of joined rings"
+    return f"{text} of fused rings" if any(sum(bonds) > 2 for bonds in kinds) else text
+
+
+def _carbons(molecule: Any, chain: set[int], host: str) -> str:
+    if not chain:
+        return host
+    is_branched = any(len(chain.intersection(_near(molecule, atom))) > 2 for atom in chain)
+    kind = "branched chain" if is_branched else "chain"
+    text = "carbon" if len(chain) == 1 else f"{kind} of {_number(len(chain))} carbons"
+    return f"{text} on {_with_article(host)}" if host else text
+
+
+def _take(molecule: Any, left: set[int], table: str) -> list[tuple[str, tuple[int, ...]]]:
+    """The groups of the table that lie among the atoms left, which they use up."""
+    taken = []
+    for name, query in _queries(table):
+        for match in molecule.GetSubstructMatches(query, maxMatches=1000):
+            if left.issuperset(match):
+                taken.append((name, match))
+                left.difference_update(match)
+    return taken
+
+
+@cache
+def _queries(table: str) -> list[tuple[str, Any]]:
+    """Names and queries of a table of ``groups.csv``: ``ring``; ``group``, special ones first, for an atom belongs to
+    the first that fits; ``plain``, what the atoms of a fragment say by themselves, wherever it lies."""
+    from rdkit import Chem
+
+    with Path(__file__).with_name("groups.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["table"] == table]
+    return [(row["name"], Chem.MolFromSmarts(row["smarts"])) for row in rows]
+
+
+def _near(molecule: Any, atom: int) -> list[int]:
+    return [near.GetIdx() for near in molecule.GetAtomWithIdx(atom).GetNeighbors()]
+
+
+def _listed(names: list[str]) -> str:
+    """nitro group; two nitro groups; nitro group and chlorine; two OH groups (hydroxyl)"""
+    texts = []
+    for name, count in Counter(names).items():
+        head, opening, rest = name.partition(" (")
+        texts.append(name if count == 1 else f"{_number(count)} {head}s{opening}{rest}")
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _with_article(text: str) -> str:
+    if text.split()[0] in WORDS or text[0].isdigit():
+        return text
+    return f"{'an' if text[0] in 'aeiou' else 'a'} {text}"
+
+
+def _number(count: int) -> str:
+    return WORDS[count] if count < len(WORDS) else str(count)

@@ -13,6 +13,12 @@ RAISES, LOWERS = "raises the value", "lowers the value"
 """The classes where values were predicted."""
 HIGH_OR_LOW = {RAISES: "the graphs above the median", LOWERS: "the graphs up to the median"}
 
+NUMBERS = (
+    *("critical", "of_predicted", "in_class", "of_class", "in_others", "of_others", "share_in_class"),
+    *("share_in_others", "lift", "p_value", "tests", "undecided"),
+)
+"""Of a pattern, as they stand in JSON."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occurrence:
@@ -24,17 +30,10 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pattern:
-    """A connected fragment and how much more often graphs of a class contain it than the others do."""
+class PatternCounts:
+    """How much more often graphs of a class contain a fragment than the others do."""
 
     class_name: str
-    name: str
-    """in a person's words"""
-    graph: Graph
-    """the fragment alone; a molecule's with its hydrogens where those are nodes, except on carbon"""
-    smiles: str | None
-    smarts: str | None
-    """of a molecule's fragment; the hydrogens of atoms other than carbon count"""
     critical: int
     """graphs predicted as the class where it is part of the critical structure"""
     of_predicted: int
@@ -50,19 +49,16 @@ class Pattern:
     """fragments tried, over all classes, by which the chance is multiplied (Bonferroni)"""
     undecided: int
     """graphs in which the search took too long; they are counted against the pattern, so p is at most too large"""
-    examples: tuple[Occurrence, ...]
 
     @property
     def share_in_class(self) -> float:
+        """of the graphs of the class, those that contain it"""
         return self.in_class / max(self.of_class, 1)
 
     @property
     def share_in_others(self) -> float:
+        """of all other graphs, those that contain it"""
         return self.in_others / max(self.of_others, 1)
-
-    @property
-    def share_critical(self) -> float:
-        return self.critical / max(self.of_predicted, 1)
 
     @property
     def lift(self) -> float:
@@ -72,7 +68,22 @@ class Pattern:
 
     @property
     def is_significant(self) -> bool:
-        return is_significant(self.p_value) and self.lift > 1
+        """whether it is commoner in the class, and not by chance"""
+        return self.p_value < 0.01 and self.lift > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pattern(PatternCounts):
+    """A connected fragment with its counts."""
+
+    name: str
+    """in plain words"""
+    graph: Graph
+    """the fragment alone; a molecule's with its hydrogens where those are nodes, except on carbon"""
+    smiles: str | None
+    smarts: str | None
+    """of a molecule's fragment; the hydrogens of atoms other than carbon count"""
+    examples: tuple[Occurrence, ...]
 
     @property
     def sentence(self) -> str:
@@ -89,6 +100,7 @@ class Pattern:
 
     def to_plain(self) -> Mapping[str, Any]:
         """Numbers, texts and lists alone, for JSON."""
+        bonds = self.graph.edge_label or [None] * len(self.graph.edges)
         return {
             "class": self.class_name,
             "name": self.name,
@@ -96,31 +108,11 @@ class Pattern:
             "smiles": self.smiles,
             "smarts": self.smarts,
             "nodes": list(self.graph.node_label) if self.graph.node_label else self.graph.n_nodes,
-            "edges": [
-                [u, v, label]
-                for (u, v), label in zip(
-                    self.graph.edges.tolist(), self.graph.edge_label or [None] * len(self.graph.edges), strict=True
-                )
-            ],
-            "critical": self.critical,
-            "of_predicted": self.of_predicted,
-            "in_class": self.in_class,
-            "of_class": self.of_class,
-            "in_others": self.in_others,
-            "of_others": self.of_others,
-            "share_in_class": self.share_in_class,
-            "share_in_others": self.share_in_others,
-            "lift": self.lift,
-            "p_value": self.p_value,
-            "tests": self.tests,
-            "undecided": self.undecided,
+            "edges": [[u, v, bond] for (u, v), bond in zip(self.graph.edges.tolist(), bonds, strict=True)],
+            **{name: getattr(self, name) for name in NUMBERS},
             "significant": self.is_significant,
             "examples": [{"name": example.graph.name, "nodes": list(example.nodes)} for example in self.examples],
         }
-
-
-def is_significant(p_value: float) -> bool:
-    return p_value < 0.01
 
 
 def percent(share: float) -> str:
@@ -131,6 +123,7 @@ def percent(share: float) -> str:
 
 
 def times(lift: float) -> str:
+    """1.6, 0.95"""
     return f"{lift:.1f}" if lift >= 1.1 or lift == 0 else f"{lift:.2f}"
 
 

@@ -26,7 +26,7 @@ class Sample:
     """with elements for labels where those are known"""
     is_molecule: bool
     shape: Labelled
-    """of a molecule: its heavy atoms, each told apart by charge, aromaticity and, but for carbon, its hydrogens"""
+    """of a molecule: its heavy atoms, each distinguished by charge, aromaticity and, but for carbon, its hydrogens"""
     nodes: tuple[int, ...]
     """the node of the graph that each node of the shape stands for"""
     group: str
@@ -54,7 +54,7 @@ def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> l
     kinds = {structure.explained is None for structure in structures}
     if len(kinds) > 1:
         raise DataError("some of these structures explain classes and some explain values; patterns need one kind")
-    middle = _middle(structures) if kinds == {True} else 0.0
+    median = float(np.median([_value(structure) for structure in structures])) if kinds == {True} else 0.0
     one_of = {_key(structure.graph): structure for structure in reversed(structures)}
     for structure in structures:
         if structure.explained == structure.predicted:
@@ -62,22 +62,16 @@ def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> l
     chosen = list(one_of.values())[::-1]
     graphs = [name_atoms(structure.graph, data) for structure in chosen]
     molecules = _molecules(graphs)
-    return [
-        _sample(structure, graph, molecule, middle)
-        for structure, graph, molecule in zip(chosen, graphs, molecules, strict=True)
-    ]
+    return [_sample(*each, median) for each in zip(chosen, graphs, molecules, strict=True)]
 
 
 def _key(graph: Graph) -> object:
+    """Equal for a graph that was explained twice."""
     return graph.name, graph.n_nodes, graph.edges.tobytes(), graph.node_label, graph.edge_label
 
 
-def _middle(structures: Sequence[CriticalStructure]) -> float:
-    """The median of the values: true where known, else predicted."""
-    return float(np.median([_value(structure) for structure in structures]))
-
-
 def _value(structure: CriticalStructure) -> float:
+    """True where known, else predicted"""
     target = structure.graph.target
     return float(target if isinstance(target, float) else structure.predicted)
 
@@ -86,14 +80,13 @@ def _molecules(graphs: Sequence[Graph]) -> list[Any | None]:
     """A molecule for each graph, or none for any: labels of two kinds would never agree."""
     molecules: list[Any | None] = []
     for graph in graphs:
-        molecule = to_molecule(graph)
-        if molecule is None:
+        molecules.append(to_molecule(graph))
+        if molecules[-1] is None:
             return [None] * len(graphs)
-        molecules.append(molecule)
     return molecules
 
 
-def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, middle: float) -> Sample:
+def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, median: float) -> Sample:
     if molecule is None:
         labels = graph.node_label or ("",) * graph.n_nodes
         bonds = graph.edge_label or ("",) * len(graph.edges)
@@ -104,14 +97,16 @@ def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, mi
     nodes = {heavy: node for node, heavy in reversed(list(enumerate(place))) if heavy >= 0}
     if molecule is not None:  # an atom, not one of its hydrogens, stands for itself
         nodes |= {place[a.GetIdx()]: a.GetIdx() for a in molecule.GetAtoms() if a.GetAtomicNum() > 1}
-    group, critical = _critical(structure, middle)
+    group, critical = _critical(structure, median)
     return Sample(
-        graph,
-        molecule is not None,
-        shape,
-        tuple(nodes[i] for i in range(len(shape.labels))),
-        group,
-        tuple((name, tuple(sorted({place[n] for n in _completed(molecule, chosen)}))) for name, chosen in critical),
+        graph=graph,
+        is_molecule=molecule is not None,
+        shape=shape,
+        nodes=tuple(nodes[i] for i in range(len(shape.labels))),
+        group=group,
+        critical=tuple(
+            (name, tuple(sorted({place[n] for n in _completed(molecule, chosen)}))) for name, chosen in critical
+        ),
     )
 
 
@@ -128,12 +123,12 @@ def _completed(molecule: Any | None, chosen: Ints) -> set[int]:
     return nodes | {near.GetIdx() for near in oxygens if near.GetDegree() == 1}
 
 
-def _critical(structure: CriticalStructure, middle: float) -> tuple[str, list[tuple[str, Ints]]]:
+def _critical(structure: CriticalStructure, median: float) -> tuple[str, list[tuple[str, Ints]]]:
     """The group of the graph, and what was critical for what."""
     nodes = structure.critical_nodes
     if structure.explained is None:
         above = structure.node_importance[nodes] > 0
-        group = RAISES if _value(structure) > middle else LOWERS
+        group = RAISES if _value(structure) > median else LOWERS
         return group, [(RAISES, nodes[above]), (LOWERS, nodes[~above])]
     target = structure.graph.target
     group = str(structure.predicted if target is None else target)

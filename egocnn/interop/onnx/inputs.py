@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 
 Kind = Literal["int64", "float32"]
+
+WHERE = {
+    "neighbours": "neighbours.table",
+    **{"entry_row": "bags.rows", "entry_node": "bags.owner", "entry_weight": "bags.weight"},
+    **{f"rest_{name}": f"rest.{name}" for name in ("owner", "source", "share")},
+}
+"""The attributes of a batch that hold the arrays; others have the names of the arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +115,26 @@ def inputs_for(predictor: Model, graphs: Graphs) -> dict[str, NDArray[Any]]:
     """
     wanted = inputs_of(predictor)
     batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
-    return {each.name: _array(batch, each.name, max(predictor.config.layer_k)).astype(each.kind) for each in wanted}
+    return {each.name: _array(batch, each) for each in wanted}
 
 
-def _array(batch: Batch, name: str, reach: int) -> NDArray[Any]:
-    match name:
-        case "neighbours":
-            return batch.neighbours.table[:, :reach].numpy()
-        case "entry_row":
-            return batch.bags.rows.numpy()
-        case "entry_node":
-            counts = np.diff(batch.bags.offsets.numpy(), append=len(batch.bags.rows))
-            return np.repeat(np.arange(len(counts)), counts)
-        case "entry_weight":
-            weight = batch.bags.weight
-            return np.ones(len(batch.bags.rows)) if weight is None else weight.numpy()
-        case "rest_owner" | "rest_source" | "rest_share":
-            values: torch.Tensor = getattr(batch.rest, name.removeprefix("rest_"))
-            return values.numpy()
+def _array(batch: Batch, wanted: Input) -> NDArray[Any]:
+    match wanted.name:
+        case "entry_weight" if batch.bags.weight is None:
+            values = torch.ones(len(batch.bags.rows))
         case "position":
-            return _positions(batch.place.numpy(), batch.node_counts.numpy())
-        case _:
-            plain: torch.Tensor = getattr(batch, name)[:, :reach] if name == "adjacency" else getattr(batch, name)
-            return plain.numpy()
+            values = _positions(batch.place, batch.node_counts)
+        case name:
+            values = attrgetter(WHERE.get(name, name))(batch)
+    if len(wanted.axes) == 2:
+        values = values[:, : wanted.axes[1]]  # a batch may bring more neighbours, for Patchy-San, than layers read
+    return values.numpy().astype(wanted.kind)
 
 
-def _positions(place: Ints, node_counts: Ints) -> Ints:
+def _positions(place: Tensor, node_counts: Tensor) -> Tensor:
     """(N) places among all nodes -> places among the nodes of the same graph"""
     graph_of = np.repeat(np.arange(len(node_counts)), node_counts)
-    order = np.lexsort((place, graph_of))
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order)) - np.repeat(np.cumsum(node_counts) - node_counts, node_counts)
+    position = torch.empty_like(place)
+    first = torch.repeat_interleave(node_counts.cumsum(0) - node_counts, node_counts)
+    position[np.lexsort((place, graph_of))] = torch.arange(len(place)).to(place) - first.to(place)
     return position

@@ -68,14 +68,11 @@ class PlainNetwork(nn.Module):
 
 def portable_batch(read: Mapping[str, Tensor]) -> Batch:
     """The inputs by name -> a batch; what this model does not read is left empty"""
-    neighbours, counts = read["neighbours"], read["node_counts"]
-    none = torch.zeros(0, dtype=torch.int64)
-    rest = None
-    if "rest_owner" in read:
-        rest = _PortableRest(read["rest_owner"], read["rest_source"], read["rest_share"])
+    neighbours, none = read["neighbours"], torch.zeros(0, dtype=torch.int64)
+    rest = [read[name] for name in ("rest_owner", "rest_source", "rest_share") if name in read]
     return _PortableBatch(
         neighbours=Neighbours(neighbours),
-        rest=rest,
+        rest=_PortableRest(*rest) if rest else None,
         bags=Bags(rows=read.get("entry_row", none), offsets=none, weight=read.get("entry_weight")),
         entry_node=read.get("entry_node", none),
         node_label=read.get("node_label", none),
@@ -83,7 +80,7 @@ def portable_batch(read: Mapping[str, Tensor]) -> Batch:
         adjacency=read.get("adjacency", torch.zeros(0)),
         place=read.get("position", none),
         graph_of=read["graph_of"],
-        node_counts=counts,
+        node_counts=read["node_counts"],
         target=None,
     )
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from egocnn.interop.pyg.explainer import explainer_class
+from egocnn.interop.pyg.explainer import _EgoExplainer
+from egocnn.interop.pyg.library import inheriting
 from egocnn.interop.pyg.module import EgoModule, as_module
-from egocnn.interop.pyg.transform import neighbours_of, transform_class
+from egocnn.interop.pyg.transform import _RankNeighbours, neighbours_of
 
 __all__ = ["EgoExplainer", "EgoModule", "RankNeighbours", "as_module", "neighbours_of"]
 
-_MADE = {"EgoExplainer": explainer_class, "RankNeighbours": transform_class}
+_INHERITING = {
+    "EgoExplainer": (_EgoExplainer, "explain", "ExplainerAlgorithm"),
+    "RankNeighbours": (_RankNeighbours, "transforms", "BaseTransform"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """These inherit from classes of PyTorch Geometric, which is slow to import: made when they are first asked for."""
-    if name not in _MADE:
+    """These inherit from classes of PyTorch Geometric, which is slow to import: made at their first use."""
+    if name not in _INHERITING:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _MADE[name]()
+    return inheriting(*_INHERITING[name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,17 @@ from torch import Tensor, nn
 from egocnn.config import ExplainConfig, Technique
 from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError, MissingExtraError
+from egocnn.errors import ConfigError
 from egocnn.explain import explain
 from egocnn.explain.attention import AttentionHead
+from egocnn.interop.pyg.library import class_of
 from egocnn.interop.pyg.module import EgoModule
 
 log = logging.getLogger(__name__)
 
 
 class _EgoExplainer(nn.Module):
-    """What made an :class:`~egocnn.interop.pyg.EgoModule` say so, found by egocnn's own techniques.
+    """Explains the predictions of an :class:`~egocnn.interop.pyg.EgoModule` by egocnn's own techniques.
 
     ``node_mask`` (N, 1) and ``edge_mask`` (M), in the order of ``edge_index``, are importances between 0 and 1, which
     is what thresholds, subgraphs and metrics expect: what speaks against the explained class is 0, and the
@@ -72,7 +72,7 @@ class _EgoExplainer(nn.Module):
         """Graphs as wholes, outputs as the module gives them, a class among several or a value, nodes and edges.
 
         Returns:
-            Whether this is what was asked for; if not, the log says what is.
+            Whether it can explain with these settings; if not, the log says which one it cannot.
         """
         nodes = self.explainer_config.node_mask_type
         for name, found, known in (
@@ -96,7 +96,7 @@ class _EgoExplainer(nn.Module):
         index: int | Tensor | None = None,
         **tensors: Any,
     ) -> Any:
-        """Explain, as ``torch_geometric.explain.Explainer`` asks for it.
+        """Explain; called by ``torch_geometric.explain.Explainer``.
 
         Arguments:
             model: What :func:`~egocnn.interop.pyg.as_module` made.
@@ -109,19 +109,17 @@ class _EgoExplainer(nn.Module):
         Returns:
             An ``Explanation`` with masks and importances.
         """
-        from torch_geometric.explain import Explanation
-
         if not isinstance(model, EgoModule):
             raise ConfigError(f"EgoExplainer explains what as_module makes, not {type(model).__name__}")
         graphs = model.to_graphs(x, edge_index, **tensors)
         nodes, edges = self._importances(model, graphs, target, x.device)
-        asked = torch.ones(len(graphs), dtype=torch.bool, device=x.device)
+        chosen = torch.ones(len(graphs), dtype=torch.bool, device=x.device)
         if index is not None:
-            asked = torch.zeros_like(asked).index_fill(0, torch.as_tensor(index, device=x.device).reshape(-1), True)
+            chosen = torch.zeros_like(chosen).index_fill(0, torch.as_tensor(index, device=x.device).reshape(-1), True)
         of_nodes = torch.from_numpy(graphs.graph_of).to(x.device)
         nodes, edges = nodes.to(x.device), edges.to(x.device)[_edge_of(graphs, edge_index)]
-        nodes, edges = nodes * asked[of_nodes], edges * asked[of_nodes[edge_index[0]]]
-        found = Explanation(node_importance=nodes, edge_importance=edges)
+        nodes, edges = nodes * chosen[of_nodes], edges * chosen[of_nodes[edge_index[0]]]
+        found = class_of("explain", "Explanation")(node_importance=nodes, edge_importance=edges)
         if self.explainer_config.node_mask_type is not None:
             found.node_mask = self._mask(nodes, of_nodes, len(graphs))[:, None]
         if self.explainer_config.edge_mask_type is not None:
@@ -134,27 +132,17 @@ class _EgoExplainer(nn.Module):
         """(N) and (E), signed"""
         names = model.predictor.class_names
         if self._is_value == bool(names):
-            said = f"predicts one of {len(names)} classes" if names else "predicts a value"
-            raise ConfigError(f"the mode is {self.model_config.mode.value}, but the model {said}")
+            what = f"one of {len(names)} classes" if names else "a value"
+            raise ConfigError(f"the mode is {self.model_config.mode.value}, but the model predicts {what}")
         classes = None
         if names:
             numbers = target.reshape(-1).tolist()
             if not all(0 <= number < len(names) for number in numbers):
                 raise ConfigError(f"the target must be class numbers from 0 to {len(names) - 1}, got {numbers}")
             classes = [names[number] for number in numbers]
-        structures = explain(
-            model.predictor,
-            graphs,
-            self.settings,
-            classes=classes,
-            attention=self.attention,
-            fidelity=False,
-            device=device.type,
-        )
-        return (
-            _joined([structure.node_importance for structure in structures]),
-            _joined([structure.edge_importance for structure in structures]),
-        )
+        how: dict[str, Any] = {"attention": self.attention, "fidelity": False, "device": device.type}
+        structures = explain(model.predictor, graphs, self.settings, classes=classes, **how)
+        return _joined([each.node_importance for each in structures]), _joined([e.edge_importance for e in structures])
 
     def _mask(self, importance: Tensor, graph_of: Tensor, n_graphs: int) -> Tensor:
         size = importance.abs() if self._is_value else importance.clamp(min=0)
@@ -164,17 +152,6 @@ class _EgoExplainer(nn.Module):
     @property
     def _is_value(self) -> bool:
         return bool(self.model_config.mode.value == "regression")
-
-
-@cache
-def explainer_class() -> Any:
-    """``EgoExplainer``, a subclass of ``torch_geometric.explain.ExplainerAlgorithm``"""
-    try:
-        from torch_geometric.explain import ExplainerAlgorithm
-    except ImportError:
-        raise MissingExtraError("torch-geometric", "pyg") from None
-    about = {"__module__": "egocnn.interop.pyg", "__doc__": _EgoExplainer.__doc__}
-    return type("EgoExplainer", (_EgoExplainer, ExplainerAlgorithm), about)
 
 
 def _joined(parts: list[Floats]) -> Tensor:

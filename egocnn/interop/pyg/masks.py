@@ -7,17 +7,16 @@ no such layer, so the module holds an empty one to be found.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from egocnn.errors import MissingExtraError
+from egocnn.interop.pyg.library import inheriting
 
 
-class _Holder(nn.Module):
-    """Passes embeddings (N, D) on unchanged: explainers that learn from embeddings listen at message-passing layers."""
+class _EdgeMasks(nn.Module):
+    """Returns embeddings (N, D) unchanged: explainers that learn from embeddings hook message-passing layers."""
 
     def forward(self, h: Tensor) -> Tensor:
         return h
@@ -31,17 +30,9 @@ class _Holder(nn.Module):
 
 
 def empty_layer() -> nn.Module:
-    made: nn.Module = _layer_class()()
+    """A message-passing layer that does nothing but hold masks."""
+    made: nn.Module = inheriting(_EdgeMasks, "nn", "MessagePassing")()
     return made
-
-
-@cache
-def _layer_class() -> Any:
-    try:
-        from torch_geometric.nn import MessagePassing
-    except ImportError:
-        raise MissingExtraError("torch-geometric", "pyg") from None
-    return type("EdgeMasks", (_Holder, MessagePassing), {"__module__": __name__})
 
 
 def mask_in(layer: nn.Module) -> Tensor | None:

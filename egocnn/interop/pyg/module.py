@@ -50,8 +50,8 @@ def as_module(model: Any) -> EgoModule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Reading:
-    """What the network reads of the graphs, masks left aside."""
+class _Maskable:
+    """A batch with an entry for everything that a mask might let through."""
 
     batch: Batch
     rows: Tensor
@@ -73,7 +73,7 @@ class _Reading:
     """(filled slots) the node in the slot"""
 
     @staticmethod
-    def of(batch: Batch, shape: PatchShape) -> _Reading:
+    def of(batch: Batch, shape: PatchShape) -> _Maskable:
         places, device = batch.places(shape), batch.bags.rows.device
         is_edge = places.is_edge
         itself = torch.arange(len(batch.place), device=device)[:, None]
@@ -85,7 +85,7 @@ class _Reading:
         order = torch.argsort(owner, stable=True)
         counts = torch.bincount(owner, minlength=len(slots))
         weight = batch.bags.weight
-        return _Reading(
+        return _Maskable(
             batch=batch,
             rows=torch.cat([batch.bags.rows.long()[is_edge], label_rows])[order],
             offsets=counts.cumsum(0) - counts,
@@ -140,7 +140,7 @@ class EgoModule(nn.Module):
         self.network: EgoCNN = copy.deepcopy(predictor.network).requires_grad_(False)
         self.predictor = replace(predictor, network=self.network)
         self.edge_masks = empty_layer()
-        self._last: tuple[Graphs, _Reading] | None = None
+        self._cached: tuple[Graphs, _Maskable] | None = None
         self.eval()
 
     def to_data(self, graphs: Graphs | Graph) -> Any:
@@ -154,24 +154,13 @@ class EgoModule(nn.Module):
         """
         return to_data(self.predictor, graphs)
 
-    def to_graphs(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        batch: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        node_attr: Tensor | None = None,
-    ) -> Graphs:
+    def to_graphs(self, x: Tensor, edge_index: Tensor, **tensors: Tensor | None) -> Graphs:
         """The graphs that the tensors are read as.
 
         Arguments:
             x: (N, labels + attributes) labels one-hot, then the attributes.
             edge_index: (2, M) every edge in both directions.
-            batch: (N) the graph of every node, ascending (default: all are one graph).
-            edge_attr: (M, edge labels) one-hot, where the model reads edge labels.
-            edge_weight: (M) where edges have weights.
-            node_attr: (N, attributes) what nodes are ranked by, whatever a mask has made of x.
+            tensors: ``batch``, ``edge_attr``, ``edge_weight`` and ``node_attr``, as :meth:`forward` takes them.
 
         Returns:
             One graph for every number in ``batch``.
@@ -179,7 +168,7 @@ class EgoModule(nn.Module):
         Raises:
             DataError: a tensor is not of the shape that the model reads.
         """
-        return to_graphs(self.predictor.encoder, x, edge_index, batch, edge_attr, edge_weight, node_attr)
+        return to_graphs(self.predictor.encoder, x, edge_index, **tensors)
 
     def forward(
         self,
@@ -203,11 +192,12 @@ class EgoModule(nn.Module):
         Returns:
             Logits (B, C), or (B, 1) standardised values.
         """
-        reading = self._read(self.to_graphs(x, edge_index, batch, edge_attr, edge_weight, node_attr), x.device)
+        more = {"batch": batch, "edge_attr": edge_attr, "edge_weight": edge_weight, "node_attr": node_attr}
+        reading = self._encode(self.to_graphs(x, edge_index, **more), x.device)
         mask = mask_in(self.edge_masks)
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))
         output: Output = self.network(self._masked(reading, self._standardise(x), edges))
-        self.edge_masks(output.layers[-1])  # where explainers that learn from embeddings listen
+        self.edge_masks(output.layers[-1])  # explainers that learn from embeddings hook this layer
         return output.output
 
     def _standardise(self, x: Tensor) -> Tensor:
@@ -217,8 +207,8 @@ class EgoModule(nn.Module):
         mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
         return torch.cat([labels.to(kind), ((attributes - mean) / scale).to(kind)], dim=1)
 
-    def _masked(self, reading: _Reading, x: Tensor, edges: EdgeMask | None) -> Batch:
-        """The batch with nodes as x has them, and with what the masks let through"""
+    def _masked(self, reading: _Maskable, x: Tensor, edges: EdgeMask | None) -> Batch:
+        """The batch with nodes as x has them, multiplied by the masks of the edges"""
         batch, known = reading.batch, len(self.predictor.encoder.node_label_names)
         labels, attributes = torch.tensor_split(x, [known], dim=1)
         weight, seen = reading.edge_weight.to(x), labels[reading.holds]
@@ -246,17 +236,13 @@ class EgoModule(nn.Module):
             ),
         )
 
-    @property
-    def _shape(self) -> PatchShape:
-        return self.predictor.encoder.shape(self.predictor.config)
-
-    def _read(self, graphs: Graphs, device: torch.device) -> _Reading:
-        """Explainers ask for the same graphs hundreds of times on end: the last reading is kept."""
-        if self._last is not None and _same(graphs, self._last[0]) and self._last[1].rows.device == device:
-            return self._last[1]
-        prepared = self.predictor.encode(graphs).to(device)
-        reading = _Reading.of(prepared.batch(torch.arange(len(graphs), device=device)), self._shape)
-        self._last = graphs, reading
+    def _encode(self, graphs: Graphs, device: torch.device) -> _Maskable:
+        """Explainers predict the same graphs hundreds of times in a row: the last are cached."""
+        if self._cached is not None and _same(graphs, self._cached[0]) and self._cached[1].rows.device == device:
+            return self._cached[1]
+        prepared, shape = self.predictor.encode(graphs).to(device), self.predictor.encoder.shape(self.predictor.config)
+        reading = _Maskable.of(prepared.batch(torch.arange(len(graphs), device=device)), shape)
+        self._cached = graphs, reading
         return reading
 
 

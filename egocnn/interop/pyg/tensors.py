@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.sources.builder import GraphRecord, assemble
 from egocnn.encode.degrees import PROFILE
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.errors import DataError
+from egocnn.interop.pyg.library import class_of
 from egocnn.model import Model
 
 
@@ -30,16 +32,12 @@ def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
     ``y`` (B) is what the model's outputs are compared with: class numbers, or standardised values; it is left out
     where some graph's is not known. Truths of nodes and edges come along as ``node_truth`` and ``edge_truth``.
     """
-    try:
-        from torch_geometric.data import Data
-    except ImportError:
-        raise MissingExtraError("torch-geometric", "pyg") from None
-    graphs = _collection(graphs, predictor.encoder) if isinstance(graphs, Graph) else graphs
+    graphs = _collection(graphs) if isinstance(graphs, Graph) else graphs
     prepared, ours = predictor.encode(graphs), predictor.encoder
     edge_index = np.stack([graphs.entry_node, graphs.indices]).astype(np.int64)
     described = ours.renamed(graphs).node_attr
     attributes = torch.zeros(graphs.n_nodes, 0) if described is None else torch.from_numpy(described)
-    data = Data(
+    data = class_of("data", "Data")(
         x=torch.cat([_one_hot(prepared.node_label, len(ours.node_label_names)), attributes.float()], dim=1),
         edge_index=torch.from_numpy(edge_index),
         batch=torch.from_numpy(graphs.graph_of.astype(np.int64)),
@@ -121,30 +119,18 @@ def _array(values: Tensor) -> NDArray[Any]:
     return values.detach().cpu().numpy()
 
 
-def _collection(graph: Graph, encoder: Encoder) -> Graphs:
-    """One graph as a collection, its labels and class counted by the model's names."""
-
-    def codes(values: tuple[str, ...] | None, names: tuple[str, ...]) -> NDArray[np.int32] | None:
-        number = {name: position for position, name in enumerate(names)}
-        return None if values is None else np.array([number.get(value, -1) for value in values], np.int32)
-
-    target: NDArray[Any] | None = None
-    if isinstance(graph.target, str):
-        target = codes((graph.target,), encoder.class_names)
-    elif graph.target is not None:
-        target = np.array([graph.target])
-    return Graphs.from_edges(
-        node_counts=[graph.n_nodes],
-        edges=graph.edges,
-        names=[graph.name],
-        node_label=codes(graph.node_label, encoder.node_label_names),
-        node_label_names=encoder.node_label_names,
-        edge_label=codes(graph.edge_label, encoder.edge_label_names),
-        edge_label_names=encoder.edge_label_names,
-        edge_weight=graph.edge_weight,
-        node_attr=graph.node_attr,
-        node_truth=graph.node_truth,
-        edge_truth=graph.edge_truth,
-        target=target,
-        class_names=encoder.class_names if isinstance(graph.target, str) else (),
-    )
+def _collection(graph: Graph) -> Graphs:
+    """One graph as a collection."""
+    columns: dict[str, Any] = {
+        name: getattr(graph, name)
+        for name in ("n_nodes", "edges", "node_label", "edge_label", "edge_weight", "node_attr")
+    }
+    for name in ("node_truth", "edge_truth"):
+        truth = getattr(graph, name)
+        columns[name] = None if truth is None else truth.tolist()
+    known: dict[str, Any] = {}
+    if graph.target is not None:
+        is_class = isinstance(graph.target, str)
+        known["target"] = np.array([0 if is_class else graph.target])
+        known["class_names"] = (graph.target,) if is_class else ()
+    return assemble([GraphRecord(place=graph.name, **columns)], graph.name, names=[graph.name], **known)

@@ -7,7 +7,6 @@ leaves steps as they are.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -15,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.encode.ranking import Ranking, rank_neighbours
-from egocnn.errors import ConfigError, MissingExtraError
+from egocnn.errors import ConfigError
 
 STRUCTURE = ("edge_index", "x", "node_label", "z", "edge_label", "edge_attr", "edge_weight", "num_nodes")
 """What the order of neighbours may depend on."""
@@ -29,8 +27,8 @@ class _RankNeighbours:
     """Adds ``neighbour_steps`` (N, k): from every node to its ranked neighbours; 0 where absent.
 
     ``neighbours_of(data)`` turns them into the table of node numbers that :class:`~egocnn.nn.EgoConv` reads, for a
-    single graph and for a batch alike. What is read of the data, and as what, says
-    :func:`egocnn.data.sources.pyg.from_pyg`; a ``y`` is not looked at.
+    single graph and for a batch alike. :func:`egocnn.data.sources.pyg.from_pyg` says what is read of the data; a ``y``
+    is not.
 
     :meth:`fit` counts how rare every neighbourhood is in training graphs, which is what neighbours are ranked by
     first; without it, they are counted in every graph by itself.
@@ -80,28 +78,16 @@ class _RankNeighbours:
         Returns:
             The same with ``neighbour_steps``.
         """
-        graphs = self._named(_read(data.to_data_list() if hasattr(data, "to_data_list") else [data]))
+        graphs = _read(data.to_data_list() if hasattr(data, "to_data_list") else [data])
+        graphs = graphs if self.ranking is None else graphs.with_names(**self.names)
         table = rank_neighbours(graphs, self.k, max_hops=self.max_hops, ranking=self.ranking)
-        data.neighbour_steps = torch.from_numpy(_steps(table)).to(data.edge_index.device)
+        steps = np.where(table < 0, 0, table - np.arange(len(table))[:, None]).astype(np.int64)
+        data.neighbour_steps = torch.from_numpy(steps).to(data.edge_index.device)
         return data
-
-    def _named(self, graphs: Graphs) -> Graphs:
-        return graphs if self.ranking is None else graphs.with_names(**self.names)
 
     def __repr__(self) -> str:
         counted = "" if self.ranking is None else f", {len(self.ranking.colours[0])} colours counted"
         return f"RankNeighbours(k={self.k}, max_hops={self.max_hops}{counted})"
-
-
-@cache
-def transform_class() -> Any:
-    """``RankNeighbours``, a subclass of ``torch_geometric.transforms.BaseTransform``"""
-    try:
-        from torch_geometric.transforms import BaseTransform
-    except ImportError:
-        raise MissingExtraError("torch-geometric", "pyg") from None
-    about = {"__module__": "egocnn.interop.pyg", "__doc__": _RankNeighbours.__doc__}
-    return type("RankNeighbours", (_RankNeighbours, BaseTransform), about)
 
 
 def neighbours_of(data: Any) -> Tensor:
@@ -133,7 +119,3 @@ def neighbours_of(data: Any) -> Tensor:
 
 def _read(data: Iterable[Any]) -> Graphs:
     return from_pyg([SimpleNamespace(**{name: getattr(item, name, None) for name in STRUCTURE}) for item in data])
-
-
-def _steps(table: Ints) -> Ints:
-    return np.where(table < 0, 0, table - np.arange(len(table))[:, None]).astype(np.int64)

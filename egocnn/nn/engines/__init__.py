@@ -1,4 +1,9 @@
-"""The ego-convolution: one definition, several engines, one dispatch."""
+"""What lies below a layer: tensors in, tensors out. A reference, and engines for CPU, GPU and padded rows equal to it.
+
+The ego-convolution is defined in :mod:`reference` and computed by :mod:`cpu` or :mod:`gpu`; :func:`ego_conv` chooses.
+:mod:`beyond` reads the neighbours that it leaves out. :mod:`norm`, :mod:`pool` and :mod:`dropout` are for rows of R
+networks, padded to one number.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from egocnn.nn.engines.blocks import ego_conv_blocks
 from egocnn.nn.engines.cpu import Plan, ego_conv_ragged
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import Tiles
-from egocnn.nn.engines.reference import ego_conv_reference
+from egocnn.nn.engines.reference import ego_conv_blocks, ego_conv_reference
 
 __all__ = ["Neighbours", "ego_conv", "ego_conv_fused", "ego_conv_ragged", "ego_conv_reference"]
 

@@ -80,16 +80,6 @@ class Plan:
             if len(nodes)
         )
 
-    @property
-    def nodes(self) -> tuple[Tensor, ...]:
-        """per group: the nodes (n)"""
-        return tuple(nodes for nodes, _ in self.groups)
-
-    @property
-    def members(self) -> tuple[Tensor, ...]:
-        """per group: each node and its c neighbours (n, c + 1)"""
-        return tuple(members for _, members in self.groups)
-
 
 def _products(node: Tensor, rank: Tensor, neighbour: Tensor, count: Tensor, ranks: int) -> Products:
     """From the pairs of a node and its neighbour at a rank, node after node."""

@@ -1,8 +1,8 @@
-"""B graphs of each of R networks as one batch of fixed shape: padded rows, and what each layer makes of them."""
+"""B graphs of each of R networks as one batch of fixed shape: padded rows, and what each layer computes with them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import torch
@@ -11,10 +11,10 @@ from torch import Tensor
 from egocnn.errors import ConfigError
 from egocnn.nn.dense import factor_type
 from egocnn.nn.engines import Neighbours
+from egocnn.nn.engines.beyond import StackedRest
+from egocnn.nn.engines.pool import first_of_each, pool
 from egocnn.nn.readout import counted
-from egocnn.nn.stacked.beyond import StackedRest
-from egocnn.nn.stacked.readout import first_of_each, pool
-from egocnn.nn.stacked.rows import Learning, PaddedRows
+from egocnn.nn.rows import Learning, PaddedRows
 
 if TYPE_CHECKING:
     from egocnn.nn.embed import PatchShape
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StackedBatch:
-    """B graphs of every replica, padded to M nodes and E bag entries."""
+    """B graphs of every replica, padded to M nodes and E bag entries; see :mod:`egocnn.nn.batch` for the methods."""
 
     table: Tensor
     """(R, M, K) ranked neighbours, counted in every replica by itself; -1 where absent"""
@@ -88,7 +88,7 @@ class StackedBatch:
         return values.to(factor_type(self.attributes))
 
     def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:  # noqa: ARG002
-        """What Patchy-San's filters find: table (R, rows, D), attributes (R, P, A, D), bias (R, D) -> (R, M, D)"""
+        """Patchy-San's sums: table (R, rows, D), attributes (R, P, A, D), bias (R, D) -> (R, M, D)"""
         h = torch.baddbmm(bias[:, None], self._entries(table), table)
         if attributes.numel():
             h = torch.baddbmm(h, self._slots(attributes.shape[1]).to(h.dtype), attributes.flatten(1, 2))
@@ -131,6 +131,3 @@ class StackedBatch:
     def inputs_of(self, columns: int) -> Tensor:
         """(R, M, columns) what nodes add to the counts of the inputs"""
         return counted(self.node_label, self.attributes, columns)
-
-    def learned_from(self, learning: Learning | None) -> StackedBatch:
-        return replace(self, learning=learning)

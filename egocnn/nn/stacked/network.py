@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
+from egocnn.nn.engines.dropout import Dropout
 from egocnn.nn.model import EgoCNN, Output
+from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.nn.stacked.dropout import Dropout
-from egocnn.nn.stacked.rows import Learning
 
 ALIGNMENT = 8
 """Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it."""
@@ -28,18 +29,15 @@ class StackedNetwork:
 
     def __init__(self, networks: Sequence[EgoCNN], device: torch.device) -> None:
         self.config = networks[0].config
-        check(networks)
+        check_stackable(networks)
         self._networks = list(networks)
         self.network = copy.deepcopy(networks[0]).to(device)
         self.network.counted = max(network.counted for network in networks)
         by_name = [dict(network.named_parameters()) for network in networks]
-        self.parameters = {
-            name: nn.Parameter(
-                _stack([own[name] for own in by_name], device, ALIGNMENT if name == "embed.table" else 1)
-            )
-            for name, first in by_name[0].items()
-            if first.numel()
-        }
+        self.parameters: dict[str, nn.Parameter] = {}
+        for name in (name for name, first in by_name[0].items() if first.numel()):
+            multiple = ALIGNMENT if name == "embed.table" else 1
+            self.parameters[name] = nn.Parameter(_stack([own[name] for own in by_name], device, multiple))
         buffers = [dict(network.named_buffers()) for network in networks]
         self.buffers = {name: _stack([own[name] for own in buffers], device) for name in buffers[0]}
         canonical = {id(parameter): name for name, parameter in by_name[0].items()}
@@ -49,10 +47,10 @@ class StackedNetwork:
 
     def _install(self) -> None:
         """Let the network compute with the stacked tensors, under all their names: tied layers name the same."""
-        for name, own in self._names.items():
-            _put(self.network, name, self.parameters[own])
-        for name, buffer in self.buffers.items():
-            _put(self.network, name, buffer)
+        tensors: dict[str, Tensor] = {name: self.parameters[own] for name, own in self._names.items()}
+        for name, tensor in (tensors | self.buffers).items():
+            module, _, own = name.rpartition(".")
+            setattr(self.network.get_submodule(module), own, tensor)
 
     @property
     def table_rows(self) -> int:
@@ -92,11 +90,11 @@ class StackedNetwork:
 
     def logits(self, batch: StackedBatch, learning: Learning | None = None) -> Tensor:
         """(R, B, C), in training with ``learning``, else in evaluation"""
-        output: Output = self.network(batch.learned_from(learning))
+        output: Output = self.network(replace(batch, learning=learning))
         return output.output.float()
 
 
-def check(networks: Sequence[EgoCNN]) -> None:
+def check_stackable(networks: Sequence[EgoCNN]) -> None:
     """Raise unless the networks can be stacked."""
     first = networks[0]
     if first.custom_embedding:
@@ -112,11 +110,6 @@ def _tensor_of(network: EgoCNN, name: str) -> Tensor:
     tensor = getattr(network.get_submodule(module), own)
     assert isinstance(tensor, Tensor)
     return tensor
-
-
-def _put(network: EgoCNN, name: str, tensor: Tensor) -> None:
-    module, _, own = name.rpartition(".")
-    setattr(network.get_submodule(module), own, tensor)
 
 
 def _stack(several: Sequence[Tensor], device: torch.device, multiple: int = 1) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from egocnn.data.arrays import Floats, Ints
@@ -14,8 +13,7 @@ from egocnn.show.drawing.layout import depiction, molecule_of, positions
 from egocnn.show.drawing.molecules import molecule_svg, write_molecule_png
 from egocnn.show.drawing.networks import draw_network
 from egocnn.show.drawing.picture import compose
-from egocnn.show.drawing.png import write_png
-from egocnn.show.drawing.scene import to_svg
+from egocnn.show.drawing.scene import to_svg, write_png
 
 __all__ = ["SUFFIXES", "draw"]
 
@@ -34,7 +32,7 @@ def draw(
     size: tuple[int, int] = (480, 360),
     words: tuple[str, str] = ("for", "against"),
 ) -> str:
-    """Draw the graph, importances as size and colour; returns SVG and writes what the ending of ``path`` asks for.
+    """Draw the graph, importances as size and colour; returns SVG and writes a file of the kind that ``path`` ends in.
 
     ``critical_edges`` are positions in ``graph.edges``. Where critical parts are given, they alone are coloured in a
     graph that is no molecule. Nodes are compared with the most important node, edges with the most important edge.
@@ -43,23 +41,20 @@ def draw(
     target = None if path is None else Path(path)
     if target is not None and target.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"{target}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    picture = compose(graph, node_importance, edge_importance, critical_nodes, critical_edges, caption, size, words)
+    parts = (node_importance, edge_importance, critical_nodes, critical_edges)
     molecule = molecule_of(graph)
+    picture = compose(graph, *parts, caption=caption, size=size, words=words, is_tinted=molecule is not None)
     placed = positions(graph) if molecule is None else depiction(molecule)
-    picture = replace(picture, is_tinted=molecule is not None)
-    scene = None if molecule is not None else draw_network(picture, placed)
+    scene = draw_network(picture, placed) if molecule is None else None
     svg = molecule_svg(picture, molecule, placed) if scene is None else to_svg(scene)
     if target is None:
         return svg
-    kind = target.suffix.lower()
-    if kind == ".svg":
-        write_text(target, svg)
-    elif kind == ".gexf":
-        write_text(target, to_gexf(picture, placed))
-    else:
-        with replacing(target) as temporary:
-            if scene is None:
-                write_molecule_png(picture, molecule, placed, temporary)
-            else:
-                write_png(scene, temporary)
+    if target.suffix.lower() != ".png":
+        write_text(target, svg if target.suffix.lower() == ".svg" else to_gexf(picture, placed))
+        return svg
+    with replacing(target) as temporary:
+        if scene is None:
+            write_molecule_png(picture, molecule, placed, temporary)
+        else:
+            write_png(scene, temporary)
     return svg

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Floats, Ints, build_adjacency, ranges, starts
+from egocnn.data.arrays import Floats, Ints, ranges, starts
 from egocnn.data.graphs import Graph
 from egocnn.data.sources.smiles import parse_smiles
 from egocnn.errors import EgoCNNError
@@ -32,16 +32,22 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
 
     Components stand side by side.
     """
+    from scipy.sparse.csgraph import connected_components
+
     molecule = molecule_of(graph)
     if molecule is not None:
         return depiction(molecule)
+    if graph.n_nodes == 0:
+        return np.zeros((0, 2))
     proper = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
     pairs = np.concatenate([proper, proper[:, ::-1]])
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     first = np.searchsorted(pairs[:, 0], np.arange(graph.n_nodes + 1))
+    component = connected_components(_adjacency(pairs, graph.n_nodes), directed=False)[1]
+    order = np.argsort(component, kind="stable")
+    components: list[Ints] = sorted(np.split(order, starts(component[order])[1:]), key=lambda nodes: -len(nodes))
     generator = np.random.default_rng(seed)
     placed = np.zeros((graph.n_nodes, 2))
-    components = _components(pairs, graph.n_nodes)
     for nodes in components:
         own = pairs[ranges(first[nodes], first[nodes + 1])]
         placed[nodes] = _place_component(len(nodes), np.searchsorted(nodes, own), generator)
@@ -73,37 +79,39 @@ def _in_node_order(molecule: Any, graph: Graph) -> Any | None:
 
     elements = _elements(graph.node_label)
     theirs = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
-    wanted = _edge_set(graph.edges)
+    bonds, wanted = _bonds(molecule), _edge_set(graph.edges)
     if elements in (None, theirs) and _edge_set(bonds) == wanted:
         return molecule
-    if elements is None:
+    if elements is None or (graph.edges[:, 0] == graph.edges[:, 1]).any():
         return None
     # generated compounds number their nodes at random: two equal molecules have equal canonical orders
-    ours, other = (_canonical_order(e, b) for e, b in ((elements, graph.edges.tolist()), (theirs, bonds)))
-    if ours is None or other is None:
-        return None
     order = np.empty(graph.n_nodes, np.int64)
-    order[ours] = other
-    place = np.argsort(order)
-    if [theirs[atom] for atom in order] != elements or _edge_set(place[np.array(bonds).reshape(-1, 2)]) != wanted:
+    order[_canonical_order(elements, graph.edges)] = _canonical_order(theirs, bonds)
+    if [theirs[atom] for atom in order] != elements or _edge_set(np.argsort(order)[bonds]) != wanted:
         return None
     return Chem.RenumberAtoms(molecule, order.tolist())
+
+
+def _bonds(molecule: Any) -> Ints:
+    ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    return np.array(ends, np.int64).reshape(-1, 2)
+
+
+def _edge_set(edges: Ints) -> set[tuple[int, ...]]:
+    return set(map(tuple, np.sort(edges, axis=1).tolist()))
 
 
 def _elements(labels: tuple[str, ...] | None) -> list[str] | None:
     """The element in labels such as C, n, N+ or Fe+2; None where some label names no element."""
     from rdkit import Chem
 
-    if labels is None:
-        return None
     table: Any = Chem.GetPeriodicTable()
     known = {table.GetElementSymbol(number) for number in range(1, 119)}
-    elements = {label: label.rstrip("+-0123456789").capitalize() for label in set(labels)}
-    return [elements[label] for label in labels] if set(elements.values()) <= known else None
+    elements = [label.rstrip("+-0123456789").capitalize() for label in labels or ()]
+    return elements if labels is not None and known.issuperset(elements) else None
 
 
-def _canonical_order(elements: list[str], bonds: list[Any]) -> list[int] | None:
+def _canonical_order(elements: list[str], bonds: Ints) -> Ints:
     """The atoms in an order that depends on elements and bonds alone; charges and kinds of bonds do not count."""
     from rdkit import Chem
 
@@ -112,18 +120,11 @@ def _canonical_order(elements: list[str], bonds: list[Any]) -> list[int] | None:
         atom = Chem.Atom(element)
         atom.SetNoImplicit(True)
         skeleton.AddAtom(atom)
-    for u, v in bonds:
-        if u == v:
-            return None
-        skeleton.AddBond(int(u), int(v), Chem.BondType.SINGLE)
+    for u, v in bonds.tolist():
+        skeleton.AddBond(u, v, Chem.BondType.SINGLE)
     skeleton.UpdatePropertyCache(strict=False)
     Chem.FastFindRings(skeleton)
-    order: list[int] = np.argsort(list(Chem.CanonicalRankAtoms(skeleton, breakTies=True))).tolist()
-    return order
-
-
-def _edge_set(edges: Any) -> set[tuple[int, int]]:
-    return {(int(min(edge)), int(max(edge))) for edge in edges}
+    return np.argsort(list(Chem.CanonicalRankAtoms(skeleton, breakTies=True)))
 
 
 def depiction(molecule: Any) -> Floats:
@@ -132,7 +133,7 @@ def depiction(molecule: Any) -> Floats:
 
     rdDepictor.Compute2DCoords(molecule, canonOrient=True, useRingTemplates=True)
     placed = np.array(molecule.GetConformer().GetPositions()[:, :2])
-    bonds = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()], np.int64).reshape(-1, 2)
+    bonds = _bonds(molecule)
     return _folded(_straightened(_upright(_unit_edges(placed, bonds), least=2.0), bonds))
 
 
@@ -154,77 +155,48 @@ def _folded(placed: Floats) -> Floats:
         return placed
     radius = 1.1 * width + 0.5
     rows = max(2, round(np.sqrt(length / (2 * radius) / ASPECT)))
-    turn = np.pi * radius
-    straight = max((length - (rows - 1) * turn) / rows, 0.0)
+    bend = np.pi * radius
+    straight = max((length - (rows - 1) * bend) / rows, 0.0)
     along = placed[:, 0] - placed[:, 0].min()
     across = placed[:, 1] - (placed[:, 1].min() + placed[:, 1].max()) / 2
-    row = np.minimum(along // (straight + turn), rows - 1)
-    rest = along - row * (straight + turn)
-    angle = np.maximum(rest - straight, 0.0) / radius
-    on_turn = (rest > straight) & (row < rows - 1)
-    angle[~on_turn] = 0.0
-    x = np.where(on_turn, straight + (radius + across) * np.sin(angle), rest)
-    y = np.where(on_turn, -radius + (radius + across) * np.cos(angle), across)
+    row = np.minimum(along // (straight + bend), rows - 1)
+    along = along - row * (straight + bend)
+    bent = (along > straight) & (row < rows - 1)
+    angle = np.where(bent, np.maximum(along - straight, 0.0) / radius, 0.0)
     # every second row runs backwards, mirrored left to right; its upper side is then the strip's lower one
     back = row % 2 == 1
-    y_back = np.where(on_turn, -radius + (radius - across) * np.cos(angle), -across)
-    x_back = np.where(on_turn, straight - (straight + (radius - across) * np.sin(angle)), straight - rest)
-    return np.stack([np.where(back, x_back, x), np.where(back, y_back, y) - 2 * radius * row], axis=1)
+    across = np.where(back, -across, across)
+    x = np.where(bent, straight + (radius + across) * np.sin(angle), along)
+    y = np.where(bent, -radius + (radius + across) * np.cos(angle), across)
+    return np.stack([np.where(back, straight - x, x), y - 2 * radius * row], axis=1)
 
 
 # ── other graphs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _components(pairs: Ints, n_nodes: int) -> list[Ints]:
-    """The nodes of every connected part, ascending, from both directions of every edge; the largest part first."""
-    least = np.arange(n_nodes)
-    while True:
-        lower = least.copy()
-        np.minimum.at(lower, pairs[:, 0], least[pairs[:, 1]])
-        lower = lower[lower]  # the least of the least: long paths take few rounds
-        if (lower == least).all():
-            break
-        least = lower
-    order = np.argsort(least, kind="stable")
-    parts = np.split(order, starts(least[order])[1:]) if n_nodes else []
-    return sorted(parts, key=lambda nodes: -len(nodes))
+def _adjacency(pairs: Ints, n_nodes: int) -> Any:
+    from scipy.sparse import csr_array
 
-
-def _distances(indptr: Ints, indices: Ints, start: int) -> Floats:
-    """(N) steps from one node to every other, infinite where there is no way"""
-    distance = np.full(len(indptr) - 1, np.inf)
-    distance[start] = 0.0
-    front = np.array([start])
-    steps = 0.0
-    while len(front):
-        steps += 1.0
-        reached = indices[ranges(indptr[front], indptr[front + 1])]
-        front = np.unique(reached[np.isinf(distance[reached])])
-        distance[front] = steps
-    return distance
+    return csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n_nodes, n_nodes))
 
 
 def _place_component(n_nodes: int, pairs: Ints, generator: np.random.Generator) -> Floats:
     """Lay out a connected graph given as both directions of every edge."""
-    if n_nodes == 1:
-        return np.zeros((1, 2))
-    if n_nodes == 2:
-        return np.array([[-0.5, 0.0], [0.5, 0.0]])
-    indptr, indices, _ = build_adjacency(pairs, n_nodes)
+    from scipy.sparse.csgraph import dijkstra
+
+    if n_nodes <= 2:
+        return np.array([[-0.5, 0.0], [0.5, 0.0]]) if n_nodes == 2 else np.zeros((1, 2))
+    adjacency = _adjacency(pairs, n_nodes)
     if n_nodes <= MOST_FOR_STRESS:
-        distances = np.stack([_distances(indptr, indices, node) for node in range(n_nodes)])
+        distances = dijkstra(adjacency, unweighted=True)
         placed = _by_stress(distances, _project(distances, generator))
     else:
-        placed = _by_forces(pairs, _project(_from_pivots(indptr, indices), generator))
+        # pivots, each as far as can be from those before it
+        rows = [dijkstra(adjacency, unweighted=True, indices=int(np.bincount(pairs[:, 0]).argmax()))]
+        while len(rows) < PIVOTS:
+            rows.append(dijkstra(adjacency, unweighted=True, indices=int(np.min(rows, axis=0).argmax())))
+        placed = _by_forces(pairs, _project(np.stack(rows), generator))
     return _upright(_unit_edges(placed, pairs))
-
-
-def _from_pivots(indptr: Ints, indices: Ints) -> Floats:
-    """(P, N) distances from pivots, each as far as can be from those before it"""
-    rows = [_distances(indptr, indices, int(np.diff(indptr).argmax()))]
-    while len(rows) < PIVOTS:
-        rows.append(_distances(indptr, indices, int(np.min(rows, axis=0).argmax())))
-    return np.stack(rows)
 
 
 def _project(distances: Floats, generator: np.random.Generator) -> Floats:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from egocnn.data.arrays import Bools, Floats
+from egocnn.data.arrays import Floats
 from egocnn.show.drawing.palette import INK, WHITE, channels, mix, signed
-from egocnn.show.drawing.picture import LEAST, Part, Picture
+from egocnn.show.drawing.picture import LEAST, Picture, PictureItems
 from egocnn.show.drawing.scene import Discs, Lines, Scene, Shape, Text, strip, strip_height, to_svg
 
 CONTOUR = 0.46
@@ -18,10 +18,8 @@ CONTOUR = 0.46
 
 
 def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:
-    from rdkit.Chem.Draw import rdMolDraw2D
-
-    width, height = picture.size
-    drawer: Any = rdMolDraw2D.MolDraw2DSVG(width, height, width, _height(picture))
+    """The molecule with its atoms at ``placed`` (N, 2)."""
+    drawer = _drawer(picture, "MolDraw2DSVG")
     at = _draw(drawer, picture, molecule, placed)
     drawer.FinishDrawing()
     body = drawer.GetDrawingText().split("<!-- END OF HEADER -->")[1].rsplit("</svg>", 1)[0]
@@ -30,23 +28,23 @@ def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:
 
 
 def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Path) -> None:
-    from rdkit.Chem.Draw import rdMolDraw2D
-
-    width, height = picture.size
-    scratch: Any = rdMolDraw2D.MolDraw2DSVG(width, height, width, _height(picture))
-    at = _draw(scratch, picture, molecule, placed)
-    drawer: Any = rdMolDraw2D.MolDraw2DCairo(width, height, width, _height(picture))
+    """The same picture as PNG."""
+    at = _draw(_drawer(picture, "MolDraw2DSVG"), picture, molecule, placed)
+    drawer = _drawer(picture, "MolDraw2DCairo")
     _draw(drawer, picture, molecule, placed)  # fixes the scale
     drawer.ClearDrawing()
-    _play(drawer, list(_tints(picture, at)))
+    _play(drawer, _tints(picture, at))
     _draw(drawer, picture, molecule, placed)
     _play(drawer, strip(picture))
     drawer.FinishDrawing()
     path.write_bytes(drawer.GetDrawingText())
 
 
-def _height(picture: Picture) -> int:
-    return int(picture.size[1] - strip_height(picture))
+def _drawer(picture: Picture, kind: str) -> Any:
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    width, height = picture.size
+    return getattr(rdMolDraw2D, kind)(width, height, width, int(height - strip_height(picture)))
 
 
 def _draw(drawer: Any, picture: Picture, molecule: Any, placed: Floats) -> Floats:
@@ -95,60 +93,45 @@ def _tints(picture: Picture, at: Floats) -> Iterator[Shape]:
 
 def _highlights(picture: Picture, at: Floats, length: float, *, critical: bool) -> Iterator[Shape]:
     nodes, edges = picture.nodes, picture.edges
-    for bond in _strongest_last(edges, critical):
-        ends = at[picture.graph.edges[bond]]
-        yield Lines(ends[None], (0.14 + 0.4 * edges.strength[bond]) * length, _tint(edges, bond))
-    for atom in _strongest_last(nodes, critical):
-        yield _round(at[atom : atom + 1], (0.14 + 0.26 * nodes.strength[atom]) * length, _tint(nodes, atom))
+    for bond, strength, tint in _strongest_last(edges, critical):
+        yield Lines(at[picture.graph.edges[bond]][None], (0.14 + 0.4 * strength) * length, tint)
+    for atom, strength, tint in _strongest_last(nodes, critical):
+        yield _round(at[atom : atom + 1], (0.14 + 0.26 * strength) * length, tint)
 
 
-def _strongest_last(part: Part, critical: bool) -> list[int]:
-    order = np.argsort(part.strength, kind="stable")
-    shown: Bools = (part.strength[order] > LEAST) & (part.critical[order] == critical)
-    return [int(i) for i in order[shown]]
-
-
-def _tint(part: Part, which: int) -> str:
-    """Never the full colour: the letters on it must stay readable."""
-    return mix(WHITE, signed(float(part.importance[which])), 0.12 + 0.63 * float(part.strength[which]))
+def _strongest_last(items: PictureItems, critical: bool) -> Iterator[tuple[int, float, str]]:
+    """Which, how strong, and its tint: never the full colour, so that letters on it stay readable."""
+    for which in np.argsort(items.strength, kind="stable").tolist():
+        strength = float(items.strength[which])
+        if strength > LEAST and items.critical[which] == critical:
+            yield which, strength, mix(WHITE, signed(float(items.importance[which])), 0.12 + 0.63 * strength)
 
 
 def _round(centres: Floats, radius: float, colour: str) -> Discs:
     return Discs(centres, np.full(len(centres), radius), colour)
 
 
-def _play(drawer: Any, shapes: list[Shape]) -> None:
+def _play(drawer: Any, shapes: Iterable[Shape]) -> None:
     """Draw shapes on an RDKit canvas, in pixels."""
     from rdkit.Geometry import Point2D
 
     for shape in shapes:
+        colour = shape.fill if isinstance(shape, Discs) else shape.colour
+        drawer.SetColour(tuple(channel / 255 for channel in channels(colour or WHITE)))
         if isinstance(shape, Text):
-            drawer.SetColour(_rgb(shape.colour))
             drawer.SetFontSize(shape.size)
             # RDKit puts the middle of the first letter where others put its edge
             start = Point2D(shape.x + 0.3 * shape.size, shape.y)
             drawer.DrawString(shape.text, start, 1, rawCoords=True)
-        elif isinstance(shape, Lines):
-            drawer.SetColour(_rgb(shape.colour))
+            continue
+        discs = shape
+        if isinstance(shape, Lines):
             drawer.SetLineWidth(shape.width)
             for (a, b), (c, d) in shape.ends.tolist():
                 drawer.DrawLine(Point2D(a, b), Point2D(c, d), rawCoords=True)
-            _fill_discs(drawer, _round(shape.ends.reshape(-1, 2), shape.width / 2, shape.colour))  # it cuts them square
-        else:
-            _fill_discs(drawer, shape)
-
-
-def _fill_discs(drawer: Any, discs: Discs) -> None:
-    from rdkit.Geometry import Point2D
-
-    if discs.fill is None:
-        return
-    drawer.SetColour(_rgb(discs.fill))
-    drawer.SetFillPolys(True)
-    drawer.SetLineWidth(0)
-    for (x, y), r in zip(discs.centres.tolist(), discs.radii.tolist(), strict=True):
-        drawer.DrawEllipse(Point2D(x - r, y - r), Point2D(x + r, y + r), rawCoords=True)
-
-
-def _rgb(colour: str) -> tuple[float, ...]:
-    return tuple(channel / 255 for channel in channels(colour))
+            discs = _round(shape.ends.reshape(-1, 2), shape.width / 2, shape.colour)  # RDKit cuts the ends square
+        assert isinstance(discs, Discs)
+        drawer.SetFillPolys(True)
+        drawer.SetLineWidth(0)
+        for (x, y), r in zip(discs.centres.tolist(), discs.radii.tolist(), strict=True):
+            drawer.DrawEllipse(Point2D(x - r, y - r), Point2D(x + r, y + r), rawCoords=True)

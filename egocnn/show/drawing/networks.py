@@ -8,20 +8,21 @@ import numpy as np
 
 from egocnn.data.arrays import Bools, Floats
 from egocnn.show.drawing.palette import FAINT, GREY, INK, WHITE, mix, signed
-from egocnn.show.drawing.picture import Part, Picture
+from egocnn.show.drawing.picture import Picture, PictureItems
 from egocnn.show.drawing.scene import Discs, Lines, Scene, Shape, Text, clean, strip, strip_height
 
 LEVELS = 16
-"""Steps of strength that are drawn apart: more cannot be told apart, and each is one element of the file."""
+"""Steps of strength that are drawn differently: finer ones cannot be seen, and each is one element of the file."""
 MOST_LABELLED = 60
 MOST_TITLED = 500
-"""Nodes up to which each says its label and importance when the mouse rests on it."""
+"""Nodes up to which each shows its label and importance when the mouse rests on it."""
 LONGEST_LABEL = 4
 MOST_BROAD = 200
 """Edges up to which they are drawn as broad as they are important; more are drawn finer."""
 
 
 def draw_network(picture: Picture, placed: Floats) -> Scene:
+    """The scene of a graph with its nodes at ``placed`` (N, 2)."""
     scene = Scene(picture.size, picture.caption or picture.graph.name)
     if picture.graph.n_nodes == 0:
         width, height = picture.size
@@ -74,22 +75,22 @@ def _above(picture: Picture) -> tuple[Bools, Bools]:
     return edges, nodes
 
 
-def _layers(part: Part, wanted: Bools) -> Iterator[tuple[Bools, float, str, bool]]:
+def _layers(items: PictureItems, wanted: Bools) -> Iterator[tuple[Bools, float, str, bool]]:
     """Which ones, how strong, their colour, whether critical: from what recedes to what must be seen."""
-    level = np.ceil(part.strength * LEVELS - 1e-9).astype(np.int64)
+    level = np.ceil(items.strength * LEVELS - 1e-9).astype(np.int64)
     for critical in (False, True):
         for step in range(LEVELS + 1):
             for sign in (-1, 0, 1):
-                chosen = wanted & (part.critical == critical) & (level == step) & (np.sign(part.importance) == sign)
+                chosen = wanted & (items.critical == critical) & (level == step) & (np.sign(items.importance) == sign)
                 if chosen.any():
                     strength = step / LEVELS
-                    yield chosen, strength, _colour(part, sign, strength, critical), critical
+                    yield chosen, strength, _colour(items, sign, strength, critical), critical
 
 
-def _colour(part: Part, sign: int, strength: float, critical: bool) -> str:
+def _colour(items: PictureItems, sign: int, strength: float, critical: bool) -> str:
     if critical:
         return mix(FAINT, signed(sign), 0.45 + 0.55 * strength)
-    if part.is_marked or sign == 0:
+    if items.is_marked or sign == 0:
         return mix(FAINT, GREY, strength)
     return mix(FAINT, signed(sign), strength)
 
@@ -115,34 +116,23 @@ def _edges(picture: Picture, at: Floats, wanted: Bools, smallest: float, largest
 
 
 def _nodes(picture: Picture, at: Floats, wanted: Bools, radii: Floats) -> Iterator[Shape]:
-    unit = picture.unit
-    titles = _titles(picture)
+    unit, graph = picture.unit, picture.graph
+    labels = graph.node_label or ("",) * graph.n_nodes
     for chosen, strength, colour, critical in _layers(picture.nodes, wanted):
-        which = np.flatnonzero(chosen)
+        which = np.flatnonzero(chosen).tolist()
         outline, width = (INK, 1.2 * unit) if critical else (WHITE, 0.5 * unit)
         if not critical and radii[which[0]] < 2 * unit:
             outline, width = colour, 0.0
-        said = [titles[node] for node in which] if titles else ()
-        yield Discs(at[which], radii[which], colour, outline, width, said)
+        titles = [
+            f"node {node}{f' ({labels[node]})' if labels[node] else ''}: {picture.nodes.importance[node]:.3g}"
+            for node in which
+        ]
+        shown = titles if graph.n_nodes <= MOST_TITLED else ()
+        yield Discs(at[which], radii[which], colour, outline, width, shown)
         if _is_labelled(picture):
-            dark = strength > 0.5 and (critical or not picture.nodes.is_marked)
-            yield from _labels(picture, at, radii, which.tolist(), WHITE if dark else INK)
-
-
-def _labels(picture: Picture, at: Floats, radii: Floats, nodes: list[int], colour: str) -> Iterator[Text]:
-    for node in nodes:
-        label = clean((picture.graph.node_label or ())[node]).strip()
-        short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
-        size = min(1.25, 2.4 / max(len(short), 1)) * radii[node]
-        yield Text(float(at[node, 0]), float(at[node, 1]), short, max(float(size), 6 * picture.unit), colour)
-
-
-def _titles(picture: Picture) -> list[str]:
-    graph = picture.graph
-    if graph.n_nodes > MOST_TITLED:
-        return []
-    labels = graph.node_label or ("",) * graph.n_nodes
-    return [
-        f"node {node}{f' ({label})' if label else ''}: {importance:.3g}"
-        for node, (label, importance) in enumerate(zip(labels, picture.nodes.importance.tolist(), strict=True))
-    ]
+            is_dark = strength > 0.5 and (critical or not picture.nodes.is_marked)
+            for node in which:
+                label = clean(labels[node]).strip()
+                short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
+                size = max(min(1.25, 2.4 / max(len(short), 1)) * float(radii[node]), 6 * unit)
+                yield Text(float(at[node, 0]), float(at[node, 1]), short, size, WHITE if is_dark else INK)

@@ -18,6 +18,7 @@ GREY = "#8c8c8c"
 
 
 def signed(importance: float) -> str:
+    """The colour of an importance of this sign."""
     return FOR if importance > 0 else AGAINST if importance < 0 else NEUTRAL
 
 

@@ -1,8 +1,9 @@
-"""What a picture shows, checked once: a graph, importances and critical parts -> strengths from 0 to 1 and marks."""
+"""A graph, importances and critical parts -> what a picture shows, checked: strengths from 0 to 1 and marks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ LEAST = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Part:
+class PictureItems:
     """The nodes, or the edges, of a picture."""
 
     importance: Floats
@@ -25,14 +26,22 @@ class Part:
     """|importance| over the largest of its kind, 0 to 1"""
     critical: Bools
     is_marked: bool
-    """whether critical ones were named at all; if not, colour alone tells"""
+    """whether critical ones were given at all; if not, all are coloured"""
+
+    def coloured(self, is_tinted: bool) -> Floats:
+        """The importances that are drawn in colour."""
+        if is_tinted:
+            return self.importance[self.strength > LEAST]
+        return self.importance[self.critical] if self.is_marked else self.importance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Picture:
+    """A graph with everything that its drawing depends on."""
+
     graph: Graph
-    nodes: Part
-    edges: Part
+    nodes: PictureItems
+    edges: PictureItems
     caption: str
     size: tuple[int, int]
     """width, height in pixels"""
@@ -48,13 +57,9 @@ class Picture:
 
     @property
     def signs(self) -> tuple[bool, bool]:
-        """whether anything that is coloured speaks for, and whether anything speaks against"""
-        parts = (self.nodes, self.edges)
-        if self.is_tinted:
-            shown = [part.importance[part.strength > LEAST] for part in parts]
-        else:
-            shown = [part.importance[part.critical if part.is_marked else slice(None)] for part in parts]
-        return any(bool((s > 0).any()) for s in shown), any(bool((s < 0).any()) for s in shown)
+        """whether anything that is coloured has a positive importance, and whether anything has a negative one"""
+        shown = np.concatenate([items.coloured(self.is_tinted) for items in (self.nodes, self.edges)])
+        return bool((shown > 0).any()), bool((shown < 0).any())
 
 
 def compose(
@@ -63,23 +68,21 @@ def compose(
     edge_importance: Floats,
     critical_nodes: Ints | None,
     critical_edges: Ints | None,
-    caption: str,
-    size: tuple[int, int],
-    words: tuple[str, str],
+    **settings: Any,
 ) -> Picture:
+    """A checked picture; ``settings`` are the caption, the size, the words and whether all is tinted."""
+    size = settings["size"]
     if not all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in size):
         raise ConfigError(f"size must be {SMALLEST_SIDE} to {LARGEST_SIDE} pixels a side, got {size[0]} x {size[1]}")
     return Picture(
         graph=graph,
-        nodes=_part(node_importance, critical_nodes, graph.n_nodes, "node", graph.name),
-        edges=_part(edge_importance, critical_edges, len(graph.edges), "edge", graph.name),
-        caption=caption,
-        size=size,
-        words=words,
+        nodes=_items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name),
+        edges=_items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name),
+        **settings,
     )
 
 
-def _part(importance: Floats, critical: Ints | None, count: int, what: str, name: str) -> Part:
+def _items(importance: Floats, critical: Ints | None, count: int, what: str, name: str) -> PictureItems:
     values = np.asarray(importance, np.float64)
     if values.shape != (count,):
         raise DataError(f"graph {name}: {values.size} importances for {count} {what}s")
@@ -94,4 +97,4 @@ def _part(importance: Floats, critical: Ints | None, count: int, what: str, name
     marks[chosen] = True
     largest = float(np.abs(values).max(initial=0.0))
     strength = np.abs(values) / largest if largest > 0 else np.zeros(count)
-    return Part(importance=values, strength=strength, critical=marks, is_marked=critical is not None)
+    return PictureItems(importance=values, strength=strength, critical=marks, is_marked=critical is not None)

@@ -1,16 +1,20 @@
-"""A picture as plain shapes in pixels, y downwards, and the scene written as SVG."""
+"""A scene, plain shapes in pixels, y downwards -> SVG, or PNG by matplotlib; the strip with caption and key."""
 
 from __future__ import annotations
 
 import re
 import textwrap
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from egocnn.data.arrays import Floats
+from egocnn.errors import MissingExtraError
 from egocnn.show.drawing.palette import AGAINST, FOR, INK, WHITE
 from egocnn.show.drawing.picture import Picture
 
@@ -19,6 +23,7 @@ FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LETTER_WIDTH = 0.56
 """Of a letter in a sans-serif face, over the size of the type, on average."""
 MOST_CAPTION_LINES = 2
+DPI = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,11 +109,9 @@ def strip(picture: Picture) -> list[Shape]:
 
 
 def _key(picture: Picture) -> list[tuple[str, str]]:
-    return [
-        (word, colour)
-        for word, colour, present in zip(picture.words, (FOR, AGAINST), picture.signs, strict=True)
-        if present
-    ]
+    """The words of the signs that occur, with their colours."""
+    entries = zip(picture.words, (FOR, AGAINST), picture.signs, strict=True)
+    return [(word, colour) for word, colour, is_present in entries if is_present]
 
 
 def _caption_lines(picture: Picture) -> list[str]:
@@ -125,24 +128,25 @@ def to_svg(scene: Scene, between: str = "", above: Sequence[Shape] = ()) -> str:
     """One self-contained SVG; ``between`` is SVG to put over the scene, ``above`` are shapes to put over that."""
     width, height = scene.size
     title = escape(clean(scene.title), quote=True)
-    return "".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" role="img" aria-label="{title}">\n',
-            f"<title>{title}</title>\n",
-            f'<rect width="{width}" height="{height}" fill="{WHITE}"/>\n',
-            *_elements(scene.shapes),
-            between,
-            *_elements(above),
-            "</svg>\n",
-        ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{title}">\n'
+        f"<title>{title}</title>\n"
+        f'<rect width="{width}" height="{height}" fill="{WHITE}"/>\n'
+        f"{''.join(_elements(scene.shapes))}{between}{''.join(_elements(above))}</svg>\n"
     )
 
 
 def _elements(shapes: Sequence[Shape]) -> Iterator[str]:
     for shape in shapes:
         if isinstance(shape, Lines):
-            yield _lines(shape)
+            # all in one path: a third of the bytes, and where faint lines cross they do not darken
+            tenths = np.round(shape.ends * 10).astype(np.int64)
+            rows = np.concatenate([tenths[:, 0], tenths[:, 1] - tenths[:, 0]], axis=1).tolist()
+            yield (
+                f'<path transform="scale(.1)" d="{"".join(f"M{x} {y}l{i} {j}" for x, y, i, j in rows)}" fill="none" '
+                f'stroke="{shape.colour}" stroke-width="{_number(shape.width * 10)}" stroke-linecap="round"/>\n'
+            )
         elif isinstance(shape, Discs):
             yield _discs(shape)
         else:
@@ -153,25 +157,14 @@ def _elements(shapes: Sequence[Shape]) -> Iterator[str]:
             )
 
 
-def _lines(lines: Lines) -> str:
-    """All in one path: a third of the bytes, and where faint lines cross they do not darken."""
-    tenths = np.round(lines.ends * 10).astype(np.int64)
-    steps = tenths[:, 1] - tenths[:, 0]
-    path = "".join(f"M{x} {y}l{i} {j}" for (x, y), (i, j) in zip(tenths[:, 0].tolist(), steps.tolist(), strict=True))
-    return (
-        f'<path transform="scale(.1)" d="{path}" fill="none" stroke="{lines.colour}" '
-        f'stroke-width="{_number(lines.width * 10)}" stroke-linecap="round"/>\n'
-    )
-
-
 def _discs(discs: Discs) -> str:
     outline = f' stroke="{discs.outline}" stroke-width="{_number(discs.outline_width)}"' if discs.outline else ""
     look = f' fill="{discs.fill or "none"}"{outline}'
     places = zip(discs.centres.tolist(), discs.radii.tolist(), strict=True)
     circles = [f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"' for (x, y), radius in places]
-    if not discs.titles:
-        return f"{circles[0]}{look}/>\n" if len(circles) == 1 else f"<g{look}>{'/>'.join([*circles, ''])}</g>\n"
-    titles = (escape(clean(title)) for title in discs.titles)
+    if len(circles) == 1 and not discs.titles:
+        return f"{circles[0]}{look}/>\n"
+    titles = [escape(clean(title)) for title in discs.titles] or [""] * len(circles)
     titled = (f"{c}><title>{t}</title></circle>" if t else f"{c}/>" for c, t in zip(circles, titles, strict=True))
     return f"<g{look}>{''.join(titled)}</g>\n"
 
@@ -179,3 +172,41 @@ def _discs(discs: Discs) -> str:
 def _number(value: float) -> str:
     text = f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".")
+
+
+# ── PNG ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_png(scene: Scene, path: Path) -> None:
+    """Figure and canvas as objects of their own: what the caller does with pyplot stays untouched."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.collections import EllipseCollection, LineCollection
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "networks") from None
+    width, height = scene.size
+    figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor=WHITE)
+    canvas: Any = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    points = 72 / DPI
+    for order, shape in enumerate(scene.shapes):
+        if isinstance(shape, Lines):
+            look: dict[str, Any] = {"colors": shape.colour, "linewidths": shape.width * points, "capstyle": "round"}
+            axes.add_collection(LineCollection(list(shape.ends), zorder=order, **look), autolim=False)
+        elif isinstance(shape, Discs):
+            sizes = (2 * shape.radii, 2 * shape.radii, 0)
+            look = {"facecolors": shape.fill or "none", "edgecolors": shape.outline or "none"}
+            look |= {"linewidths": shape.outline_width * points, "units": "xy", "zorder": order}
+            discs = EllipseCollection(*sizes, offsets=shape.centres, offset_transform=axes.transData, **look)
+            axes.add_collection(discs, autolim=False)
+        else:
+            look = {"fontsize": shape.size * points, "color": shape.colour, "va": "center_baseline", "zorder": order}
+            side = "left" if shape.anchor == "start" else "center"
+            axes.text(shape.x, shape.y, shape.text, ha=side, parse_math=False, **look)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a sign that the font lacks becomes a box, which says enough
+        canvas.print_png(path, metadata={"Software": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,39 +14,32 @@ from egocnn.data.sources.smiles import atom_label, bond_label
 from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.show.drawing import draw
 
-Size = tuple[int, int]
+PATTERN_SIZE = (240, 180)
 
 
-def draw_pattern(pattern: Pattern, size: Size = (240, 180)) -> str:
+def draw_pattern(pattern: Pattern) -> str:
     """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
     if pattern.smiles is None:
-        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), size)
-    return _draw_fragment(pattern.smiles, size)
+        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
+    return _draw_fragment(pattern.smiles)
 
 
-def draw_occurrence(occurrence: Occurrence, size: Size = (320, 240)) -> str:
+def draw_occurrence(occurrence: Occurrence) -> str:
     """The whole graph with the fragment marked; a molecule without its hydrogens."""
-    graph, nodes = _as_drawn(occurrence)
-    return _draw_marked(graph, nodes, size)
+    return _draw_marked(*_as_drawn(occurrence), (320, 240))
 
 
-def _draw_marked(graph: Graph, nodes: Any, size: Size) -> str:
+def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
     marked = np.zeros(graph.n_nodes, bool)
     marked[list(nodes)] = True
     u, v = graph.edges.T
     edges = marked[u] & marked[v]
-    return draw(
-        graph,
-        marked.astype(np.float64),
-        edges.astype(np.float64),
-        critical_nodes=np.flatnonzero(marked),
-        critical_edges=np.flatnonzero(edges),
-        size=size,
-        words=("the pattern", ""),
-    )
+    critical: dict[str, Any] = {"critical_nodes": np.flatnonzero(marked), "critical_edges": np.flatnonzero(edges)}
+    importances = marked.astype(np.float64), edges.astype(np.float64)
+    return draw(graph, *importances, size=size, words=("the pattern", ""), **critical)
 
 
-def _draw_fragment(smiles: str, size: Size) -> str:
+def _draw_fragment(smiles: str) -> str:
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
     from rdkit.Chem.Draw import rdMolDraw2D
@@ -58,7 +52,7 @@ def _draw_fragment(smiles: str, size: Size) -> str:
         molecule.UpdatePropertyCache(strict=False)
         Chem.FastFindRings(molecule)
         rdDepictor.Compute2DCoords(molecule)
-        drawer: Any = rdMolDraw2D.MolDraw2DSVG(*size)
+        drawer: Any = rdMolDraw2D.MolDraw2DSVG(*PATTERN_SIZE)
         options = drawer.drawOptions()
         options.useBWAtomPalette()
         options.clearBackground = False
@@ -79,8 +73,7 @@ def _label(atom: Any) -> None:
     atom.SetNoImplicit(True)
     if not is_carbon or atom.GetDegree() > 1:
         return
-    in_ring = any(bond.GetIsAromatic() for bond in atom.GetBonds())
-    if not in_ring:
+    if not any(bond.GetIsAromatic() for bond in atom.GetBonds()):
         atom.SetProp("_displayLabel", "Ar" if atom.GetIsAromatic() else "C")
 
 
@@ -102,17 +95,14 @@ def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:
     place = {atom.GetIntProp("node"): i for i, atom in enumerate(molecule.GetAtoms())}
     bonds = list(molecule.GetBonds())
     ends = [sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) for bond in bonds]
-    drawn = Graph(
-        name=graph.name,
+    absent: dict[str, Any] = dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth"))
+    drawn = replace(
+        graph,
         n_nodes=molecule.GetNumAtoms(),
         edges=np.array(ends, dtype=np.int64).reshape(-1, 2),
         node_label=tuple(atom_label(atom) for atom in molecule.GetAtoms()),
         edge_label=tuple(bond_label(bond) for bond in bonds),
-        edge_weight=None,
-        node_attr=None,
-        target=graph.target,
         smiles=smiles,
-        node_truth=None,
-        edge_truth=None,
+        **absent,
     )
     return drawn, [place[node] for node in nodes if node in place]

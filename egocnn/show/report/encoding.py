@@ -15,7 +15,7 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import ATOM, WORDS, name_atoms
 from egocnn.errors import DataError
-from egocnn.explain.structure import CriticalStructure, Trace
+from egocnn.explain.structure import CriticalStructure
 from egocnn.show.report.summary import Summary, sentences
 
 Positions: TypeAlias = Callable[[Graph], Floats]
@@ -39,8 +39,12 @@ def encode(structures: Sequence[CriticalStructure], summary: Summary, positions:
 def _structure(
     structure: CriticalStructure, graph: Graph, positions: Positions, labels: dict[str, int]
 ) -> dict[str, Any]:
-    fidelity = structure.fidelity
-    edges = np.asarray(graph.edges, np.int64).reshape(-1, 2)
+    fidelity, trace = structure.fidelity, structure.trace
+    places = np.asarray(positions(graph))
+    if places.shape != (graph.n_nodes, 2):
+        raise DataError(f"graph {graph.name!r}: positions must be ({graph.n_nodes}, 2), not {places.shape}")
+    # all rows of the trace but the last, the input: its importances are the structure's own
+    rows = () if trace is None else zip(trace.nodes[:-1], trace.edges[:-1], strict=True)
     return {
         "name": graph.name,
         "predicted": _plain(structure.predicted),
@@ -52,8 +56,8 @@ def _structure(
         "smiles": graph.smiles,
         "molecule": _is_molecule(graph),
         "nodes": graph.n_nodes,
-        "edges": packed_integers(edges.ravel()),
-        "positions": packed(_places(graph, positions).ravel()),
+        "edges": packed_integers(np.asarray(graph.edges, np.int64).ravel()),
+        "positions": packed(places.ravel()),
         "nodeLabels": _labels(graph.node_label, labels),
         "edgeLabels": _labels(graph.edge_label, labels),
         "nodeImportance": packed(structure.node_importance),
@@ -61,7 +65,7 @@ def _structure(
         "criticalNodes": packed_integers(structure.critical_nodes),
         "criticalEdges": packed_integers(structure.critical_edges),
         "truth": None if graph.node_truth is None else packed_integers(np.flatnonzero(graph.node_truth)),
-        "trace": None if structure.trace is None else _trace(structure.trace),
+        "trace": None if trace is None else [{"nodes": packed(nodes), "edges": packed(edges)} for nodes, edges in rows],
     }
 
 
@@ -73,11 +77,11 @@ def packed(values: Floats) -> dict[str, Any]:
     finite = np.nan_to_num(np.asarray(values, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     largest = float(np.abs(finite).max(initial=0.0))
     steps = (np.rint(finite / largest * FINEST) if largest > 0 else finite).astype("<i2")
-    told: dict[str, Any] = {"step": float(f"{largest / FINEST:.7g}")}
+    step = float(f"{largest / FINEST:.7g}")
     at = np.flatnonzero(steps)
     if 2 * len(at) < len(steps):
-        return told | {"length": len(steps), "at": packed_integers(at), "data": _base64(steps[at])}
-    return told | {"data": _base64(steps)}
+        return {"step": step, "length": len(steps), "at": packed_integers(at), "data": _base64(steps[at])}
+    return {"step": step, "data": _base64(steps)}
 
 
 def packed_integers(values: Ints) -> str:
@@ -90,24 +94,11 @@ def _base64(values: Any) -> str:
     return b64encode(values.tobytes()).decode("ascii")
 
 
-def _trace(trace: Trace) -> list[dict[str, Any]]:
-    """All rows but the last, the input: its importances are the structure's own."""
-    rows = zip(trace.nodes[:-1], trace.edges[:-1], strict=True)
-    return [{"nodes": packed(nodes), "edges": packed(edges)} for nodes, edges in rows]
-
-
 def _labels(names: Sequence[str] | None, labels: dict[str, int]) -> str | None:
     """Positions in the report's one list of label names, which grows as new ones turn up."""
     if names is None:
         return None
     return packed_integers(np.array([labels.setdefault(name, len(labels)) for name in names], np.int64))
-
-
-def _places(graph: Graph, positions: Positions) -> Floats:
-    places = np.asarray(positions(graph))
-    if places.shape != (graph.n_nodes, 2):
-        raise DataError(f"graph {graph.name!r}: positions must be ({graph.n_nodes}, 2), not {places.shape}")
-    return places
 
 
 def _is_molecule(graph: Graph) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in
 from egocnn.show.report import Summary, summarise, write_report
 
 MARK = "structures.jsonl"
-"""A folder that holds it was written by us, and may be written again."""
+"""A folder that holds this file is a report, and may be written again."""
 PAGE = "index.html"
 
 
@@ -31,53 +32,39 @@ def write_explanations(
     title: str = "Critical structures",
     on_page: int | None = None,
 ) -> Summary:
-    """All files are put in place when the last of them is written, the page last.
+    """Write the whole folder; returns the summary. The files are moved into place once all are written, the page last.
 
-    With ``on_page``, only so many structures, the first, are kept in memory and shown on the page, however many come;
-    figures are drawn of these. All are written to ``structures.jsonl``, and the summary is of all.
+    With ``on_page``, only so many structures, the first, stay in memory and are shown on the page and in figures. All
+    are written to ``structures.jsonl``, and the summary is of all.
     """
-    kept: list[CriticalStructure] = []
+    on_the_page: list[CriticalStructure] = []
     facts: list[CriticalStructure] = []
-    to_come = iter(structures)
-    first = list(islice(to_come, 1))  # what is refused is refused before there is a folder
+    remaining = iter(structures)
+    first = list(islice(remaining, 1))  # an error in the first structure comes before there is a folder
 
     def passing() -> Iterator[CriticalStructure]:
-        for structure in chain(first, to_come):
-            if on_page is None or len(kept) < on_page:
-                kept.append(structure)
+        for structure in chain(first, remaining):
+            if on_page is None or len(on_the_page) < on_page:
+                on_the_page.append(structure)
             facts.append(structure if on_page is None else _without_graph(structure))
             yield structure
 
     with replacing_in(folder, first=MARK, last=PAGE) as temporary:
         write_structures(passing(), temporary / MARK)
         summary = summarise(facts, title=title, model=model, data=data, class_names=tuple(class_names))
-        for number, structure in enumerate(kept[:figures], 1):
+        for number, structure in enumerate(on_the_page[:figures], 1):
             structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
-        write_report(kept, temporary, summary=summary)
+        write_report(on_the_page, temporary, summary=summary)
     return summary
 
 
 def _without_graph(structure: CriticalStructure) -> CriticalStructure:
-    """What a summary asks of a structure, and little more."""
-    nothing = np.zeros(0)
-    bare = replace(
-        structure.graph,
-        edges=np.zeros((0, 2), np.int64),
-        node_label=None,
-        edge_label=None,
-        edge_weight=None,
-        node_attr=None,
-        node_truth=None,
-        edge_truth=None,
-    )
-    return replace(
-        structure,
-        graph=bare,
-        node_importance=nothing,
-        edge_importance=nothing,
-        critical_edges=np.zeros(0, np.int64),
-        trace=None,
-    )
+    """What a summary reads of a structure, and little more."""
+    columns = ("node_label", "edge_label", "edge_weight", "node_attr", "node_truth", "edge_truth")
+    none: dict[str, Any] = dict.fromkeys(columns)
+    bare = replace(structure.graph, edges=np.zeros((0, 2), np.int64), **none)
+    empty: dict[str, Any] = dict.fromkeys(("node_importance", "edge_importance"), np.zeros(0))
+    return replace(structure, graph=bare, trace=None, critical_edges=np.zeros(0, np.int64), **empty)
 
 
 def check_folder(folder: Path) -> None:

@@ -5,26 +5,21 @@ from __future__ import annotations
 import html
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import finite_json, write_text
+from egocnn.show.assets import asset, fill
+from egocnn.show.drawing.layout import positions as layout
 from egocnn.show.report.encoding import Positions, encode
 from egocnn.show.report.summary import Summary
 
 SCRIPTS = (
-    "cytoscape.min.js",
-    "data.js",
-    "scene.js",
-    "picture.js",
-    "chart.js",
-    "gallery.js",
-    "canvas.js",
-    "viewer.js",
-    "page.js",
+    *("cytoscape.min.js", "data.js", "scene.js", "picture.js", "chart.js", "gallery.js"),
+    *("canvas.js", "viewer.js", "page.js"),
 )
 """in the order in which they run"""
 
@@ -32,31 +27,26 @@ ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def write_report(
-    structures: Sequence[CriticalStructure], folder: Path, *, summary: Summary, positions: Positions | None = None
+    structures: Sequence[CriticalStructure], folder: Path, *, summary: Summary, positions: Positions = layout
 ) -> Path:
-    """Write ``index.html`` into the folder and say where it is.
+    """Write ``index.html`` into the folder; returns its path.
 
     ``positions`` places the nodes of a graph, (N, 2), y upwards, edges about as long as 1.
     """
     path = Path(folder) / "index.html"
-    write_text(path, page(encode(structures, summary, positions or _layout()), summary.title))
+    write_text(path, page(encode(structures, summary, positions), summary.title))
     return path
 
 
 def page(data: dict[str, Any], title: str) -> str:
-    """The whole page as one text; it asks for nothing from anywhere."""
-    scripts = [_asset(name) for name in SCRIPTS]
+    """The whole page as one text; it fetches nothing."""
     parts = {
-        "POLICY": policy(scripts),
+        "POLICY": policy(),
         "TITLE": html.escape(title),
-        "STYLE": _asset("page.css"),
         "DATA": embedded(data),
-        "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
+        "SCRIPTS": "\n".join(f"<script>{asset('report', name)}</script>" for name in SCRIPTS),
     }
-    text = _asset("page.html")
-    head, *rest = text.split("{{")
-    # one pass over the template: a name in the data that looks like a placeholder stays what it is
-    return head + "".join(parts[name] + after for name, after in (piece.split("}}", 1) for piece in rest))
+    return fill("report", parts)
 
 
 def embedded(data: dict[str, Any]) -> str:
@@ -65,20 +55,12 @@ def embedded(data: dict[str, Any]) -> str:
     return text.translate(ESCAPES).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def policy(scripts: Sequence[str]) -> str:
-    """Only these scripts run, and nothing is fetched; cytoscape sets styles of its own."""
-    hashes = " ".join(f"'sha256-{b64encode(sha256(s.encode()).digest()).decode()}'" for s in scripts)
+@cache
+def policy() -> str:
+    """The page's content security policy: only its own scripts run, and nothing is fetched."""
+    hashes = (b64encode(sha256(asset("report", name).encode()).digest()).decode() for name in SCRIPTS)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "  # cytoscape sets styles of its own
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _asset(name: str) -> str:
-    return files("egocnn.show.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _layout() -> Positions:
-    from egocnn.show.drawing.layout import positions
-
-    return positions

@@ -1,6 +1,6 @@
 """A trained model -> a web application: a page, answers as JSON, and reports.
 
-Nothing is kept between requests, so that any process can answer any of them, and nothing is written but an uploaded
+Nothing is stored between requests, so that any process can answer any of them, and nothing is written but an uploaded
 file, which lies in a private folder while it is read.
 """
 # no postponed annotations here: FastAPI reads those of the functions below, and they name what is imported inside
@@ -9,17 +9,15 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 from egocnn import __version__
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
-from egocnn.show.report.page import SCRIPTS, policy
-from egocnn.show.serve.desk import Desk, Plain, Question
+from egocnn.show.assets import asset, fill, style
+from egocnn.show.report.page import policy
+from egocnn.show.serve.batching import BatchQueue, ExplainJob, Plain
 from egocnn.show.serve.limits import Limits
 from egocnn.show.serve.model import ServedModel
 from egocnn.show.serve.settings import (
@@ -35,9 +33,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 ENVIRONMENT = "EGOCNN_SERVE"
-"""Where a further process finds what to serve: it starts afresh, and is given nothing but a name to import."""
-
-ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+"""The environment variable that tells a further process what to serve: it is given nothing but a name to import."""
 
 REASONS = {
     400: "a request that cannot be understood",
@@ -46,6 +42,8 @@ REASONS = {
     500: "a defect of the server",
     503: "too many requests, or one that takes too long",
 }
+
+Responses = dict[int | str, dict[str, Any]]
 
 
 def from_environment() -> Limits:
@@ -61,31 +59,11 @@ def from_environment() -> Limits:
 
 
 def build(model: ServedModel, config: ServeConfig) -> Limits:
-    """The application with its limits around it."""
-    return Limits(describe(model, config), config)
-
-
-def describe(model: ServedModel, config: ServeConfig) -> "FastAPI":
-    """The application alone; ``/openapi.json`` tells what it takes and gives."""
+    """The application with its limits around it; ``/openapi.json`` describes what it takes and gives."""
     try:
-        from fastapi import FastAPI, File, Form, Response, UploadFile
-        from fastapi.responses import HTMLResponse
-
-        from egocnn.show.serve.records import About, Answers, Ask, Health, Problem
+        from fastapi import FastAPI
     except ImportError:
         raise MissingExtraError("fastapi", "serve") from None
-
-    desk = Desk(model.answer)
-    slow = ThreadPoolExecutor(1, thread_name_prefix="read")  # files and reports: molecules that are typed do not wait
-    problems: dict[int | str, dict[str, Any]] = {
-        status: {"model": Problem, "description": reason} for status, reason in REASONS.items()
-    }
-    simple: dict[int | str, dict[str, Any]] = {status: problems[status] for status in (400, 413, 500, 503)}
-    # FastAPI would have it that where the answer is HTML the refusals are, too
-    as_json = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    beside_html: dict[int | str, dict[str, Any]] = {
-        status: {"description": reason, "content": as_json} for status, reason in REASONS.items()
-    }
     app = FastAPI(
         title="egocnn",
         version=__version__,
@@ -94,118 +72,110 @@ def describe(model: ServedModel, config: ServeConfig) -> "FastAPI":
         redoc_url=None,
     )
     _handle_errors(app)
+    # FastAPI would describe refusals as HTML where the answer is HTML
+    as_json = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}
+    beside_html: Responses = {s: {"description": reason, "content": as_json} for s, reason in REASONS.items()}
+    _add_page(app, model, config, beside_html)
+    _add_explanations(app, model, beside_html)
+    return Limits(app, config)
 
-    async def answers(questions: Sequence[Question]) -> Response:
-        given: list[Plain] = []
-        for question in questions:
-            given += await desk.ask(question)
-        return Response(json.dumps({"answers": given}, allow_nan=False), media_type="application/json")
+
+def _add_page(app: "FastAPI", model: ServedModel, config: ServeConfig, beside_html: Responses) -> None:
+    """The page with its files, and what it asks about the server and the model."""
+    from fastapi import Response
+    from fastapi.responses import HTMLResponse
+
+    from egocnn.show.serve.records import ErrorMessage, Health, ModelFacts
+
+    refusals: Responses = {s: {"model": ErrorMessage, "description": REASONS[s]} for s in (400, 413, 500, 503)}
+    files = {
+        "page.css": (style("serve"), "text/css"),
+        "page.js": (asset("serve", "page.js"), "text/javascript"),
+        "icon.svg": (asset("serve", "icon.svg"), "image/svg+xml"),
+    }
 
     @app.get("/", response_class=HTMLResponse, summary="The page", responses=beside_html)
     async def page() -> HTMLResponse:
-        return HTMLResponse(asset("page.html"))
+        return HTMLResponse(fill("serve", {}))
 
-    for name, kind in ASSETS.items():
-        app.add_api_route(f"/assets/{name}", _sender(name, kind), include_in_schema=False)
+    def add_file(name: str, text: str, kind: str) -> None:
+        async def send() -> Response:
+            return Response(text, media_type=kind)
 
-    @app.get("/health", summary="Whether the server is up", responses=simple)
+        app.add_api_route(f"/assets/{name}", send, include_in_schema=False)
+
+    for name, (text, kind) in files.items():
+        add_file(name, text, kind)
+
+    @app.get("/health", summary="Whether the server is up", responses=refusals)
     async def health() -> Health:
         return Health(status="ok")
 
-    @app.get("/model", summary="About the model", responses=simple)
-    async def about() -> About:
-        limits = {
-            "bytes": config.most_bytes,
-            "graphs": MOST_GRAPHS,
-            "nodes": MOST_NODES,
-            "seconds": config.seconds,
-            "files": list(FILE_SUFFIXES),
-        }
-        return About.model_validate(model.about() | {"limits": limits})
+    @app.get("/model", summary="About the model", responses=refusals)
+    async def about() -> ModelFacts:
+        limits = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "files": list(FILE_SUFFIXES)}
+        limits |= {"bytes": config.most_bytes, "seconds": config.seconds}
+        return ModelFacts.model_validate(model.about() | {"limits": limits})
 
-    @app.post("/explain", response_model=Answers, summary="Explain molecules", responses=problems)
-    async def explain(ask: Ask) -> Response:
-        lines = [ask.smiles] if isinstance(ask.smiles, str) else ask.smiles
-        return await answers(
-            [
-                Question(
-                    lines=tuple(lines[first : first + MOST_AT_ONCE]),
-                    first=first + 1,
-                    explained=ask.explained,
-                    fidelity=ask.fidelity,
-                    picture=ask.picture,
-                )
-                for first in range(0, len(lines), MOST_AT_ONCE)
-            ]
-        )
 
-    @app.post("/explain/file", response_model=Answers, summary="Explain a file of graphs", responses=problems)
+def _add_explanations(app: "FastAPI", model: ServedModel, beside_html: Responses) -> None:
+    """Molecules, or a file of graphs -> answers as JSON, or a report."""
+    from fastapi import File, Form, Response, UploadFile
+    from fastapi.responses import HTMLResponse
+
+    from egocnn.show.serve.records import ErrorMessage, ExplainRequest, ExplainResponse
+
+    refusals: Responses = {s: {"model": ErrorMessage, "description": reason} for s, reason in REASONS.items()}
+    queue = BatchQueue(model.answer)
+    slow = ThreadPoolExecutor(1, thread_name_prefix="read")  # files and reports: molecules that are typed do not wait
+
+    async def answer(job: ExplainJob) -> Response:
+        answers: list[Plain] = []
+        for portion in job.portions(MOST_AT_ONCE):
+            answers += await queue.submit(portion)
+        return Response(json.dumps({"answers": answers}, allow_nan=False), media_type="application/json")
+
+    async def slowly(work: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(slow, work, *arguments)
+
+    @app.post("/explain", response_model=ExplainResponse, summary="Explain molecules", responses=refusals)
+    async def explain(request: ExplainRequest) -> Response:
+        lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
+        wishes = request.model_dump(exclude={"smiles"})
+        return await answer(ExplainJob(lines=tuple(lines), **wishes))
+
+    @app.post("/explain/file", response_model=ExplainResponse, summary="Explain a file of graphs", responses=refusals)
     async def explain_file(
         file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
     ) -> Response:
-        graphs = await _in(slow, model.read_file, file.filename or "", await file.read())
-        return await answers(
-            [
-                Question(graphs=graphs[first : first + MOST_AT_ONCE], explained=explained or None)
-                for first in range(0, len(graphs), MOST_AT_ONCE)
-            ]
-        )
+        graphs = await slowly(model.read_file, file.filename or "", await file.read())
+        return await answer(ExplainJob(graphs=graphs, explained=explained or None))
 
-    @app.post(
-        "/report",
-        response_class=HTMLResponse,
-        summary="A whole report on molecules, or on a file of graphs",
-        responses=beside_html,
-    )
+    summary = "A whole report on molecules, or on a file of graphs"
+
+    @app.post("/report", response_class=HTMLResponse, summary=summary, responses=beside_html)
     async def report(
         smiles: Annotated[str, Form(description="one molecule a line: a SMILES and, after a space, its name")] = "",
         file: Annotated[UploadFile | None, File(description="instead of molecules: a file of graphs")] = None,
     ) -> HTMLResponse:
         name = (file and file.filename) or ""
         if file is not None and name:
-            graphs = await _in(slow, model.read_file, name, await file.read())
+            graphs = await slowly(model.read_file, name, await file.read())
         else:
-            graphs = await _in(slow, model.read_lines, typed_lines(smiles))
-        text = await _in(slow, model.report, graphs, PurePath(name).name or "SMILES typed in")
-        return HTMLResponse(text, headers={"content-security-policy": report_policy()})
-
-    return app
+            graphs = await slowly(model.read_lines, typed_lines(smiles))
+        text = await slowly(model.report, graphs, PurePath(name).name or "SMILES typed in")
+        return HTMLResponse(text, headers={"content-security-policy": f"{policy()}; frame-ancestors 'none'"})
 
 
 def typed_lines(text: str) -> list[str]:
+    """The lines of a text that are not blank; refused where there are none, too many, or too long ones."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not 1 <= len(lines) <= MOST_GRAPHS:
         raise DataError(f"{len(lines)} molecules; a report takes 1 to {MOST_GRAPHS}, one a line, or a file")
     if (longest := max(map(len, lines))) > MOST_CHARACTERS:
         raise DataError(f"a line of {longest} characters; {MOST_CHARACTERS} are read at most")
     return lines
-
-
-@cache
-def asset(name: str) -> str:
-    return files("egocnn.show.serve").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-@cache
-def report_policy() -> str:
-    """What a report says of itself, by its scripts' fingerprints, and that no other page may frame it."""
-    folder = files("egocnn.show.report").joinpath("assets")
-    scripts = [folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS]
-    return f"{policy(scripts)}; frame-ancestors 'none'"
-
-
-async def _in(threads: ThreadPoolExecutor, work: Any, *arguments: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
-
-
-def _sender(name: str, kind: str) -> Any:
-    from fastapi import Response
-
-    async def send() -> Response:
-        return Response(asset(name), media_type=kind)
-
-    return send
 
 
 def _handle_errors(app: "FastAPI") -> None:

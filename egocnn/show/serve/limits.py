@@ -1,7 +1,7 @@
-"""What stands between the network and the application: limits of size, time and number, and headers for every answer.
+"""A web application -> the same with limits of size, time and number, and with safe headers in every answer.
 
-Plain ASGI, so that no answer leaves without it, whoever made it. A request is read whole before the application sees
-any of it: what it may hold is bounded, and a slow sender occupies no model.
+Plain ASGI, so that every answer passes here, whoever made it. A request is read whole before the application sees any
+of it: its size is limited, and a slow sender occupies no model.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _RefusedError(Exception):
 
 
 class Limits:
-    """An application with these limits around it."""
+    """An application with these limits around it; itself an ASGI application."""
 
     def __init__(self, app: Application, config: ServeConfig) -> None:
         self._app, self._config = app, config
@@ -88,27 +88,24 @@ class Limits:
         if self._inside > self._config.waiting:
             raise _RefusedError(503, "too many requests at a time; try again in a moment")
         length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._config.most_bytes:
-            raise self._too_large()
+        self._check_size(int(length) if length.isdigit() else 0)
 
-    def _too_large(self) -> _RefusedError:
-        return _RefusedError(
-            413, f"a request may have {self._config.megabytes:g} MB at most; egocnn explain takes more"
-        )
+    def _check_size(self, size: int) -> None:
+        if size > self._config.most_bytes:
+            raise _RefusedError(
+                413, f"a request may have {self._config.megabytes:g} MB at most; egocnn explain takes more"
+            )
 
     async def _body(self, receive: Receive) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+        body = bytearray()
         while True:
             message = await receive()
             if message["type"] != "http.request":  # the sender has gone
                 return b""
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._config.most_bytes:
-                raise self._too_large()
+            body += message.get("body", b"")
+            self._check_size(len(body))
             if not message.get("more_body"):
-                return b"".join(parts)
+                return bytes(body)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

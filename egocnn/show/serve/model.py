@@ -1,14 +1,17 @@
-"""A trained model as the page meets it: lines of SMILES or the bytes of a file -> plain answers, or a whole report."""
+"""A trained model behind the page: lines of SMILES or the bytes of a file -> plain answers, or a whole report."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path, PurePath
 
+import numpy as np
+
 from egocnn.config import ReadConfig
-from egocnn.data.arrays import Floats
+from egocnn.data.arrays import Floats, pointers
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.molecules import ATOM, WORDS
 from egocnn.data.sources.smiles import from_smiles, parse_smiles
@@ -23,30 +26,31 @@ from egocnn.show.report import summarise
 from egocnn.show.report.encoding import encode
 from egocnn.show.report.folder import file_name
 from egocnn.show.report.page import page
-from egocnn.show.serve.desk import Deliver, Plain, Question
+from egocnn.show.serve.batching import Deliver, ExplainJob, Plain
 from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_GRAPHS, MOST_NODES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServedModel:
+    """A model with the name that the page shows and the device that it runs on."""
+
     predictor: Model
     name: str
-    """what the page calls it"""
     device: str = "cpu"
 
     @staticmethod
     def load(run: Path, *, device: str = "cpu") -> ServedModel:
+        """The model of a run folder, called after the folder."""
         return ServedModel(predictor=Model.load(run), name=run.resolve().name, device=device)
-
-    # ── what it is ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def data(self) -> str:
-        """What it was trained on, without the folder: that is nobody else's business."""
+        """The training data without their folder, which is private."""
         return PurePath(str(self.predictor.about.get("data", ""))).name
 
     @property
     def reads_smiles(self) -> bool:
+        """Whether the training graphs were molecules, so that a SMILES gives the labels that the model knows."""
         known = self.predictor.encoder
         atoms = bool(known.node_label_names) and all(ATOM.fullmatch(label) for label in known.node_label_names)
         bonds = not known.edge_label_names or bool(set(WORDS) & set(known.edge_label_names))
@@ -54,11 +58,12 @@ class ServedModel:
 
     @property
     def hydrogens(self) -> bool:
-        """Whether hydrogen atoms are nodes: asked for in the training, or there in its graphs."""
-        asked = bool(self.predictor.about.get("read", {}).get("hydrogens"))
-        return asked or "H" in self.predictor.encoder.node_label_names
+        """Whether hydrogen atoms are nodes: by a setting of the training, or in its graphs."""
+        by_setting = bool(self.predictor.about.get("read", {}).get("hydrogens"))
+        return by_setting or "H" in self.predictor.encoder.node_label_names
 
     def about(self) -> Plain:
+        """What the model is, reads and predicts."""
         known = self.predictor.encoder
         return {
             "name": self.name,
@@ -73,8 +78,6 @@ class ServedModel:
             "parameters": self.predictor.network.n_parameters,
         }
 
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────
-
     def read_lines(self, lines: Sequence[str], first: int = 1) -> Graphs:
         """Molecules, each called by what stands after its SMILES, or by the SMILES itself."""
         self.check_smiles()
@@ -85,10 +88,11 @@ class ServedModel:
         except MissingExtraError:
             raise
         except DataError as error:
-            raise _first_refusal(smiles, first) or error from None
+            raise _first_invalid(smiles, first) or error from None
         return _checked(graphs)
 
     def check_smiles(self) -> None:
+        """Refuse SMILES where the model was not trained on molecules."""
         if not self.reads_smiles:
             origin = f" ({self.data})" if self.data else ""
             raise DataError(
@@ -97,11 +101,12 @@ class ServedModel:
             )
 
     def read_file(self, name: str, data: bytes) -> Graphs:
-        """The readers take files: this one lies in a private folder for as long as they read it."""
+        """The graphs of an uploaded file, which lies in a private folder while it is read."""
         safe = file_name(PurePath(name.replace("\\", "/")).name)
-        if PurePath(safe).suffix.lower() not in FILE_SUFFIXES:
+        suffix = PurePath(safe).suffix.lower()
+        if suffix not in FILE_SUFFIXES:
             raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(FILE_SUFFIXES)}")
-        if PurePath(safe).suffix.lower() in FILE_SUFFIXES[:3]:
+        if suffix in FILE_SUFFIXES[:3]:
             self.check_smiles()
         with tempfile.TemporaryDirectory(prefix="egocnn-") as folder:
             path = Path(folder, safe)
@@ -109,97 +114,78 @@ class ServedModel:
             try:
                 return _checked(read_as_trained(path, self.predictor))
             except DataError as error:
-                told = str(error).replace(f"{folder}/", "").replace("; --skip-invalid leaves such rows out", "")
-                raise DataError(told) from None
+                message = str(error).replace(f"{folder}/", "").replace("; --skip-invalid leaves such rows out", "")
+                raise DataError(message) from None
 
-    # ── answering ─────────────────────────────────────────────────────────────────────────────────
-
-    def answer(self, questions: Sequence[Question], deliver: Deliver) -> None:
-        """Explain the graphs of all questions in one call, and deliver every answer as soon as it is drawn."""
-        read = self._read(questions, deliver)
+    def answer(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
+        """Explain the graphs of all jobs in one call, and deliver every answer as soon as it is drawn."""
+        read = self._read(jobs, deliver)
         if not read:
             return
         graphs = Graphs.concat([some for _, some in read]) if len(read) > 1 else read[0][1]
         structures = self._explain(graphs, read[0][0])
-        every_class = self._every_class(graphs, structures)
-        first = 0
-        for question, some in read:
-            own = slice(first, first + len(some))
-            rows = zip(structures[own], every_class[own], strict=True)
-            deliver(question, [self._plain(structure, row, question.picture) for structure, row in rows])
-            first += len(some)
+        probabilities = self._probabilities(graphs, structures)
+        for (job, _), own in zip(read, _consecutive([len(some) for _, some in read]), strict=True):
+            rows = zip(structures[own], probabilities[own], strict=True)
+            deliver(job, [self._plain(structure, row, job.picture) for structure, row in rows])
 
     def report(self, graphs: Graphs, data: str) -> str:
         """One self-contained HTML page about these graphs."""
-        structures = self._explain(graphs, Question())
+        structures = self._explain(graphs, ExplainJob())
         summary = summarise(structures, model=self.name, data=data, class_names=self.predictor.class_names)
         return page(encode(structures, summary, _places), summary.title)
 
-    def _read(self, questions: Sequence[Question], deliver: Deliver) -> list[tuple[Question, Graphs]]:
-        if all(question.graphs is None for question in questions) and len(questions) > 1:
+    def _read(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> list[tuple[ExplainJob, Graphs]]:
+        if all(job.graphs is None for job in jobs) and len(jobs) > 1:
             try:
-                together = self.read_lines([line for question in questions for line in question.lines])
+                together = self.read_lines([line for job in jobs for line in job.lines])
+                own = _consecutive([len(job.lines) for job in jobs])
+                return [(job, together[part]) for job, part in zip(jobs, own, strict=True)]
             except DataError:
-                pass  # one of them is at fault, and must hear of it alone
-            else:
-                read, first = [], 0
-                for question in questions:
-                    read.append((question, together[first : first + len(question.lines)]))
-                    first += len(question.lines)
-                return read
+                pass  # some line is at fault: read apart, only its own job is refused
         read = []
-        for question in questions:
+        for job in jobs:
             try:
-                graphs = question.graphs
-                read.append((question, self.read_lines(question.lines, question.first) if graphs is None else graphs))
-            except Exception as error:  # whoever asked hears of it, and nobody else
-                deliver(question, error)
+                read.append((job, self.read_lines(job.lines, job.first) if job.graphs is None else job.graphs))
+            except Exception as error:  # reaches the sender of this job, and nobody else
+                deliver(job, error)
         return read
 
-    def _explain(self, graphs: Graphs, question: Question) -> list[CriticalStructure]:
-        return explain(
-            self.predictor, graphs, classes=question.explained, fidelity=question.fidelity, device=self.device
-        )
+    def _explain(self, graphs: Graphs, job: ExplainJob) -> list[CriticalStructure]:
+        return explain(self.predictor, graphs, classes=job.explained, fidelity=job.fidelity, device=self.device)
 
-    def _every_class(self, graphs: Graphs, structures: Sequence[CriticalStructure]) -> list[list[float]]:
-        """(G, C) probabilities; none where the model predicts a value"""
+    def _probabilities(self, graphs: Graphs, structures: Sequence[CriticalStructure]) -> list[list[float]]:
+        """(G, C) probabilities of all classes; (G, 0) where the model predicts a value"""
         names = self.predictor.class_names
-        if not names:
-            return [[] for _ in structures]
         if len(names) > 2:
             rows: list[list[float]] = self.predictor.probabilities(graphs, device=self.device).tolist()
             return rows
-        likely = [structure.probability or 0.0 for structure in structures]
         # of two classes the other has the rest: this saves a pass over the graphs
+        likely = [structure.probability or 0.0 for structure in structures]
         return [
             [p if name == structure.predicted else 1 - p for name in names]
             for p, structure in zip(likely, structures, strict=True)
         ]
 
-    def _plain(self, structure: CriticalStructure, every_class: Sequence[float], picture: bool) -> Plain:
+    def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder
         plain = structure.to_plain()
         labels = list(graph.node_label or ())
         unseen = set(labels) - set(known.node_label_names) if known.node_label_names else set()
-        return {
-            "name": plain["name"],
+        every = zip(known.class_names, probabilities, strict=True)
+        copied = ("name", "predicted", "probability", "true", "node_importance", "edge_importance")
+        return {name: plain[name] for name in (*copied, "critical_nodes", "critical_edges", "fidelity")} | {
             "smiles": graph.smiles,
-            "predicted": plain["predicted"],
-            "probability": plain["probability"],
-            "true": plain["true"],
-            "probabilities": [
-                {"name": name, "probability": value} for name, value in zip(known.class_names, every_class, strict=True)
-            ],
+            "probabilities": [{"name": name, "probability": probability} for name, probability in every],
             "explained": plain["class"],
             "node_labels": labels,
-            "node_importance": plain["node_importance"],
-            "edge_importance": plain["edge_importance"],
-            "critical_nodes": plain["critical_nodes"],
-            "critical_edges": plain["critical_edges"],
-            "fidelity": plain["fidelity"],
             "unseen_labels": sorted(unseen),
             "svg": structure.draw() if picture and graph.n_nodes <= MOST_DRAWN else None,
         }
+
+
+def _consecutive(lengths: Sequence[int]) -> list[slice]:
+    return [slice(first, last) for first, last in pairwise(pointers(np.array(lengths)).tolist())]
 
 
 def _places(graph: Graph) -> Floats:
@@ -208,14 +194,13 @@ def _places(graph: Graph) -> Floats:
 
 
 def _checked(graphs: Graphs) -> Graphs:
-    if len(graphs) > MOST_GRAPHS:
-        raise DataError(f"{len(graphs)} graphs; {MOST_GRAPHS} are explained at a time, and egocnn explain takes more")
-    if graphs.n_nodes > MOST_NODES:
-        raise DataError(f"{graphs.n_nodes} nodes; {MOST_NODES} are explained at a time, and egocnn explain takes more")
+    for count, most, what in ((len(graphs), MOST_GRAPHS, "graphs"), (graphs.n_nodes, MOST_NODES, "nodes")):
+        if count > most:
+            raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
     return graphs
 
 
-def _first_refusal(smiles: Sequence[str], first: int) -> DataError | None:
+def _first_invalid(smiles: Sequence[str], first: int) -> DataError | None:
     """What is wrong with the first SMILES that is none."""
     for number, text in enumerate(smiles, first):
         try:

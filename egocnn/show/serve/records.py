@@ -1,4 +1,4 @@
-"""What goes in and out, as the OpenAPI description tells it. Imported by the application alone: it needs pydantic."""
+"""What requests and answers hold, for the OpenAPI description. Imported by the application alone: it needs pydantic."""
 
 from typing import Annotated, Literal
 
@@ -16,22 +16,23 @@ Line = Annotated[
     ),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
+Remeasured = Annotated[bool, Field(description="whether to predict again with the structure removed, and alone")]
 
 
-class Ask(BaseModel):
+class ExplainRequest(BaseModel):
     """Molecules to explain."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     smiles: Line | Annotated[list[Line], Field(min_length=1, max_length=MOST_GRAPHS)]
     explained: Annotated[str | None, Field(description="the class to explain; by default the predicted one")] = None
-    fidelity: Annotated[bool, Field(description="whether to predict again with the structure removed, and alone")] = (
-        True
-    )
+    fidelity: Remeasured = True
     picture: Annotated[bool, Field(description="whether to draw the graph")] = True
 
 
 class ClassProbability(BaseModel):
+    """One class of a prediction."""
+
     name: str
     probability: Share
 
@@ -43,8 +44,8 @@ class FidelityRecord(BaseModel):
     kept: Annotated[float, Field(description="with nothing but the critical nodes")]
 
 
-class Answer(BaseModel):
-    """What the model says of one graph, and which part of it made it say so."""
+class ExplainedGraph(BaseModel):
+    """The prediction for one graph, and which part of the graph made it."""
 
     name: str
     smiles: str | None
@@ -65,11 +66,15 @@ class Answer(BaseModel):
     svg: Annotated[str | None, Field(description="a picture; null where it was not asked for or the graph is large")]
 
 
-class Answers(BaseModel):
-    answers: Annotated[list[Answer], Field(description="in the order of the graphs")]
+class ExplainResponse(BaseModel):
+    """What comes back for molecules or for a file."""
+
+    answers: Annotated[list[ExplainedGraph], Field(description="in the order of the graphs")]
 
 
 class RequestLimits(BaseModel):
+    """The most that one request may hold, and the time it may take."""
+
     bytes: int
     graphs: int
     nodes: int
@@ -77,8 +82,8 @@ class RequestLimits(BaseModel):
     files: Annotated[list[str], Field(description="how the name of a file must end")]
 
 
-class About(BaseModel):
-    """What the model is, reads and says."""
+class ModelFacts(BaseModel):
+    """What the model is, reads and predicts."""
 
     name: str
     data: Annotated[str, Field(description="what it was trained on")]
@@ -94,10 +99,12 @@ class About(BaseModel):
 
 
 class Health(BaseModel):
+    """Whether the server is up."""
+
     status: Literal["ok"]
 
 
-class Problem(BaseModel):
+class ErrorMessage(BaseModel):
     """Why there is no answer."""
 
     error: Annotated[str, Field(description="one line")]

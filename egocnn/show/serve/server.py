@@ -62,7 +62,7 @@ def serve(
 
 
 def listen(config: ServeConfig) -> socket.socket:
-    """A socket of our own: an address that cannot be had is refused in one line, and port 0 can be told."""
+    """A listening socket; an address that cannot be had is refused in one line, and the port found for 0 is known."""
     opened: socket.socket | None = None
     try:
         found = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)

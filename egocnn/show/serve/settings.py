@@ -15,7 +15,7 @@ MOST_DRAWN = 500
 MOST_CHARACTERS = 5_000
 """Of one line: a SMILES, and the name after it."""
 MOST_AT_ONCE = 16
-"""SMILES of one request that are explained in one go; others get their turn in between."""
+"""SMILES of one request that are explained in one batch; those of other requests come in between."""
 FILE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".graphml", ".gexf")
 """Files of graphs that may be sent; archives and folders may not."""
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -50,8 +50,10 @@ class ServeConfig:
 
     @property
     def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
         return self.host in LOCAL
 
     @property
     def most_bytes(self) -> int:
+        """The largest request in bytes."""
         return int(self.megabytes * 1e6)

@@ -19,8 +19,8 @@ from egocnn.study.crossval.protocol import Protocol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """One fold to be."""
+class FoldTask:
+    """A fold to compute: numbers of graphs, and seeds."""
 
     fold: int
     """from 1"""
@@ -28,41 +28,42 @@ class Task:
     validation: Ints
     tested: Ints
     seeds: tuple[tuple[int, ...], ...]
-    """of every run, of each of its restarts"""
+    """for every run, one per restart"""
 
     @property
     def trainings(self) -> int:
+        """of all runs and restarts"""
         return sum(map(len, self.seeds))
 
-    def marked(self, graphs: Graphs) -> Graphs:
+    def without_tested(self, graphs: Graphs) -> Graphs:
         """All but the tested graphs, with the part that each belongs to: all trainings of a fold share these parts."""
         rest = np.sort(np.concatenate([self.learned, self.validation]))
         part = np.where(np.isin(rest, self.validation), PARTS.index("validation"), PARTS.index("train"))
         return graphs[rest].replace(part=part.astype(np.int8))
 
 
-def make_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[Task]:
+def make_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[FoldTask]:
     """The folds of a protocol; ``train.seed`` decides whatever is drawn."""
     protocol.check_validation(train.validation)
     if protocol.splits is None:
-        parts = [
-            (*_validation(graphs, rest, number, train), tested)
-            for number, (rest, tested) in enumerate(fold_numbers(graphs, protocol.folds, train.seed), start=1)
-        ]
+        parts = []
+        for number, (rest, tested) in enumerate(fold_numbers(graphs, protocol.folds, train.seed), start=1):
+            learned, validation = split_off_validation(graphs, rest, train.validation, derived(train.seed, number))
+            parts.append((learned, validation, tested))
     else:
         parts = [(split.train, split.validation, split.tested) for split in protocol.splits]
         last = max(int(numbers.max()) for fold in parts for numbers in fold)
         if last >= len(graphs):
             raise DataError(f"the given splits name graph {last}, counted from 0; there are {len(graphs)} graphs")
-    return [Task(number, *fold, _seeds(protocol, train.seed, number)) for number, fold in enumerate(parts, start=1)]
+    return [FoldTask(number, *fold, _seeds(protocol, train.seed, number)) for number, fold in enumerate(parts, start=1)]
 
 
-def _validation(graphs: Graphs, rest: Ints, number: int, train: TrainConfig) -> tuple[Ints, Ints]:
-    here = graphs[rest]
+def split_off_validation(graphs: Graphs, numbers: Ints, share: float, seed: int) -> tuple[Ints, Ints]:
+    """These graphs without a share of them, and the share: classes in equal parts, groups never torn apart."""
+    here = graphs[numbers]
     classes = here.target if here.is_classification else None
-    seed = derived(train.seed, number)
-    learned, validation = split_in_two(len(here), train.validation, classes=classes, groups=here.group, seed=seed)
-    return rest[learned], rest[validation]
+    learned, validation = split_in_two(len(here), share, classes=classes, groups=here.group, seed=seed)
+    return numbers[learned], numbers[validation]
 
 
 def _seeds(protocol: Protocol, seed: int, number: int) -> tuple[tuple[int, ...], ...]:
@@ -87,7 +88,7 @@ def fold_numbers(graphs: Graphs, folds: int, seed: int) -> list[tuple[Ints, Ints
         split = StratifiedKFold(**draw).split(classes, classes)
     else:
         split = KFold(**draw).split(classes)
-    numbers = [(rest, tested) for rest, tested in split]
+    numbers = list(split)
     if not all(len(tested) for _, tested in numbers):
         raise DataError(f"the groups are too unequal for {folds} folds: one would have no graph to test")
     return numbers
@@ -107,6 +108,6 @@ def derived(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
-def digest_of_folds(tasks: Sequence[Task]) -> str:
+def digest_of_folds(tasks: Sequence[FoldTask]) -> str:
     """Which graphs each fold tests, in short: scores are paired only where this is the same."""
     return hashlib.sha256(json.dumps([task.tested.tolist() for task in tasks]).encode()).hexdigest()[:16]

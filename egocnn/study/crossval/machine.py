@@ -1,4 +1,4 @@
-"""This machine -> what a record says of it: processor, memory, versions; and one thread for each of many processes."""
+"""This machine -> its entries in a record: processor, memory, versions; and one thread for each of many processes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from egocnn import __version__
+from egocnn.study.cluster import LOCAL
 from egocnn.train.run import machine, versions
 
 LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")
-"""that rivals are made of"""
+"""that other models are made of"""
 
 
-def name_machine(device: torch.device) -> str:
-    return f"{torch.cuda.get_device_name(device)}, {machine()}" if device.type == "cuda" else machine()
+def name_machine(device: torch.device, ray: str | None = None) -> str:
+    """The processors that compute; of a Ray cluster elsewhere only who called it is known."""
+    here = f"{torch.cuda.get_device_name(device)}, {machine()}" if device.type == "cuda" else machine()
+    return here if ray in (None, LOCAL) else f"Ray cluster, called from {here}"
 
 
 def library_versions() -> dict[str, str]:
+    """The version of every library that is installed and may decide a score."""
     found = {"egocnn": __version__, **versions()}
     for library in LIBRARIES:
         try:

@@ -1,6 +1,6 @@
 """Names and files -> how a cross-validation is carried out.
 
-``plain``: stratified folds, a share of the training part validates, one training a fold unless more are asked for.
+``plain``: stratified folds, a share of the training part validates, one training a fold unless ``restarts`` says more.
 
 ``paper``: what the authors' code does. Ten stratified folds; in each, 10% of the training part validates; five
 restarts, of which the best in validation is tested, once.
@@ -50,7 +50,7 @@ class Protocol:
     restarts: int = 1
     """trainings per run"""
     combine: Combine = "best"
-    """which of the restarts speaks for a run: the best in validation, or all, their probabilities averaged"""
+    """what predicts in a run: the restart that is best in validation, or all, their probabilities averaged"""
     splits: tuple[Split, ...] | None = None
     """given; None: drawn by the seed"""
 
@@ -69,6 +69,7 @@ class Protocol:
         return self.folds * self.runs * self.restarts
 
     def check_validation(self, share: float) -> None:
+        """Refuse another share of validation graphs than the protocol has."""
         if self.name == "paper" and share != PAPER_VALIDATION:
             raise ConfigError(
                 f"the paper's protocol validates on {PAPER_VALIDATION} of the training part, not {share}; "
@@ -86,30 +87,25 @@ def choose_protocol(
     combine: Combine = "best",
     splits: Path | None = None,
 ) -> Protocol:
-    """A protocol by name, what is not said at its usual value; ``data`` names the published splits."""
+    """A protocol by name; None: its usual value. ``data`` names the published splits."""
     if name not in PROTOCOLS:
         raise ConfigError(f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}")
-    if name != "fair":
-        if splits is not None:
-            raise ConfigError(f"--splits belongs to --protocol fair, not to {name}")
-        usual = 5 if name == "paper" else 1
-        return Protocol(
-            name=name,
-            folds=10 if folds is None else folds,
-            runs=1 if runs is None else runs,
-            restarts=usual if restarts is None else restarts,
-            combine=combine,
-        )
-    given = read_splits(published_splits(data) if splits is None else splits)
-    if folds not in (None, len(given)):
-        raise ConfigError(f"the given splits make {len(given)} folds, not {folds}; leave --folds out")
+    given = None
+    if name == "fair":
+        given = tuple(read_splits(published_splits(data) if splits is None else splits))
+        if folds not in (None, len(given)):
+            raise ConfigError(f"the given splits make {len(given)} folds, not {folds}; leave --folds out")
+        folds = len(given)
+    elif splits is not None:
+        raise ConfigError(f"--splits belongs to --protocol fair, not to {name}")
+    usual_runs, usual_restarts = {"plain": (1, 1), "paper": (1, 5), "fair": (3, 1)}[name]
     return Protocol(
         name=name,
-        folds=len(given),
-        runs=3 if runs is None else runs,
-        restarts=1 if restarts is None else restarts,
+        folds=10 if folds is None else folds,
+        runs=usual_runs if runs is None else runs,
+        restarts=usual_restarts if restarts is None else restarts,
         combine=combine,
-        splits=tuple(given),
+        splits=given,
     )
 
 

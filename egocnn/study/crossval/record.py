@@ -1,4 +1,4 @@
-"""Scores of all folds -> one record, a table for people, JSON for machines; and back from JSON."""
+"""Scores of all folds -> one record, a table for people, JSON for machines; back from JSON; two records compared."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.errors import RunError
-from egocnn.study.crossval.folds import Task
+from egocnn.errors import DataError, RunError
+from egocnn.study.crossval.folds import FoldTask
+from egocnn.study.statistics import PairedTest, corrected_t_test
 
 Timing = tuple[float, float, float]
 """seconds of preparing, training and testing"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class FoldRun:
     """The model that the validation part chose, and its one look at the test fold."""
 
     score: float
     """accuracy, or R² where a value is predicted"""
     validation_score: float
     restart: int
-    """which of the restarts was chosen, from 1; 0 where all speak together"""
+    """which of the restarts was chosen, from 1; 0 where all are averaged"""
     seeds: tuple[int, ...]
     """of the restarts that were trained"""
     best_epoch: int | None = None
-    """None where the system does not say"""
+    """None where it is not known"""
     epochs: int | None = None
     alone: float | None = None
-    """where all restarts speak together: the mean of their scores, each by itself"""
+    """where all restarts are averaged: the mean of their scores, each by itself"""
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Run:
-        return Run(**{**plain, "seeds": tuple(plain["seeds"])})
+    def from_plain(plain: Mapping[str, Any]) -> FoldRun:
+        """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
+        return FoldRun(**{**plain, "seeds": tuple(plain["seeds"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Fold:
     """from 1"""
     score: float
     validation_score: float
-    runs: tuple[Run, ...]
+    runs: tuple[FoldRun, ...]
     train_graphs: int
     validation_graphs: int
     test_graphs: int
@@ -58,15 +60,16 @@ class Fold:
     training_seconds: float
     testing_seconds: float
     peak_megabytes: float | None
-    """of the GPU's memory, or of the process where the CPU computes; None where the system does not say"""
+    """of the GPU's memory, or of the process where the CPU computes; None where it is not known"""
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:
-        return Fold(**{**plain, "runs": tuple(Run.from_plain(run) for run in plain["runs"])})
+        """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
+        return Fold(**{**plain, "runs": tuple(FoldRun.from_plain(run) for run in plain["runs"])})
 
 
 def make_fold(
-    task: Task, runs: Sequence[Run], parameters: int | None, timing: Timing, peak_megabytes: float | None
+    task: FoldTask, runs: Sequence[FoldRun], parameters: int | None, timing: Timing, peak_megabytes: float | None
 ) -> Fold:
     """A finished fold from its runs."""
     preparing, training, testing = timing
@@ -123,10 +126,12 @@ class CrossValidation:
     versions: dict[str, str]
 
     def to_plain(self) -> dict[str, Any]:
+        """Plain data for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> CrossValidation:
+        """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
         low, high = plain["interval"]
         folds = tuple(Fold.from_plain(fold) for fold in plain["folds"])
         return CrossValidation(**{**plain, "interval": (low, high), "folds": folds})
@@ -142,7 +147,7 @@ class CrossValidation:
         low, high = self.interval
         name = "accuracy" if self.score == "accuracy" else "R²"
         yield f"{name} {self.mean:.4f} ± {self.std:.4f} (95% interval of the mean: {low:.4f} to {high:.4f})"
-        # a system that has nothing to start anew is fitted once, whatever the protocol asks for
+        # a model without weights to start anew is fitted once, whatever the protocol says
         n_runs = max(len(f.runs) for f in self.folds)
         n_restarts = max(len(run.seeds) for f in self.folds for run in f.runs)
         runs = f" × {n_runs} runs" if n_runs > 1 else ""
@@ -177,3 +182,26 @@ def read_record(path: Path) -> CrossValidation | None:
         return None if found is None else CrossValidation.from_plain(found)
     except (TypeError, ValueError, KeyError):
         raise RunError(f"{path}: is not {what}") from None
+
+
+def compare(one: CrossValidation, other: CrossValidation) -> PairedTest:
+    """The first minus the second, by the corrected resampled t-test.
+
+    What trains and what validates both count as trained on: both decide the model that is tested.
+    """
+    if (one.split, one.score) != (other.split, other.score):
+        raise DataError(f"{one.model} and {other.model} were not tested on the same folds: no paired comparison")
+    tested = sum(fold.test_graphs for fold in one.folds)
+    trained = sum(fold.train_graphs + fold.validation_graphs for fold in one.folds)
+    scores = ([fold.score for fold in each.folds] for each in (one, other))
+    return corrected_t_test(*scores, test_over_train=tested / trained)
+
+
+def sentence(one: CrossValidation, other: CrossValidation) -> str:
+    """The comparison in words."""
+    found = compare(one, other)
+    low, high = found.interval
+    return (
+        f"{one.model} minus {other.model}: {found.difference:+.4f} (95% interval {low:+.4f} to {high:+.4f}, "
+        f"p = {found.p:.3g}, corrected resampled t-test over {found.folds} folds)"
+    )

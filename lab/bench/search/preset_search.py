@@ -29,8 +29,8 @@ from egocnn.files import write_json
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import predict
 from egocnn.study.crossval import choose_protocol
-from egocnn.study.crossval.folds import Task, derived
-from egocnn.study.sweep import run as sweep
+from egocnn.study.crossval.folds import FoldTask, derived
+from egocnn.study.sweep import search as sweep
 from egocnn.train.engines.common import Progress, copy_of
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.history import History
@@ -74,7 +74,7 @@ def _row(graphs: Graphs, data: str, name: str, options: argparse.Namespace) -> d
     seeds = [[derived(train.seed, task.fold, n) for n in range(options.restarts)] for task in tasks]
     change = name.removeprefix("small-")
     graphs = described(graphs, change) if graphs.node_label is None else graphs
-    replicas = prepare_replicas([task.marked(graphs) for task in tasks], model, train, seeds)
+    replicas = prepare_replicas([task.without_tested(graphs) for task in tasks], model, train, seeds)
     if change in COPIES:
         replicas = [
             [*share_parts(own, with_copies(own[0], graphs[task.learned], COPIES[change]))]
@@ -110,7 +110,7 @@ def share_parts(several: Sequence[Replica], model: Replica) -> list[Replica]:
     return [replace(each, parts=model.parts) for each in several]
 
 
-def inner_tasks(graphs: Graphs, data: str, train: TrainConfig, *, folds: int, published: bool) -> list[Task]:
+def inner_tasks(graphs: Graphs, data: str, train: TrainConfig, *, folds: int, published: bool) -> list[FoldTask]:
     """The first so many folds without their tested graphs: the validation part is tested instead.
 
     ``published``: folds are those of the fair protocol, else of the paper's

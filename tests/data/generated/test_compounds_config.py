@@ -1,28 +1,30 @@
-"""The settings of generated compounds and their text form: what is read, and what is refused in which words."""
+"""The settings of generated compounds and their text form; what is trained on and what is tested; copies, seeds."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields
+from itertools import pairwise
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from egocnn.config import field_help
 from egocnn.data.generated import CompoundsConfig, generate, read_compounds
+from egocnn.data.generated.compounds_config import FAMILIES, FamilyName
+from egocnn.data.generated.families import methylalkanes
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError
+from tests.data.generated.molecules import atoms, canonical, configs, size_of
 
 
 def test_the_text_form_reads_every_option() -> None:
     text = "compounds:isomers:sizes=3-6,hydrogens=yes,per-size=7,per_test_size=3,copies=2,hold_out=sizes,seed=5"
     config = CompoundsConfig(
-        family="isomers",
-        sizes=(3, 6),
-        hydrogens=True,
-        per_size=7,
-        per_test_size=3,
-        copies=2,
-        hold_out="sizes",
-        seed=5,
+        family="isomers", sizes=(3, 6), hydrogens=True, per_size=7, per_test_size=3, copies=2, hold_out="sizes", seed=5
     )
     one, other = read_compounds(text), generate(config)
     assert one.names == other.names
@@ -56,10 +58,7 @@ def test_the_text_form_reads_every_option() -> None:
             "compounds:methylalkanes:sizes=6-6",
             r".*: sizes of methylalkanes \(carbons of the chain, an odd number\) must lie between 5 and 501, got 6-6",
         ),
-        (
-            "compounds:alcohols:sizes=9",
-            ".*: sizes 9-9 leave none to hold out; give more, or hold_out=molecules",
-        ),
+        ("compounds:alcohols:sizes=9", ".*: sizes 9-9 leave none to hold out; give more, or hold_out=molecules"),
         ("compounds:alcohols:seed=-1", ".*: seed must be a whole number, got '-1'"),
         ("compounds:alcohols:seed=1,seed=2", ".*: seed is given twice"),
         ("compounds:alcohols:copies=0", ".*: copies must lie between 1 and 1000, got 0"),
@@ -80,3 +79,103 @@ def test_a_setting_outside_its_range_is_refused_in_python_too() -> None:
 
 def test_every_setting_has_a_line_of_meaning() -> None:
     assert list(field_help(CompoundsConfig)) == [field.name for field in fields(CompoundsConfig)]
+
+
+def parts_by(graphs: Graphs, key: Any) -> dict[Any, set[str]]:
+    assert graphs.part is not None
+    found: dict[Any, set[str]] = {}
+    for which, (graph, part) in enumerate(zip(graphs, graphs.part, strict=True)):
+        found.setdefault(key(which, graph), set()).add(PARTS[part])
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(configs())
+def test_copies_are_the_same_molecule_and_never_leave_its_part(config: CompoundsConfig) -> None:
+    graphs = generate(config)
+    assert graphs.group is not None
+    group = graphs.group
+    assert set(np.bincount(group)) == {config.copies}
+    assert all(len(parts) == 1 for parts in parts_by(graphs, lambda which, _: group[which]).values())
+    texts = [canonical(graph) for graph in graphs]
+    assert len(set(texts)) == len(set(group))
+    assert len(set(zip(texts, group, strict=True))) == len(set(group))
+    assert len(set(graphs.names)) == len(graphs)
+
+
+@settings(deadline=None, max_examples=40)
+@given(configs())
+def test_a_size_that_is_held_out_is_never_trained_on(config: CompoundsConfig) -> None:
+    graphs = generate(config)
+    parts = parts_by(graphs, lambda _, graph: size_of(graph))
+    if config.settings.hold_out == "sizes":
+        assert all(found == {"test"} or "test" not in found for found in parts.values())
+        assert parts[max(parts)] == {"test"}
+        assert "train" in parts[min(parts)]
+
+
+@settings(deadline=None, max_examples=20)
+@given(configs(("alcohols", "isomers")))
+def test_classes_are_equal_within_each_size_and_part(config: CompoundsConfig) -> None:
+    graphs = generate(config)
+    assert graphs.part is not None
+    found = Counter((size_of(g), int(p), g.target) for g, p in zip(graphs, graphs.part, strict=True))
+    one, other = FAMILIES[config.family].class_names
+    assert all(found[size, part, one] == found[size, part, other] for size, part, _ in found)
+
+
+def test_isomers_of_both_classes_have_equally_many_methyls() -> None:
+    graphs = read_compounds("compounds:isomers")
+    found = Counter((size_of(g), g.n_nodes, g.target) for g in graphs)
+    assert all(found[arm, n, "symmetric"] == found[arm, n, "asymmetric"] for arm, n, _ in found)
+    for graph in graphs:
+        left, right = graph.name.split(" | ")
+        assert 1 <= left.count("+") == right.count("+") < 2 * (size_of(graph) - 1)
+
+
+def test_default_alcohols_train_on_small_sizes_and_are_tested_on_others_up_to_c82() -> None:
+    parts = parts_by(read_compounds("compounds:alcohols"), lambda _, graph: size_of(graph))
+    held_out = {size for size, found in parts.items() if found == {"test"}}
+    assert {14, 82} | set(range(31, 83)) <= held_out
+    assert held_out & set(range(3, 31)) == {6, 10, 14, 18, 22, 26, 30}
+
+
+def test_default_isomers_are_thousands_with_a_fifth_held_out_in_every_class_and_arm_length() -> None:
+    graphs = read_compounds("compounds:isomers")
+    assert len(graphs) > 2000
+    assert graphs.part is not None
+    for arm in range(5, 9):
+        for kind in graphs.class_names:
+            chosen = [size_of(g) == arm and g.target == kind for g in graphs]
+            share = np.bincount(graphs.part[chosen], minlength=3) / sum(chosen)
+            assert share == pytest.approx([0.7, 0.1, 0.2], abs=1.5 / sum(chosen))
+
+
+def test_more_methylalkanes_per_size_give_every_place_off_the_centre() -> None:
+    one, others = methylalkanes(11, 100, np.random.default_rng(0))
+    assert [m.name for m in one] == ["C12H26 6-methyl"]
+    assert sorted(m.name for m in others) == [f"C12H26 {place}-methyl" for place in range(2, 6)]
+
+
+@settings(deadline=None, max_examples=10)
+@given(configs())
+def test_the_same_seed_gives_the_same_arrays(config: CompoundsConfig) -> None:
+    one, other = generate(config), generate(config)
+    for field in fields(Graphs):
+        assert np.array_equal(getattr(one, field.name), getattr(other, field.name))
+
+
+@pytest.mark.parametrize("family", get_args(FamilyName))
+def test_another_seed_gives_other_molecules_in_another_order(family: FamilyName) -> None:
+    one, other = (generate(CompoundsConfig(family=family, per_size=5, seed=seed)) for seed in (0, 1))
+    assert one.smiles != other.smiles
+    assert not np.array_equal(one.indices, other.indices)
+
+
+def test_the_order_of_the_nodes_tells_nothing() -> None:
+    graphs = read_compounds("compounds:alcohols:sizes=8-30,copies=4")
+    alcohols = [graph for graph in graphs if graph.target == "alcohol"]
+    place = np.array([atoms(graph).index("O") / (graph.n_nodes - 1) for graph in alcohols])
+    assert abs(place.mean() - 0.5) < 0.03
+    assert abs(place.std() - np.sqrt(1 / 12)) < 0.03
+    assert all(one.edges.tolist() != other.edges.tolist() for one, other in pairwise(alcohols[:4]))

@@ -14,10 +14,16 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.scalefree import Counts, PowerLaw, assess, draw_degrees, fit_power_law, goodness, judge, lines
-from egocnn.data.scalefree.bootstrap import TABLE, draw, draw_tail
-from egocnn.data.scalefree.library import second_opinion
 from egocnn.data.scalefree.plot import binned
-from egocnn.data.scalefree.rivals import compare, exponential, log_normal
+from egocnn.data.scalefree.power_law import (
+    TABLE,
+    compare,
+    draw_counts,
+    draw_tail,
+    exponential,
+    log_normal,
+    second_opinion,
+)
 from egocnn.errors import DataError
 from tests.support.samples import one_graph
 
@@ -162,7 +168,7 @@ def test_degrees_drawn_from_a_law_have_its_shares(exponent: float, start: int, s
 def test_a_sample_has_as_many_nodes_and_below_the_tail_only_degrees_that_occur() -> None:
     counts = Counts.of(np.append(zipf(2.2, 2000, seed=0) + 9, [2, 2, 5] * 100))
     law = PowerLaw(exponent=2.2, start=10, distance=0, tail_nodes=2000)
-    drawn = draw(counts, law, np.random.default_rng(0))
+    drawn = draw_counts(counts, law, np.random.default_rng(0))
     assert drawn.total == counts.total
     assert set(drawn.degree[drawn.degree < 10]) == {2, 5}
     assert (np.diff(drawn.degree) > 0).all()
@@ -172,9 +178,9 @@ def test_a_power_law_is_plausible_an_exponential_is_not_and_the_seed_decides() -
     true, false = Counts.of(zipf(2.4, 2000, seed=4)), Counts.of(np.random.default_rng(0).poisson(6, 3000) + 1)
     law, other = fit_power_law(true), PowerLaw(exponent=1.6, start=1, distance=0.35, tail_nodes=3000)
     assert law is not None
-    heard: list[int] = []
-    assert goodness(true, law, samples=30, seed=0, report=heard.append) > 0.1
-    assert heard == list(range(1, 31))
+    reported: list[int] = []
+    assert goodness(true, law, samples=30, seed=0, report=reported.append) > 0.1
+    assert reported == list(range(1, 31))
     assert goodness(false, other, samples=10, seed=0) == 0
     assert goodness(true, law, samples=30, seed=0) == goodness(true, law, samples=30, seed=0)
     assert len({goodness(true, law, samples=30, seed=seed) for seed in range(4)}) > 1

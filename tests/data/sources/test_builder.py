@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from egocnn.data.sources.builder import GraphRecord, Rejects, assemble, take_apart
+from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble, take_apart
 from egocnn.errors import DataError
+from tests.support.samples import as_list, refusal
 
 
 def pair(place: str = "graph 0", **columns: Any) -> GraphRecord:
@@ -23,10 +24,8 @@ def test_records_are_put_end_to_end() -> None:
     assert graphs.edges.tolist() == [[0, 1]]
     assert graphs.node_label_names == ("C", "O")
     assert [record.node_label for record in take_apart(graphs)] == [["C", "O"], [None]]
-    assert graphs.edge_label is not None
-    assert graphs.edge_label.tolist() == [0, 0]
-    assert graphs.node_attr is not None
-    assert graphs.node_attr.tolist() == [[1], [2], [3]]
+    assert as_list(graphs.edge_label) == [0, 0]
+    assert as_list(graphs.node_attr) == [[1], [2], [3]]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +51,7 @@ def test_records_are_put_end_to_end() -> None:
         ([pair(edge_weight=[10**400])], "graph 0: edge weights must be numbers"),
         ([pair(node_label=["\ud800", "C"])], "here: '\\ud800' is not text that can be written as UTF-8"),
         (
-            [
-                pair(edge_label=["x"]),
-                pair("graph 1", edges=[(0, 1), (1, 0)], edge_label=["single", "double"]),
-            ],
+            [pair(edge_label=["x"]), pair("graph 1", edges=[(0, 1), (1, 0)], edge_label=["single", "double"])],
             "graph 1: edge 1, 0 is given twice with different labels: single and double",
         ),
         (
@@ -65,10 +61,7 @@ def test_records_are_put_end_to_end() -> None:
     ],
 )
 def test_what_is_wrong_with_a_graph_is_said_in_one_line(records: list[GraphRecord], message: str) -> None:
-    with pytest.raises(DataError) as caught:
-        assemble(records, "here", names=[record.place for record in records])
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
+    assert refusal(assemble, records, "here", names=[record.place for record in records]).startswith(message)
 
 
 def test_an_edge_given_twice_alike_counts_once() -> None:
@@ -78,15 +71,15 @@ def test_an_edge_given_twice_alike_counts_once() -> None:
 
 def test_the_first_bad_row_stops_unless_such_rows_are_skipped() -> None:
     with pytest.raises(DataError, match="row 1"):
-        Rejects(skip=False, where="m.csv").add(DataError("row 1"))
+        SkippedRows(skip=False, where="m.csv").add(DataError("row 1"))
 
 
 def test_rows_left_out_are_told_one_by_one_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
-    rejects = Rejects(skip=True, where="m.csv")
+    rejects = SkippedRows(skip=True, where="m.csv")
     with caplog.at_level(logging.WARNING, logger="egocnn"):
         for row in range(12):
             rejects.add(DataError(f"m.csv, row {row + 1}: bad"))
-        rejects.tell()
+        rejects.log_total()
     assert caplog.messages[0] == "left out: m.csv, row 1: bad"
     assert len(caplog.messages) == 11
     assert caplog.messages[-1] == "m.csv: 12 rows left out in all"

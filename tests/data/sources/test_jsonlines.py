@@ -14,6 +14,7 @@ from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.jsonlines import read_jsonlines, write_jsonlines
 from egocnn.errors import DataError
+from tests.support.samples import as_list, refusal
 
 
 def read(folder: Path, *lines: Any, config: ReadConfig | None = None) -> Graphs:
@@ -49,8 +50,7 @@ def test_nodes_and_edges_may_be_objects(tmp_path: Path) -> None:
     graph = read(tmp_path, {"nodes": nodes, "edges": edges})[0]
     assert graph.node_label == ("6", "?")
     assert graph.edge_label == ("x",)
-    assert graph.edge_weight is not None
-    assert graph.edge_weight.tolist() == [2]
+    assert as_list(graph.edge_weight) == [2]
     assert graph.node_attr is not None
     assert graph.node_attr.shape == (2, 2)
 
@@ -61,12 +61,9 @@ def test_the_fields_of_a_graph_follow_the_settings(tmp_path: Path) -> None:
     graphs = read(tmp_path, line, {**line, "toxic": None}, config=config)
     assert graphs.names == ("a", "a")
     assert graphs.class_names == ("True",)
-    assert graphs.target is not None
-    assert graphs.target.tolist() == [0, -1]
-    assert graphs.part is not None
-    assert graphs.part.tolist() == [2, 2]
-    assert graphs.group is not None
-    assert graphs.group.tolist() == [0, 0]
+    assert as_list(graphs.target) == [0, -1]
+    assert as_list(graphs.part) == [2, 2]
+    assert as_list(graphs.group) == [0, 0]
 
 
 def test_a_number_with_a_point_is_a_value_to_predict(tmp_path: Path) -> None:
@@ -77,10 +74,8 @@ def test_a_number_with_a_point_is_a_value_to_predict(tmp_path: Path) -> None:
 def test_known_critical_parts_are_read(tmp_path: Path) -> None:
     line = {"nodes": 3, "edges": [[0, 1], [1, 2], [2, 1]], "critical_nodes": [2, 1], "critical_edges": [[2, 1]]}
     graph = read(tmp_path, line)[0]
-    assert graph.node_truth is not None
-    assert graph.node_truth.tolist() == [False, True, True]
-    assert graph.edge_truth is not None
-    assert graph.edge_truth.tolist() == [False, True]
+    assert as_list(graph.node_truth) == [False, True, True]
+    assert as_list(graph.edge_truth) == [False, True]
 
 
 PAIR = {"nodes": 2, "edges": [[0, 1]]}
@@ -133,10 +128,7 @@ PAIR = {"nodes": 2, "edges": [[0, 1]]}
         ({"nodes": 2, "edges": [{"from": 0, "to": 1}]}, "edge {'from': 0, 'to': 1} has a field 'from'"),
         ({"nodes": 2, "edges": [{"source": 0, "target": 1, "weight": "2"}]}, "edge weights must be numbers"),
         ({"nodes": 2, "edges": [{"source": 0, "target": 1, "weight": None}]}, "edge weights must be numbers"),
-        (
-            {"nodes": 2, "edges": [[0, 1, "x"], [1, 0, "y"]]},
-            "edge 1, 0 is given twice with different labels: x and y",
-        ),
+        ({"nodes": 2, "edges": [[0, 1, "x"], [1, 0, "y"]]}, "edge 1, 0 is given twice with different labels: x and y"),
         ({**PAIR, "critical_nodes": [2]}, "critical_nodes must be a list of nodes, got [2]"),
         ({**PAIR, "critical_nodes": True}, "critical_nodes must be a list of nodes, got True"),
         ({**PAIR, "critical_edges": [[0, 0]]}, "critical edge 0, 0 is not among the edges"),
@@ -144,11 +136,9 @@ PAIR = {"nodes": 2, "edges": [[0, 1]]}
     ],
 )
 def test_what_is_wrong_with_a_line_is_said_in_one_line(tmp_path: Path, line: Any, message: str) -> None:
-    with pytest.raises(DataError) as caught:
-        read(tmp_path, line)
-    assert str(caught.value).startswith(f"g.jsonl, line 1: {message}")
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 250
+    found = refusal(read, tmp_path, line)
+    assert found.startswith(f"g.jsonl, line 1: {message}")
+    assert len(found) < 250
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])

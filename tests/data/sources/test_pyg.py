@@ -14,6 +14,7 @@ import torch
 from egocnn.config import ReadConfig
 from egocnn.data.sources.pyg import from_pyg, to_pyg
 from egocnn.errors import DataError
+from tests.support.samples import as_list
 
 
 def triangle(**columns: Any) -> SimpleNamespace:
@@ -35,10 +36,8 @@ def test_structure_attributes_and_labels_are_read() -> None:
     assert graph.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
     assert graph.node_label == ("6", "8", "?")
     assert graph.edge_label == ("0", "0", "1")
-    assert graph.edge_weight is not None
-    assert graph.edge_weight.tolist() == [1.0, 2.0, 0.5]
-    assert graph.node_attr is not None
-    assert graph.node_attr.tolist() == [[1], [2], [3]]
+    assert as_list(graph.edge_weight) == [1.0, 2.0, 0.5]
+    assert as_list(graph.node_attr) == [[1], [2], [3]]
     assert graph.target == "1"
 
 
@@ -55,8 +54,7 @@ def test_the_number_of_nodes_comes_from_what_says_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "edge_attr",
-    [[1, 0, 1], [[1], [0], [1]], [[0, 1], [1, 0], [0, 1]], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]],
+    "edge_attr", [[1, 0, 1], [[1], [0], [1]], [[0, 1], [1, 0], [0, 1]], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]]
 )
 def test_whole_or_one_hot_edge_attributes_are_labels(edge_attr: Any) -> None:
     assert from_pyg([triangle(edge_attr=torch.tensor(edge_attr))])[0].edge_label == ("1", "1", "0")
@@ -65,8 +63,7 @@ def test_whole_or_one_hot_edge_attributes_are_labels(edge_attr: Any) -> None:
 @pytest.mark.parametrize("edge_attr", [[0.5, 1.0, 2.0], [[0.5], [1.0], [2.0]]])
 def test_one_real_edge_attribute_is_a_weight(edge_attr: Any) -> None:
     weight = from_pyg([triangle(edge_attr=torch.tensor(edge_attr))])[0].edge_weight
-    assert weight is not None
-    assert weight.tolist() == [0.5, 2.0, 1.0]
+    assert as_list(weight) == [0.5, 2.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -87,12 +84,9 @@ def test_a_whole_target_is_a_class_and_a_real_one_a_value(values: list[Any], cla
 def test_the_fields_follow_the_settings() -> None:
     items = [triangle(homo=torch.tensor([0.5]), part="train", family=1), triangle(homo=1.5, part="test", family=1)]
     graphs = from_pyg(items, ReadConfig(target="homo", split="part", group="family"))
-    assert graphs.target is not None
-    assert graphs.target.tolist() == [0.5, 1.5]
-    assert graphs.part is not None
-    assert graphs.part.tolist() == [0, 2]
-    assert graphs.group is not None
-    assert graphs.group.tolist() == [0, 0]
+    assert as_list(graphs.target) == [0.5, 1.5]
+    assert as_list(graphs.part) == [0, 2]
+    assert as_list(graphs.group) == [0, 0]
 
 
 class Stubborn:
@@ -158,8 +152,7 @@ def test_data_of_pytorch_geometric_is_read_without_warnings() -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     graphs = from_pyg([Data(edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0.5]))])
     assert graphs.n_nodes == 2
-    assert graphs.target is not None
-    assert graphs.target.tolist() == [0.5]
+    assert as_list(graphs.target) == [0.5]
 
 
 def test_data_of_pytorch_geometric_is_written_in_both_directions() -> None:

@@ -25,11 +25,11 @@ def test_a_graph_goes_through_prepare_and_predict_in_blocks(
     blocks: list[int] = []
     in_blocks = Model.outputs_in_blocks
 
-    def noted(self: Model, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
+    def recorded(self: Model, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
         blocks.append(graph.n_nodes)
         return in_blocks(self, graph, device)
 
-    monkeypatch.setattr(Model, "outputs_in_blocks", noted)
+    monkeypatch.setattr(Model, "outputs_in_blocks", recorded)
     monkeypatch.setattr("egocnn.model.HUGE", 1000)
     monkeypatch.setattr("egocnn.encode.blocks.NODES_AT_ONCE", 1024)
     monkeypatch.setattr("egocnn.encode.patches.NODES_AT_ONCE", 1024)

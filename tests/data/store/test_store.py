@@ -16,7 +16,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, choose_portions, cut, is_store, write_store
 from egocnn.errors import DataError, RunError
-from tests.support.samples import assert_equal, molecules, one_graph
+from tests.support.samples import as_list, assert_equal, molecules, one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, names_in, oxygens
 
@@ -24,7 +24,7 @@ from tests.support.tiny import alcohols, names_in, oxygens
 @settings(max_examples=20)
 @given(random_graphs(unseen=True), st.integers(1, 2000), st.integers(1, 2000))
 def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_in(
-    graphs: Graphs, written: int, asked: int
+    graphs: Graphs, written: int, at_once: int
 ) -> None:
     with TemporaryDirectory() as folder:
         first, second = Path(folder, "first"), Path(folder, "second")
@@ -32,7 +32,7 @@ def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_
         assert_equal(read(first), graphs)
         write_store(Store.open(first).portions(written), second)
         assert_equal(read(second), graphs)
-        portions = list(Store.open(second).portions(asked))
+        portions = list(Store.open(second).portions(at_once))
         assert sum(map(len, portions)) == len(graphs)
         start = 0
         for portion in portions:
@@ -92,8 +92,7 @@ def test_a_portion_without_edges_need_not_label_them(tmp_path: Path) -> None:
         write_store(portions, tmp_path / str(number))
         graphs = read(tmp_path / str(number))
         assert graphs.edge_label_names == ("single",)
-        assert graphs.edge_label is not None
-        assert graphs.edge_label.tolist() == [0, 0]
+        assert as_list(graphs.edge_label) == [0, 0]
 
 
 def test_portions_that_do_not_fit_together_are_refused_and_nothing_is_left(tmp_path: Path) -> None:

@@ -50,9 +50,9 @@ def test_prepare_writes_what_the_source_holds(tmp_path: Path, capsys: pytest.Cap
     run = runner(capsys)
     code, out, _ = run("prepare", ALCOHOLS, "-o", tmp_path / "store", "--json")
     assert code == 0
-    told = json.loads(out)
-    assert (told["graphs"], told["nodes"]) == (len(alcohols()), alcohols().n_nodes)
-    assert told["bytes"] == sum(file.stat().st_size for file in (tmp_path / "store").glob("*.bin"))
+    printed = json.loads(out)
+    assert (printed["graphs"], printed["nodes"]) == (len(alcohols()), alcohols().n_nodes)
+    assert printed["bytes"] == sum(file.stat().st_size for file in (tmp_path / "store").glob("*.bin"))
     assert_equal(read(tmp_path / "store"), alcohols())
     assert Store.open(tmp_path / "store").manifest.source == ALCOHOLS
     check_refused(run, "holds a store already; --overwrite", "prepare", ALCOHOLS, "-o", tmp_path / "store")
@@ -73,10 +73,10 @@ def test_info_and_predict_say_of_a_store_what_they_say_of_its_source(
         code, out, _ = run("predict", folder / "run", data, "-o", tmp_path / "it.csv", "--json")
         assert code == 0
         answers.append((json.loads(out), rows(tmp_path / "it.csv")))
-    (told, streamed), (expected, whole) = answers
-    assert told.keys() == expected.keys() == {"graphs", "file", "accuracy", "log_loss"}
-    assert (told["graphs"], told["accuracy"]) == (expected["graphs"], expected["accuracy"])
-    assert told["log_loss"] == pytest.approx(expected["log_loss"], rel=1e-5)
+    (printed, streamed), (expected, whole) = answers
+    assert printed.keys() == expected.keys() == {"graphs", "file", "accuracy", "log_loss"}
+    assert (printed["graphs"], printed["accuracy"]) == (expected["graphs"], expected["accuracy"])
+    assert printed["log_loss"] == pytest.approx(expected["log_loss"], rel=1e-5)
     assert [row["name"] for row in streamed] == [row["name"] for row in whole]
     for one, other in zip(streamed, whole, strict=True):
         assert (one["predicted"], one["true"]) == (other["predicted"], other["true"])

@@ -68,8 +68,8 @@ def test_any_file_cut_short_or_longer_is_refused(model: Path, data: st.DataObjec
         shutil.copytree(model, store)
         file = store / data.draw(st.sampled_from(sorted(os.listdir(store))))  # noqa: PTH208
         content = file.read_bytes()
-        kept = data.draw(st.integers(0, len(content) - 2))
-        file.write_bytes(content[:kept] if data.draw(st.booleans()) else content + b"x")
+        length = data.draw(st.integers(0, len(content) - 2))
+        file.write_bytes(content[:length] if data.draw(st.booleans()) else content + b"x")
         with pytest.raises(DataError):
             Store.open(store) if file.name != NAME else check(store)
 

@@ -23,8 +23,8 @@ from egocnn.data.store import Store, Stored, write_store
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.protocol import Combine, Split
-from egocnn.study.sweep.run import sweep
-from egocnn.study.sweep.space import draw_settings, parse_axis
+from egocnn.study.sweep.grid import draw_settings, parse_axis
+from egocnn.study.sweep.search import sweep
 from egocnn.train.history import History
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run

@@ -7,9 +7,8 @@ import pytest
 
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import atom_names, name_atoms, to_molecule
-from egocnn.explain.patterns.chemistry import to_smarts, to_smiles
-from egocnn.explain.patterns.groups import GROUPS, PLAIN, RINGS, name_atoms_of
 from egocnn.explain.patterns.labelled import Labelled
+from egocnn.explain.patterns.names import _queries, name_atoms_of, to_smarts, to_smiles
 
 pytest.importorskip("rdkit")
 
@@ -21,12 +20,8 @@ def graph(labels: list[str], edges: list[tuple[int, int, str]], smiles: str | No
         edges=np.array([edge[:2] for edge in edges], dtype=np.int64).reshape(-1, 2),
         node_label=tuple(labels),
         edge_label=tuple(edge[2] for edge in edges),
-        edge_weight=None,
-        node_attr=None,
-        target=None,
         smiles=smiles,
-        node_truth=None,
-        edge_truth=None,
+        **dict.fromkeys(("edge_weight", "node_attr", "target", "node_truth", "edge_truth")),
     )
 
 
@@ -78,9 +73,9 @@ def test_groups_go_by_the_names_chemists_use(smiles: str, fragment: str, name: s
 
 
 def test_every_group_of_the_tables_parses() -> None:
-    from rdkit import Chem
-
-    assert all(Chem.MolFromSmarts(smarts) is not None for _, smarts in (*GROUPS, *PLAIN, *RINGS))
+    tables = {table: _queries(table) for table in ("ring", "group", "plain")}
+    assert {table: len(rows) for table, rows in tables.items()} == {"ring": 18, "group": 59, "plain": 14}
+    assert all(query is not None for rows in tables.values() for _, query in rows)
 
 
 @pytest.mark.parametrize("bonds", [("1", "1"), ("1", "0"), ("0", "1")])

@@ -18,7 +18,7 @@ from egocnn.errors import DataError
 from egocnn.explain.patterns import Pattern, find_patterns
 from egocnn.explain.patterns.find import chance_of_as_many
 from egocnn.explain.structure import CriticalStructure
-from tests.explain.patterns.structures import labelled, molecules, some_nodes, structure
+from tests.explain.patterns.made_up_structures import labelled, molecules, some_nodes, structure
 
 pytest.importorskip("rdkit")
 

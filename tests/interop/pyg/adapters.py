@@ -48,8 +48,8 @@ def alcohol() -> Any:
     return module().to_data(graphs[[int(np.flatnonzero(graphs.target == graphs.class_names.index("alcohol"))[0])]])
 
 
-def random_predictor(graphs: Graphs, config: ModelConfig = tiny.MODEL, *, outputs: int = 2) -> Model:
-    network, encoder = build(graphs, config, outputs=outputs)
+def random_predictor(graphs: Graphs, config: ModelConfig = tiny.MODEL) -> Model:
+    network, encoder = build(graphs, config, outputs=len(graphs.class_names) or 1)
     return Model(config=config, encoder=encoder, network=network)
 
 

@@ -98,7 +98,7 @@ def test_an_index_leaves_the_other_graphs_unexplained() -> None:
 
 def test_a_value_is_explained_by_the_size_of_what_raised_or_lowered_it() -> None:
     graphs = tiny.oxygens()[:5]
-    model = as_module(random_predictor(graphs, outputs=1))
+    model = as_module(random_predictor(graphs))
     data = model.to_data(graphs)
     found = explainer(EgoExplainer("gradient"), model, model_config=VALUES)(**inputs(data))
     assert bool((found.node_importance < 0).any())

@@ -232,7 +232,7 @@ def test_data_hold_labels_in_the_order_of_the_model_and_what_is_to_be_predicted(
 def test_data_of_one_graph_are_those_of_a_collection_of_one() -> None:
     for predictor, graphs in (
         (trained(), unseen_sizes()),
-        (random_predictor(tiny.oxygens(), outputs=1), tiny.oxygens()),
+        (random_predictor(tiny.oxygens()), tiny.oxygens()),
     ):
         one, several = (as_module(predictor).to_data(part) for part in (graphs[1], graphs[[1]]))
         one, several = one.to_dict(), several.to_dict()

@@ -9,16 +9,11 @@ import pytest
 import torch
 
 from egocnn.errors import ConfigError, DataError, MissingExtraError
-from egocnn.interop.pyg import as_module
+from egocnn.interop import pyg
+from egocnn.interop.pyg import as_module, masks
+from egocnn.interop.pyg.library import inheriting
 from egocnn.nn import EgoCNN
-from tests.interop.pyg.adapters import (
-    alcohol,
-    module,
-    random_predictor,
-    run,
-    trained,
-    unseen_sizes,
-)
+from tests.interop.pyg.adapters import alcohol, module, random_predictor, run, trained, unseen_sizes
 from tests.support.strategies import random_trees
 
 
@@ -48,13 +43,11 @@ def test_only_fitted_models_become_modules() -> None:
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from egocnn.interop.pyg import explainer, masks
-
-    for made in (explainer.explainer_class, masks._layer_class):
-        made.cache_clear()
+    for importing in (pyg, masks):
+        monkeypatch.setattr(importing, "inheriting", inheriting.__wrapped__)  # without its cache
     for name in ("torch_geometric.explain", "torch_geometric.nn", "torch_geometric.data"):
         monkeypatch.setitem(sys.modules, name, None)
-    for use in (explainer.explainer_class, masks.empty_layer, lambda: module().to_data(unseen_sizes())):
+    for use in (lambda: pyg.EgoExplainer, masks.empty_layer, lambda: module().to_data(unseen_sizes())):
         with pytest.raises(MissingExtraError, match=r"egocnn\[pyg\]"):
             use()
 

@@ -10,12 +10,7 @@ import pytest
 from egocnn.errors import ConfigError
 from lab.bench.named import BENCHMARKS, bench, default_file
 from tests.lab.bench.samples import record
-from tests.support.commands import Run, check_refused, runner
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return runner(capsys)
+from tests.support.commands import Run, check_refused
 
 
 def test_the_list_names_every_benchmark_and_the_chart(run: Run) -> None:

@@ -9,13 +9,7 @@ import pytest
 
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
-from lab.rivals.kernels.embedded import (
-    EmbeddedKernel,
-    WordCounts,
-    adjacent_words,
-    embed,
-    texts_of_graphs,
-)
+from lab.rivals.kernels.embedded import EmbeddedKernel, WordCounts, adjacent_words, embed, texts_of_graphs
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 from tests.lab.rivals.shapes import rings_with_tails
 from tests.support.samples import one_graph

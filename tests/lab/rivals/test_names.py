@@ -15,7 +15,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, MissingExtraError
 from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.folds import make_tasks
-from egocnn.study.crossval.systems import system_fold
+from egocnn.study.crossval.other_models import classifier_fold
 from lab.rivals import fit
 from lab.rivals.kernels.embedded import embed
 from lab.rivals.names import find_rival, rivals
@@ -70,7 +70,7 @@ def test_other_test_graphs_change_no_prediction_of_a_rival(name: str) -> None:
             return found[-1]
 
     heard = replace(rival, build=lambda seed: Heard(rival.build(seed)))
-    folds = [system_fold(each, task, heard, TRAIN) for each in (graphs, others)]
+    folds = [classifier_fold(each, task, heard, TRAIN) for each in (graphs, others)]
     assert given == [(graphs[task.learned].names, graphs[task.validation].names)] * 2
     validated, tested, validated_again, tested_again = found
     assert validated.tolist() == validated_again.tolist()

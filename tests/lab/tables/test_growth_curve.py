@@ -12,17 +12,7 @@ from hypothesis import strategies as st
 
 from egocnn.errors import DataError
 from lab.tables.growth.claims import CLAIMS
-from lab.tables.growth.curve import (
-    CurveSizes,
-    Point,
-    Work,
-    expected,
-    grow,
-    one_line,
-    quicker,
-    slope,
-    time_calls,
-)
+from lab.tables.growth.curve import CurveSizes, Point, Work, expected, grow, one_line, quicker, slope, time_calls
 
 TINY = CurveSizes(nodes=(16, 32, 64), layers=(1, 2), fixed_nodes=32, fixed_layers=2, budget=0.0, patience=30.0)
 

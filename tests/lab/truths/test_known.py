@@ -11,12 +11,7 @@ import pytest
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.errors import DataError
-from lab.truths import (
-    Truth,
-    has_marked_edge,
-    read_alternatives,
-    read_edge_marks,
-)
+from lab.truths import Truth, has_marked_edge, read_alternatives, read_edge_marks
 from tests.support.samples import molecules
 
 TABLE = 'id,smiles,critical_atoms\na,CCO,"[[2], [1, 2]]"\nb,CC,[]\nc,CCN,"[[]]"\na,CCO,"[[2], [1, 2]]"\n'

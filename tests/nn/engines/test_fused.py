@@ -93,10 +93,10 @@ def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple
     planned = Tiles.of(table, gradients=True)
     together = [t.clone().requires_grad_() for t in (x, weight, bias)]
     expected = torch.autograd.grad(ego_conv_fused(together[0], planned, *together[1:]).square().sum(), together)
-    alone = [t.clone().requires_grad_(asked) for t, asked in zip((x, weight, bias), wanted, strict=True)]
+    alone = [t.clone().requires_grad_(one) for t, one in zip((x, weight, bias), wanted, strict=True)]
     torch.autograd.backward(ego_conv_fused(alone[0], planned, *alone[1:]).square().sum())
-    for tensor, gradient, asked in zip(alone, expected, wanted, strict=True):
-        assert (tensor.grad is not None) == asked
+    for tensor, gradient, is_wanted in zip(alone, expected, wanted, strict=True):
+        assert (tensor.grad is not None) == is_wanted
         if tensor.grad is not None:
             torch.testing.assert_close(tensor.grad, gradient)
 

@@ -18,7 +18,7 @@ Engine = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass
-class Problem:
+class EgoInputs:
     """Everything an ego-convolution reads, in float64."""
 
     x: Tensor
@@ -26,26 +26,26 @@ class Problem:
     weight: Tensor
     bias: Tensor
 
-    def to(self, dtype: torch.dtype) -> Problem:
-        return Problem(self.x.to(dtype), self.table, self.weight.to(dtype), self.bias.to(dtype))
+    def to(self, dtype: torch.dtype) -> EgoInputs:
+        return EgoInputs(self.x.to(dtype), self.table, self.weight.to(dtype), self.bias.to(dtype))
 
     def differentiable(self) -> tuple[Tensor, Tensor, Tensor]:
         x, weight, bias = (t.clone().requires_grad_() for t in (self.x, self.weight, self.bias))
         return x, weight, bias
 
 
-def build(table: Tensor, D: int, D_out: int, seed: int) -> Problem:
+def build(table: Tensor, D: int, D_out: int, seed: int) -> EgoInputs:
     random = torch.Generator().manual_seed(seed)
     N, K = table.shape
 
     def normal(*size: int) -> Tensor:
         return torch.randn(*size, generator=random, dtype=torch.float64)
 
-    return Problem(normal(N, D), table, normal(K + 1, D, D_out), normal(D_out))
+    return EgoInputs(normal(N, D), table, normal(K + 1, D, D_out), normal(D_out))
 
 
 @st.composite
-def ego_problems(draw: st.DrawFn, *, gaps: bool = False) -> Problem:
+def ego_problems(draw: st.DrawFn, *, gaps: bool = False) -> EgoInputs:
     """Small random problems; a node's neighbours fill its first ranks, or any ranks where ``gaps``."""
     N, K = draw(st.integers(0, 6)), draw(st.integers(0, 4))
     table = torch.full((N, K), -1)
@@ -57,7 +57,7 @@ def ego_problems(draw: st.DrawFn, *, gaps: bool = False) -> Problem:
     return build(table, draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 99)))
 
 
-def naive(problem: Problem) -> NDArray[np.float64]:
+def naive(problem: EgoInputs) -> NDArray[np.float64]:
     """The equation of the paper, one multiplication at a time."""
     x, table, weight = problem.x.tolist(), problem.table.tolist(), problem.weight.tolist()
     out = []
@@ -84,27 +84,19 @@ def ragged(x: Tensor, table: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 @settings(max_examples=150)
-@given(ego_problems())
-def test_every_engine_equals_the_equation(problem: Problem) -> None:
+@given(st.booleans().flatmap(lambda gaps: st.tuples(st.just(gaps), ego_problems(gaps=gaps))))
+def test_every_engine_equals_the_equation(case: tuple[bool, EgoInputs]) -> None:
+    gaps, problem = case
     expected = naive(problem)
-    for engine in (ego_conv_reference, ragged, ego_conv):
+    for engine in (ego_conv_reference, ego_conv, *(() if gaps else (ragged,))):
         y = engine(problem.x, problem.table, problem.weight, problem.bias)
         assert y.dtype == torch.float64
         np.testing.assert_allclose(y.numpy(), expected, atol=1e-12)
 
 
-@settings(max_examples=100)
-@given(ego_problems(gaps=True))
-def test_tables_with_gaps_are_computed_too(problem: Problem) -> None:
-    expected = naive(problem)
-    for engine in (ego_conv_reference, ego_conv):
-        y = engine(problem.x, problem.table, problem.weight, problem.bias)
-        np.testing.assert_allclose(y.numpy(), expected, atol=1e-12)
-
-
 @settings(max_examples=60)
 @given(ego_problems())
-def test_gradients_of_the_engines_agree(problem: Problem) -> None:
+def test_gradients_of_the_engines_agree(problem: EgoInputs) -> None:
     gradients = []
     for engine in (ego_conv_reference, ragged):
         x, weight, bias = problem.differentiable()
@@ -129,10 +121,10 @@ TABLES = {
 def test_gradients_equal_finite_differences(engine: Engine, name: str) -> None:
     problem = build(TABLES[name], D=2, D_out=3, seed=0)
 
-    def run(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def convolved(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return engine(x, problem.table, weight, bias)
 
-    assert torch.autograd.gradcheck(run, problem.differentiable())
+    assert torch.autograd.gradcheck(convolved, problem.differentiable())
 
 
 @pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
@@ -142,15 +134,13 @@ def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple
     expected = torch.autograd.grad(ragged(together[0], problem.table, *together[1:]).square().sum(), together)
     alone = [t.detach().clone().requires_grad_(w) for t, w in zip(together, wanted, strict=True)]
     torch.autograd.backward(ragged(alone[0], problem.table, *alone[1:]).square().sum())
-    for tensor, gradient, asked in zip(alone, expected, wanted, strict=True):
-        if asked:
-            assert tensor.grad is not None
+    for tensor, gradient, is_wanted in zip(alone, expected, wanted, strict=True):
+        assert (tensor.grad is not None) == is_wanted
+        if tensor.grad is not None:
             torch.testing.assert_close(tensor.grad, gradient)
-        else:
-            assert tensor.grad is None
 
 
-def molecule_sized(seed: int = 0) -> Problem:
+def molecule_sized(seed: int = 0) -> EgoInputs:
     random = np.random.default_rng(seed)
     table = np.full((60, 16), -1)
     for node in range(60):
@@ -161,22 +151,20 @@ def molecule_sized(seed: int = 0) -> Problem:
 
 def test_single_precision_agrees_with_double_up_to_rounding() -> None:
     problem = molecule_sized()
-    single, expected = problem.to(torch.float32), naive(problem)
+    expected = naive(problem)
     for engine in (ego_conv_reference, ragged):
-        y = engine(single.x, single.table, single.weight, single.bias)
-        assert y.dtype == torch.float32
-        np.testing.assert_allclose(y.numpy(), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-
-
-def test_gradients_in_single_precision_agree_up_to_rounding() -> None:
-    problem = molecule_sized()
-    gradients = []
-    for dtype in (torch.float32, torch.float64):
-        cast = problem.to(dtype)
-        x, weight, bias = cast.differentiable()
-        gradients.append(torch.autograd.grad(ragged(x, cast.table, weight, bias).square().mean(), (x, weight, bias)))
-    for single, double in zip(*gradients, strict=True):
-        torch.testing.assert_close(single.double(), double, rtol=1e-5, atol=1e-5 * float(double.abs().max()))
+        found = []
+        for dtype in (torch.float32, torch.float64):
+            cast = problem.to(dtype)
+            x, weight, bias = cast.differentiable()
+            y = engine(x, cast.table, weight, bias)
+            assert y.dtype == dtype
+            found.append((y, *torch.autograd.grad(y.square().mean(), (x, weight, bias))))
+        for single, double in zip(*found, strict=True):
+            torch.testing.assert_close(
+                single.double(), double, rtol=1e-5, atol=1e-5 * float(double.detach().abs().max())
+            )
+        np.testing.assert_allclose(found[1][0].detach().numpy(), expected, atol=1e-12 * np.abs(expected).max())
 
 
 def test_half_precision_has_gradients_too() -> None:
@@ -195,31 +183,8 @@ def test_half_precision_has_gradients_too() -> None:
 # ── dispatch ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_gap_before_a_present_neighbour_needs_the_reference() -> None:
-    assert Plan.of(torch.tensor([[1, -1], [-1, 0]])) is None
-    assert Neighbours.of(torch.tensor([[1, -1], [-1, 0]])).plan is None
-    assert Neighbours.of(torch.tensor([[1, -1], [0, -1]])).plan is not None
-
-
 def test_a_plan_is_made_only_where_its_engine_runs() -> None:
     assert Neighbours.of(torch.zeros((2, 1), dtype=torch.long, device="meta")).plan is None
-
-
-def test_work_for_absent_neighbours_is_skipped() -> None:
-    table = torch.full((100, 16), -1)
-    table[:50, :2] = 7
-    plan = plan_of(table)
-    assert sum(members.numel() for members in plan.members) == 50 * 3 + 50
-    assert [tuple(members.shape) for members in plan.members] == [(50, 1), (50, 3)]
-
-
-def test_a_plan_made_once_serves_many_layers() -> None:
-    problem = molecule_sized()
-    neighbours = Neighbours.of(problem.table)
-    for seed in range(3):
-        other = build(problem.table, D=4, D_out=4, seed=seed)
-        y = ego_conv(other.x, neighbours, other.weight, other.bias)
-        torch.testing.assert_close(y, ego_conv_reference(other.x, other.table, other.weight, other.bias))
 
 
 @pytest.mark.parametrize("table", [TABLES["ragged"], torch.tensor([[-1, 1], [0, -1], [0, -1], [-1, 2]])])

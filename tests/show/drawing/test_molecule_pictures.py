@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graph
 from egocnn.data.read import read
 from egocnn.data.sources.smiles import from_smiles
@@ -41,6 +43,11 @@ def letters(svg: str, atom: int) -> list[ElementTree.Element]:
     return [e for e in ElementTree.fromstring(svg).iter(f"{SVG}path") if e.attrib.get("class") == f"atom-{atom}"]
 
 
+def middle(path: ElementTree.Element) -> Floats:
+    numbers = [float(number) for number in path.attrib["d"].replace(",", " ").split() if number[-1].isdigit()]
+    return np.array(numbers).reshape(-1, 2).mean(axis=0)  # type: ignore[no-any-return]
+
+
 def test_the_most_important_atom_has_the_strongest_and_largest_tint() -> None:
     importance = np.array([0, 0, 0, 0, 0, -0.5, 1.0])
     found = discs(draw(hexanol(), importance, np.zeros(6)))
@@ -52,9 +59,7 @@ def test_tints_lie_beneath_the_atoms_they_belong_to() -> None:
     svg = draw(hexanol(), np.eye(7)[6], np.zeros(6))
     ((_, x, y, radius),) = discs(svg)
     assert letters(svg, 6)
-    numbers = np.array([float(n) for n in letters(svg, 6)[0].attrib["d"].replace(",", " ").split() if n[-1].isdigit()])
-    letter = numbers.reshape(-1, 2).mean(axis=0)
-    assert np.linalg.norm(letter - [x, y]) < radius
+    assert np.linalg.norm(middle(letters(svg, 6)[0]) - [x, y]) < radius
     assert svg.index(mix(WHITE, FOR, STRONGEST)) < svg.index("class='atom-6'")
 
 
@@ -65,8 +70,7 @@ def test_a_molecule_with_nodes_in_another_order_tints_the_right_atom() -> None:
     oxygen = graph.node_label.index("O")
     svg = draw(graph, np.eye(graph.n_nodes)[oxygen], np.zeros(len(graph.edges)))
     ((_, x, y, _),) = discs(svg)
-    numbers = [float(n) for n in letters(svg, oxygen)[0].attrib["d"].replace(",", " ").split() if n[-1].isdigit()]
-    assert np.linalg.norm(np.array(numbers).reshape(-1, 2).mean(axis=0) - [x, y]) < 5
+    assert np.linalg.norm(middle(letters(svg, oxygen)[0]) - [x, y]) < 5
 
 
 def test_critical_atoms_and_bonds_lie_inside_one_contour() -> None:
@@ -131,12 +135,7 @@ def test_molecules_are_drawn_without_matplotlib(tmp_path: Path, monkeypatch: pyt
 
 def test_the_key_explains_the_colour_of_atoms_that_are_not_critical() -> None:
     graph = from_smiles(["CCO"])[0]
-    svg = draw(
-        graph,
-        np.array([-1.0, 0.0, 1.0]),
-        np.array([0.0, 0.5]),
-        critical_nodes=np.array([2]),
-        critical_edges=np.array([]),
-    )
+    critical: dict[str, Any] = {"critical_nodes": np.array([2]), "critical_edges": np.array([], int)}
+    svg = draw(graph, np.array([-1.0, 0.0, 1.0]), np.array([0.0, 0.5]), **critical)
     assert ">for<" in svg
     assert ">against<" in svg

@@ -10,16 +10,10 @@ from egocnn.show.drawing.palette import AGAINST, FAINT, FOR, GREY, NEUTRAL, WHIT
 
 # what is left of red, green and blue light (linear) at full severity, as Machado, Oliveira and Fernandes (2009) give it
 VISION = {
-    "normal": np.eye(3),
-    "deuteranopia": np.array(
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
-    ),
-    "protanopia": np.array(
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
-    ),
-    "tritanopia": np.array(
-        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
-    ),
+    "normal": "1 0 0 0 1 0 0 0 1",
+    "deuteranopia": "0.367322 0.860646 -0.227968 0.280085 0.672501 0.047413 -0.011820 0.042940 0.968881",
+    "protanopia": "0.152286 1.052583 -0.204868 0.114503 0.786281 0.099216 -0.003882 -0.048116 1.051998",
+    "tritanopia": "1.255528 -0.076749 -0.178779 -0.078411 0.930809 0.147602 0.004733 0.691367 0.303900",
 }
 
 
@@ -27,7 +21,7 @@ def seen(colour: str, vision: str) -> Floats:
     """CIE L*a*b* of a colour as someone with this vision sees it; 2.3 is a difference that can just be noticed."""
     value = np.array(channels(colour)) / 255
     light = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
-    light = np.clip(VISION[vision] @ light, 0, 1)
+    light = np.clip(np.array(VISION[vision].split(), float).reshape(3, 3) @ light, 0, 1)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     x, y, z = np.cbrt(to_xyz @ light / np.array([0.9505, 1.0, 1.089]))
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

@@ -12,7 +12,7 @@ import pytest
 
 from egocnn.explain.patterns import Pattern, find_patterns
 from egocnn.show.patterns.page import write_patterns
-from tests.explain.patterns.structures import molecules
+from tests.explain.patterns.made_up_structures import molecules
 
 pytest.importorskip("rdkit")
 

@@ -264,11 +264,7 @@ def test_values_are_told_as_raised_and_lowered(show: Show) -> None:
     graphs = from_smiles(DRUGS[:3], [1.0, 2.0, 3.0], None)
     given = [
         structure(
-            graph,
-            predicted=float(i) + 1.5,
-            probability=None,
-            explained=None,
-            fidelity=Fidelity(removed=0.5, kept=2.25),
+            graph, predicted=float(i) + 1.5, probability=None, explained=None, fidelity=Fidelity(removed=0.5, kept=2.25)
         )
         for i, graph in enumerate(graphs)
     ]
@@ -285,15 +281,9 @@ def test_values_are_told_as_raised_and_lowered(show: Show) -> None:
 def test_loops_truths_single_atoms_and_graphs_without_importance_are_drawn(show: Show) -> None:
     loops = one_graph(4, [*cycle(0, 1, 2), (3, 3)], node_truth=np.array([1, 1, 0, 0], bool))[0]
     atom = from_smiles(["C"])[0]
-    nothing = structure(
-        loops,
-        node_importance=np.zeros(4),
-        edge_importance=np.zeros(4),
-        critical_nodes=np.zeros(0, np.int64),
-        critical_edges=np.zeros(0, np.int64),
-        trace=None,
-        fidelity=None,
-    )
+    none: dict[str, Any] = dict.fromkeys(("critical_nodes", "critical_edges"), np.zeros(0, np.int64))
+    none |= dict.fromkeys(("node_importance", "edge_importance"), np.zeros(4)) | {"trace": None, "fidelity": None}
+    nothing = structure(loops, **none)
     page = show([structure(loops), structure(atom), nothing], place="#graph=1")
     page.check("#known")
     assert page.evaluate("() => byId('canvas')._cyreg.cy.nodes('.ring').filter(':visible').length") == 2

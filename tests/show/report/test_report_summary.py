@@ -17,11 +17,9 @@ from tests.support.samples import one_graph
 
 
 def chain(target: str | float | None) -> Graph:
-    columns: dict[str, Any] = {}
+    columns: dict[str, Any] = {} if target is None else {"target": np.array([target])}
     if isinstance(target, str):
         columns = {"target": np.array([0]), "class_names": (target,)}
-    elif target is not None:
-        columns = {"target": np.array([target])}
     return one_graph(4, [(0, 1), (1, 2), (2, 3)], **columns)[0]
 
 

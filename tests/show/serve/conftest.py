@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.show.watching import Watch
 from tests.support.browser import ARGUMENTS, find_browser
 
 # a conftest cannot be skipped, and the tests below import these at their top
@@ -61,24 +62,11 @@ def visit(browsing: Callable[..., Any]) -> Callable[..., Any]:
     """Serve a model, open its page and do something with it; fails if the page complains or asks anyone else."""
 
     def opened(model: Any, work: Callable[[Any], Any], **options: Any) -> Any:
-        complaints: list[str] = []
-        asked: list[str] = []
-
-        def hear(said: Any) -> None:
-            if said.type in ("error", "warning") and "status of 422" not in said.text:
-                complaints.append(said.text)
-
-        def refuse(dialog: Any) -> None:
-            complaints.append(f"dialog {dialog.message}")
-            dialog.dismiss()
+        watch = Watch()
 
         def in_browser(browser: Any) -> Any:
             page = browser.new_page(**options)
-            page.set_default_timeout(15_000)
-            page.on("console", hear)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("dialog", refuse)
-            page.on("request", lambda request: asked.append(request.url))
+            watch.add(page, expected="status of 422")
             try:
                 page.goto(address)
                 page.wait_for_selector("html[data-ready]")
@@ -88,8 +76,7 @@ def visit(browsing: Callable[..., Any]) -> Callable[..., Any]:
 
         with listening(model) as address:
             result = browsing(in_browser)
-        assert complaints == []
-        assert [url for url in asked if not url.startswith((address, "blob:"))] == []
+        watch.check(address, "blob:")
         return result
 
     return opened

@@ -11,7 +11,7 @@ import pytest
 
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.explain import explain
-from egocnn.show.serve.records import Answers
+from egocnn.show.serve.records import ExplainResponse
 from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS
 from tests.show.serve.models import MOLECULES, classifier, client, of_networks, of_three_classes, regressor
 
@@ -21,7 +21,7 @@ HOSTILE = "<script>alert(1)</script>"
 def ask(smiles: Any, model: Any = None, **said: Any) -> list[dict[str, Any]]:
     response = client(model).post("/explain", json={"smiles": smiles, **said})
     assert response.status_code == 200, response.text
-    Answers.model_validate(response.json())
+    ExplainResponse.model_validate(response.json())
     answers: list[dict[str, Any]] = response.json()["answers"]
     return answers
 
@@ -168,7 +168,7 @@ def test_files_of_every_kind_are_explained_and_leave_nothing_behind(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     response = upload(name, text)
     assert response.status_code == 200, response.text
-    Answers.model_validate(response.json())
+    ExplainResponse.model_validate(response.json())
     assert [answer["name"] for answer in response.json()["answers"]] == names
     assert list(tmp_path.iterdir()) == []
 

@@ -39,9 +39,7 @@ def test_the_command_serves_a_run_until_it_is_stopped(run_folder: Path) -> None:
         told = json.loads(server.stdout.readline())
         assert told["address"].startswith("http://127.0.0.1:")
         asked = urllib.request.Request(
-            f"{told['address']}/explain",
-            json.dumps({"smiles": "CCO"}).encode(),
-            {"content-type": "application/json"},
+            f"{told['address']}/explain", json.dumps({"smiles": "CCO"}).encode(), {"content-type": "application/json"}
         )
         with urllib.request.urlopen(asked, timeout=60) as response:
             (answer,) = json.load(response)["answers"]

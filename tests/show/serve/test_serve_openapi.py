@@ -79,4 +79,4 @@ def test_the_description_names_every_way_in_and_every_refusal() -> None:
             for status, response in operation["responses"].items():
                 if status != "200":
                     schema = response["content"]["application/json"]["schema"]
-                    assert schema["$ref"].endswith("/Problem"), (path, status)
+                    assert schema["$ref"].endswith("/ErrorMessage"), (path, status)

@@ -20,11 +20,11 @@ from egocnn.data.schema import PARTS
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego
-from egocnn.study.crossval.folds import Task, fold_numbers, make_tasks
+from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego_folds
+from egocnn.study.crossval.folds import FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens
 
@@ -38,7 +38,7 @@ def grouped(n_graphs: int = 60) -> Graphs:
     return random_trees(n_graphs, nodes=6, seed=1).replace(group=group, target=group % 2, class_names=("even", "odd"))
 
 
-def tasks(graphs: Graphs, folds: int, restarts: int = 1) -> list[Task]:
+def tasks(graphs: Graphs, folds: int, restarts: int = 1) -> list[FoldTask]:
     return make_tasks(graphs, Protocol(folds=folds, restarts=restarts), TRAIN)
 
 
@@ -69,7 +69,7 @@ def test_groups_are_torn_apart_neither_by_folds_nor_by_validation() -> None:
     graphs = grouped()
     assert graphs.group is not None
     for task in tasks(graphs, 5):
-        learned = task.marked(graphs)
+        learned = task.without_tested(graphs)
         assert not set(graphs.group[task.tested]) & {*graphs.group[task.learned], *graphs.group[task.validation]}
         assert learned.group is not None
         assert learned.part is not None
@@ -118,7 +118,7 @@ def test_a_fold_is_what_training_on_its_own_part_gives() -> None:
     result = cross_validate(graphs, MODEL, TRAIN, folds=4, restarts=2)
     task = tasks(graphs, 4, restarts=2)[1]
     (seeds,) = task.seeds
-    trained = [learn(task.marked(graphs), MODEL, replace(TRAIN, seed=seed)) for seed in seeds]
+    trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed)) for seed in seeds]
     bests = [history.best for _, history in trained]
     assert all(best is not None for best in bests)
     chosen = int(bests[1] is not None and bests[1].beats(bests[0]))
@@ -153,13 +153,13 @@ def test_nothing_is_fitted_on_graphs_that_are_tested_or_choose(monkeypatch: pyte
 def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
 
-    plain = ego.predictions_of
+    plain = ego_folds.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         looks.append(len(data))
         return plain(replica, data, device)
 
-    monkeypatch.setattr(ego, "predictions_of", spy)
+    monkeypatch.setattr(ego_folds, "predictions_of", spy)
     result = cross_validate(grouped(), MODEL, TRAIN, folds=3, restarts=3, stack=True)
     assert looks == [fold.test_graphs for fold in result.folds]
     assert sum(looks) == 60
@@ -190,10 +190,9 @@ def test_training_that_diverges_says_in_which_fold() -> None:
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "new" / "record.json"
-    code, text, _ = command("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
+    code, text, _ = run("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
     assert code == 0
     record = json.loads(out.read_text(encoding="utf-8"))
     lines = text.splitlines()
@@ -205,10 +204,9 @@ def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize("stack", ["--stack", "--no-stack"])
-def test_the_command_prints_one_object_for_machines(capsys: pytest.CaptureFixture[str], stack: str) -> None:
-    command = runner(capsys)
+def test_the_command_prints_one_object_for_machines(run: Run, stack: str) -> None:
     words = ("crossval", ALCOHOLS, "--folds", 3, "--json", "--device", "cpu", "--seed", 5, stack, *SHORT)
-    code, text, err = command(*words)
+    code, text, err = run(*words)
     assert (code, err) == (0, "")
     result = json.loads(text)
     assert set(CrossValidation.__dataclass_fields__) == set(result)
@@ -220,18 +218,16 @@ def test_the_command_prints_one_object_for_machines(capsys: pytest.CaptureFixtur
     assert result["seconds"] > 0
 
 
-def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
-    check_refused(command, "too few for 40 folds", "crossval", ALCOHOLS, "--folds", 40, *SHORT)
-    check_refused(command, "folds must be at least 2", "crossval", ALCOHOLS, "--folds", 1, *SHORT)
-    check_refused(command, "a whole number, 1 or more", "crossval", ALCOHOLS, "--restarts", "x", *SHORT)
-    check_refused(command, "is a folder", "crossval", ALCOHOLS, "-o", tmp_path, *SHORT)
+def test_the_command_refuses_in_one_line(tmp_path: Path, run: Run) -> None:
+    check_refused(run, "too few for 40 folds", "crossval", ALCOHOLS, "--folds", 40, *SHORT)
+    check_refused(run, "folds must be at least 2", "crossval", ALCOHOLS, "--folds", 1, *SHORT)
+    check_refused(run, "a whole number, 1 or more", "crossval", ALCOHOLS, "--restarts", "x", *SHORT)
+    check_refused(run, "is a folder", "crossval", ALCOHOLS, "-o", tmp_path, *SHORT)
 
 
-def test_the_command_tells_how_it_goes(capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_the_command_tells_how_it_goes(run: Run) -> None:
     words = [word for word in SHORT if word != "--quiet"]
-    _, _, err = command("crossval", ALCOHOLS, "--folds", 3, "--stack", "--device", "cpu", *words)
+    _, _, err = run("crossval", ALCOHOLS, "--folds", 3, "--stack", "--device", "cpu", *words)
     assert "epoch 2/2: 3 of 3 in training" in err
-    _, _, err = command("crossval", ALCOHOLS, "--folds", 3, "--device", "cpu", *words)
+    _, _, err = run("crossval", ALCOHOLS, "--folds", 3, "--device", "cpu", *words)
     assert "fold 3/3" in err

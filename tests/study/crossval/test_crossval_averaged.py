@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +15,12 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego, read_record
+from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego_folds, read_record
 from egocnn.study.crossval.folds import make_tasks
-from egocnn.study.crossval.record import Run
+from egocnn.study.crossval.record import FoldRun
 from egocnn.train.recipe import Replica, learn, prepare_replicas
 from lab.rivals.names import find_rival
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens
 
@@ -50,8 +49,8 @@ def test_the_score_of_several_is_that_of_their_mean_and_not_of_a_vote() -> None:
     sure, unsure = [0.95, 0.05], [0.4, 0.6]
     said = [torch.tensor([own, [0.5, 0.5], [0.0, 1.0]]).double() for own in (sure, unsure, unsure)]
     data = judged(torch.tensor([0, 0, 0]))
-    assert ego.score_of(said, data) == pytest.approx(2 / 3)  # a vote of two against one would lose the first graph
-    assert [ego.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    assert ego_folds.score_of(said, data) == pytest.approx(2 / 3)  # a vote would lose the first graph
+    assert [ego_folds.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
 
 
 def test_the_score_of_values_is_the_explained_variance_of_their_mean() -> None:
@@ -59,15 +58,15 @@ def test_the_score_of_values_is_the_explained_variance_of_their_mean() -> None:
     said = [torch.tensor([[2.0], [2.0], [5.0]]).double(), torch.tensor([[0.0], [3.0], [6.0]]).double()]
     mean = np.array([1.0, 2.5, 5.5])
     wanted = 1 - np.square(mean - target.numpy()).sum() / np.square(target.numpy() - 3).sum()
-    assert ego.score_of(said, judged(target)) == pytest.approx(wanted)
-    assert ego.score_of(said, judged(torch.ones(3))) == 0.0
+    assert ego_folds.score_of(said, judged(target)) == pytest.approx(wanted)
+    assert ego_folds.score_of(said, judged(torch.ones(3))) == 0.0
 
 
 def test_probabilities_are_said_of_classes_and_plain_values_of_the_rest() -> None:
     for graphs in (trees(), oxygens(20)):
         ((replica,),) = prepare_replicas([graphs], MODEL, TRAIN, [[0]])
         data = replica.predictor.encode(graphs)
-        said = ego.predictions_of(replica, data, CPU)
+        said = ego_folds.predictions_of(replica, data, CPU)
         outputs = torch.from_numpy(replica.predictor.outputs(graphs, device="cpu")).double()
         assert said.dtype == torch.float64
         wanted = torch.softmax(outputs, dim=1) if graphs.is_classification else outputs
@@ -84,13 +83,13 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     graphs = trees()
     assert graphs.target is not None
     said: list[tuple[int, Tensor, EncodedGraphs]] = []
-    plain = ego.predictions_of
+    plain = ego_folds.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         said.append((replica.seed, plain(replica, data, device), data))
         return said[-1][1]
 
-    monkeypatch.setattr(ego, "predictions_of", spy)
+    monkeypatch.setattr(ego_folds, "predictions_of", spy)
     protocol = Protocol(folds=3, runs=2, restarts=3, combine="average")
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol, stack=stack)
     assert (result.runs, result.restarts) == (2, 3)
@@ -118,7 +117,7 @@ def test_averaged_restarts_are_those_of_single_trainings_and_count_all_their_par
     protocol = Protocol(folds=3, restarts=2, combine="average")
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol)
     task = make_tasks(graphs, protocol, TRAIN)[1]
-    trained = [learn(task.marked(graphs), MODEL, replace(TRAIN, seed=seed))[0] for seed in task.seeds[0]]
+    trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed))[0] for seed in task.seeds[0]]
     tested = graphs[task.tested]
     assert tested.target is not None
     logits = torch.stack([torch.from_numpy(predictor.outputs(tested, device="cpu")).double() for predictor in trained])
@@ -171,7 +170,7 @@ def test_averages_are_kept_and_never_taken_for_those_of_the_best(tmp_path: Path)
 
 def test_a_run_from_before_there_were_averages_can_be_read() -> None:
     plain = {"score": 0.5, "validation_score": 0.75, "restart": 2, "seeds": [1, 2], "best_epoch": 3, "epochs": 4}
-    run = Run.from_plain(plain)
+    run = FoldRun.from_plain(plain)
     assert (run.alone, run.seeds, run.restart) == (None, (1, 2), 2)
 
 
@@ -189,33 +188,20 @@ def test_a_protocol_by_name_takes_runs_and_how_restarts_are_combined() -> None:
         choose_protocol("plain", runs=0)
 
 
-def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "record.json"
-    words: tuple[Any, ...] = (
-        "crossval",
-        ALCOHOLS,
-        "--folds",
-        2,
-        "--restarts",
-        2,
-        "--runs",
-        2,
-        "--device",
-        "cpu",
-        *SHORT,
-    )
-    assert command(*words, "--combine", "average", "-o", out)[0] == 0
+    words: list[object] = ["crossval", ALCOHOLS, "--folds", 2, "--restarts", 2, "--runs", 2, "--device", "cpu", *SHORT]
+    assert run(*words, "--combine", "average", "-o", out)[0] == 0
     record = json.loads(out.read_text(encoding="utf-8"))
     assert (record["runs"], record["restarts"]) == (2, 2)
-    runs = [run for fold in record["folds"] for run in fold["runs"]]
+    runs = [each for fold in record["folds"] for each in fold["runs"]]
     assert len(runs) == 4
-    assert all(0 <= run["alone"] <= 1 and run["restart"] == 0 for run in runs)
-    check_refused(command, "was made with combine average", *words, "-o", out)
-    check_refused(command, "--combine: invalid choice: 'vote'", *words, "--combine", "vote")
-    check_refused(command, "a whole number, 1 or more", "crossval", ALCOHOLS, "--runs", 0)
+    assert all(0 <= each["alone"] <= 1 and each["restart"] == 0 for each in runs)
+    check_refused(run, "was made with combine average", *words, "-o", out)
+    check_refused(run, "--combine: invalid choice: 'vote'", *words, "--combine", "vote")
+    check_refused(run, "a whole number, 1 or more", "crossval", ALCOHOLS, "--runs", 0)
     check_refused(
-        command,
+        run,
         "only the restarts of an Ego-CNN can be averaged",
         *("crossval", ALCOHOLS, "--model", "label-counts", "--combine", "average", "--quiet"),
     )

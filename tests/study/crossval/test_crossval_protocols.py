@@ -20,13 +20,13 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego, read_record
-from egocnn.study.crossval.folds import Task, make_tasks
+from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego_folds, read_record
+from egocnn.study.crossval.folds import FoldTask, make_tasks
+from egocnn.study.crossval.other_models import classifier_fold
 from egocnn.study.crossval.protocol import published_splits, read_splits
-from egocnn.study.crossval.systems import system_fold
 from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
-from tests.support.commands import SHORT, check_refused, runner
+from tests.support.commands import SHORT, Run, check_refused
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, oxygens
 
@@ -98,7 +98,7 @@ def test_the_fair_protocol_takes_the_given_parts_and_the_mean_of_three_runs(tmp_
     protocol = choose_protocol("fair", splits=write_splits(tmp_path / "own.json", thirds(30)))
     for task, (train, validation, tested) in zip(make_tasks(graphs, protocol, TRAIN), thirds(30), strict=True):
         assert (task.learned.tolist(), task.validation.tolist(), task.tested.tolist()) == (train, validation, tested)
-        marked = task.marked(graphs)
+        marked = task.without_tested(graphs)
         assert marked.select("validation").names == graphs[validation].names
         assert marked.select("train").names == graphs[train].names
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol)
@@ -119,7 +119,7 @@ def test_the_best_restart_in_validation_is_tested_once_a_run() -> None:
         return built[-1]
 
     task = replace(make_tasks(graphs, Protocol(folds=4), TRAIN)[0], seeds=((2, 3, 5), (4, 6, 8)))
-    fold = system_fold(graphs, task, rival_of(build), TRAIN)
+    fold = classifier_fold(graphs, task, rival_of(build), TRAIN)
     assert graphs.target is not None
     ones, validated = graphs.target[task.tested].mean(), graphs.target[task.validation].mean()
     chosen = 2 if validated > 0.5 else 1
@@ -133,7 +133,7 @@ def test_the_best_restart_in_validation_is_tested_once_a_run() -> None:
 def test_a_system_with_nothing_to_start_anew_is_fitted_once() -> None:
     graphs = trees(40)
     task = make_tasks(graphs, choose_protocol("paper", folds=4), TRAIN)[0]
-    fold = system_fold(graphs, task, rival_of(lambda seed: Guess(seed, parameters=None)), TRAIN)
+    fold = classifier_fold(graphs, task, rival_of(lambda seed: Guess(seed, parameters=None)), TRAIN)
     assert [run.seeds for run in fold.runs] == [task.seeds[0][:1]]
     assert fold.parameters is None
 
@@ -141,7 +141,7 @@ def test_a_system_with_nothing_to_start_anew_is_fitted_once() -> None:
 # ── the tested have no say ────────────────────────────────────────────────────────────────────────
 
 
-def strangers(graphs: Graphs, task: Task) -> tuple[Graphs, Ints]:
+def strangers(graphs: Graphs, task: FoldTask) -> tuple[Graphs, Ints]:
     """The graphs with the first half of those tested exchanged for others, of the same classes but of another kind."""
     altered = task.tested[: len(task.tested) // 2]
     assert graphs.target is not None
@@ -161,18 +161,18 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
     others, same = strangers(graphs, task)
     found: list[Any] = []
 
-    plain = ego.predictions_of
+    plain = ego_folds.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         found.append(plain(replica, data, device))
         return torch.as_tensor(found[-1])
 
-    monkeypatch.setattr(ego, "predictions_of", spy)
+    monkeypatch.setattr(ego_folds, "predictions_of", spy)
     for each in (graphs, others):
         if stacked:
-            list(ego.stacked_folds(each, [task], MODEL, TRAIN, lambda _: None, lambda _: None))
+            list(ego_folds.stacked_folds(ego_folds.FoldSettings(each, MODEL, TRAIN), [task]))
         else:
-            ego.ego_fold(each, task, MODEL, TRAIN, lambda _: None)
+            ego_folds.ego_fold(ego_folds.FoldSettings(each, MODEL, TRAIN), task)
     np.testing.assert_allclose(found[0][same], found[1][same], rtol=1e-6)
     assert not np.allclose(found[0], found[1], rtol=1e-6)  # the others are of another kind indeed
 
@@ -305,12 +305,11 @@ def test_the_splits_of_errica_et_al_test_every_graph_once_in_equal_shares(data_f
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_two_models_on_the_same_folds_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_two_models_on_the_same_folds_are_compared(tmp_path: Path, run: Run) -> None:
     counts, ours = tmp_path / "counts.json", tmp_path / "ours.json"
     words = ("crossval", ALCOHOLS, "--folds", 3, "--quiet")
-    assert command(*words, "--model", "label-counts", "-o", counts)[0] == 0
-    code, text, _ = command(*words, "-o", ours, "--against", counts, *SHORT)
+    assert run(*words, "--model", "label-counts", "-o", counts)[0] == 0
+    code, text, _ = run(*words, "-o", ours, "--against", counts, *SHORT)
     assert code == 0
     one, other = read_record(ours), read_record(counts)
     assert one is not None
@@ -318,19 +317,18 @@ def test_two_models_on_the_same_folds_are_compared(tmp_path: Path, capsys: pytes
     found = compare(one, other)
     assert f"ego-cnn minus label counts: {found.difference:+.4f}" in text.splitlines()[-1]
     assert found.difference == pytest.approx(one.mean - other.mean)
-    code, text, _ = command(*words, "-o", ours, "--against", counts, "--json", *SHORT)
+    code, text, _ = run(*words, "-o", ours, "--against", counts, "--json", *SHORT)
     assert json.loads(text)["comparison"]["p"] == found.p
-    check_refused(command, "not tested on the same folds", *words, "--seed", 4, "--against", counts, *SHORT)
-    check_refused(command, "absent.json: no such file", *words, "--against", tmp_path / "absent.json", *SHORT)
+    check_refused(run, "not tested on the same folds", *words, "--seed", 4, "--against", counts, *SHORT)
+    check_refused(run, "absent.json: no such file", *words, "--against", tmp_path / "absent.json", *SHORT)
 
 
-def test_what_does_not_go_together_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runner(capsys)
+def test_what_does_not_go_together_is_refused_in_one_line(tmp_path: Path, run: Run) -> None:
     splits = write_splits(tmp_path / "own.json", thirds(32))
     words = ("crossval", ALCOHOLS, "--quiet")
-    check_refused(command, "no model is called 'x'", *words, "--model", "x")
-    check_refused(command, "--depth is a setting of the Ego-CNN", *words, "--model", "label-counts", "--depth", 4)
-    check_refused(command, "--splits belongs to --protocol fair", *words, "--splits", splits)
-    check_refused(command, "3 folds, not 5", *words, "--protocol", "fair", "--splits", splits, "--folds", 5)
-    check_refused(command, "validates on 0.1", *words, "--protocol", "paper", "--validation", 0.3)
-    check_refused(command, "invalid choice", *words, "--protocol", "x")
+    check_refused(run, "no model is called 'x'", *words, "--model", "x")
+    check_refused(run, "--depth is a setting of the Ego-CNN", *words, "--model", "label-counts", "--depth", 4)
+    check_refused(run, "--splits belongs to --protocol fair", *words, "--splits", splits)
+    check_refused(run, "3 folds, not 5", *words, "--protocol", "fair", "--splits", splits, "--folds", 5)
+    check_refused(run, "validates on 0.1", *words, "--protocol", "paper", "--validation", 0.3)
+    check_refused(run, "invalid choice", *words, "--protocol", "x")

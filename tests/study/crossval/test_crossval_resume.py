@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -21,13 +17,11 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
 from lab.rivals.rival import Rival
-from tests.support.commands import check_refused, runner
+from tests.support.commands import Run, check_refused, kill_once
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
 
 MODEL = ModelConfig(**SIZES)
 TRAIN = TrainConfig(epochs=2, device="cpu")
-PATIENCE = 60.0
-"""seconds to wait for a process that should long have done what it is to do"""
 
 
 @dataclass(slots=True)
@@ -130,12 +124,12 @@ def test_stacks_of_a_few_folds_are_kept_as_they_finish(tmp_path: Path) -> None:
     graphs, kept = alcohols(), []
     out = tmp_path / "record.json"
 
-    def say(text: str) -> None:
+    def log(text: str) -> None:
         if text.startswith("epoch 1/2: "):
             partial = out.with_name("record.json.partial")
             kept.append(len(json.loads(partial.read_text())["folds"]) if partial.exists() else 0)
 
-    record = cross_validate(graphs, MODEL, TRAIN, folds=3, stack=True, jobs=2, out=out, say=say)
+    record = cross_validate(graphs, MODEL, TRAIN, folds=3, stack=True, jobs=2, out=out, log=log)
     assert kept == [0, 2]
     assert [fold.fold for fold in record.folds] == [1, 2, 3]
 
@@ -165,30 +159,22 @@ def test_a_device_in_place_of_a_file_keeps_nothing_beside_it() -> None:
     assert not Path(f"{os.devnull}.partial").exists()
 
 
-def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, run: Run) -> None:
     out, partial = tmp_path / "record.json", tmp_path / "record.json.partial"
     words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "12", "--folds", "3", "--device", "cpu", "--quiet"]
-    with subprocess.Popen([sys.executable, "-m", "egocnn", *words, "-o", str(out)]) as process:
-        started = time.monotonic()
-        while not partial.exists():
-            assert process.poll() is None, "it ended before it could be killed"
-            assert time.monotonic() - started < PATIENCE
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+    kill_once(partial.exists, *words, "-o", out)
     assert not out.exists()
     kept = json.loads(partial.read_text())["folds"]  # never half-written
     assert 1 <= len(kept) < 3
     (tmp_path / ".record.json.partial.x1.tmp").touch()  # what a kill in the middle of writing would leave
-    command = runner(capsys)
-    check_refused(command, "was made with epochs 12, now it is 13", *words, "--epochs", 13, "-o", out)
-    assert command(*words, "-o", out)[0] == 0
+    check_refused(run, "was made with epochs 12, now it is 13", *words, "--epochs", 13, "-o", out)
+    assert run(*words, "-o", out)[0] == 0
     assert names_in(tmp_path) == ["record.json"]
     record = read_record(out)
     assert record is not None
     again = json.loads(out.read_text())["folds"][: len(kept)]
     assert again == kept  # seconds included: these were not computed anew
-    assert command(*words, "-o", tmp_path / "unbroken.json")[0] == 0
+    assert run(*words, "-o", tmp_path / "unbroken.json")[0] == 0
     unbroken = read_record(tmp_path / "unbroken.json")
     assert unbroken is not None
     assert scores(record) == scores(unbroken)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +16,16 @@ from egocnn.errors import ConfigError, RunError
 from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.study.crossval.protocol import Split
-from egocnn.study.sweep.kept import PAIRS
-from egocnn.study.sweep.record import Scored, Sweep, ranked
-from egocnn.study.sweep.run import How, inner_tasks, sweep
-from egocnn.study.sweep.space import Setting, draw_settings, parse_axis
-from tests.support.commands import check_refused, rows, runner
+from egocnn.study.sweep.folder import PAIRS
+from egocnn.study.sweep.grid import GridPoint, draw_settings, parse_axis
+from egocnn.study.sweep.search import Execution, inner_tasks, sweep
+from egocnn.study.sweep.table import PairScore, Sweep, ranked
+from tests.support.commands import Run, check_refused, kill_once, rows
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens
 
 MODEL = ModelConfig(**SIZES)
 TRAIN = TrainConfig(epochs=2, learning_rate=1e-2, device="cpu")
 PROTOCOL = Protocol(folds=2)
-PATIENCE = 60.0
-"""seconds to wait for a process that should long have done what it is to do"""
 
 
 def tried(folder: Path, *over: str, graphs: Graphs | None = None, train: TrainConfig = TRAIN, **more: Any) -> Sweep:
@@ -77,9 +71,9 @@ def test_no_score_depends_on_what_is_in_the_test_folds(tmp_path: Path) -> None:
 def test_the_best_mean_comes_first_of_equals_the_smaller_and_diverged_ones_last() -> None:
     settings = draw_settings([parse_axis("width=1,2,3,4")], MODEL, TRAIN)
 
-    def of(scores: tuple[float | None, float | None], parameters: int) -> list[Scored]:
+    def of(scores: tuple[float | None, float | None], parameters: int) -> list[PairScore]:
         pairs = enumerate(scores, start=1)
-        return [Scored(fold=n, score=each, parameters=parameters, seconds=1.5) for n, each in pairs][::-1]
+        return [PairScore(fold=n, score=each, parameters=parameters, seconds=1.5) for n, each in pairs][::-1]
 
     scored = [of((None, 1.0), 10), of((0.5, 0.7), 90), of((0.6, 0.6), 80), of((0.9, 0.8), 99)]
     found = [row for _, row in ranked(settings, scored)]
@@ -93,17 +87,17 @@ def test_the_best_mean_comes_first_of_equals_the_smaller_and_diverged_ones_last(
 
 def test_a_sweep_goes_on_from_what_is_kept_and_a_larger_one_uses_it_again(tmp_path: Path) -> None:
     told: list[int] = []
-    small = tried(tmp_path, "width=4,8", "depth=1", report=told.append)
+    small = tried(tmp_path, "width=4,8", "depth=1", execution=Execution(progress=told.append))
     assert told == [0, 1, 2, 3, 4]
     assert len(names_in(tmp_path / PAIRS)) == 4
     told.clear()
-    large = tried(tmp_path, "width=4,8,2", "depth=1", report=told.append)
+    large = tried(tmp_path, "width=4,8,2", "depth=1", execution=Execution(progress=told.append))
     assert told == [4, 5, 6]
     assert {json.dumps(row.setting): row for row in small.rows}.keys() < {json.dumps(r.setting) for r in large.rows}
     kept = {row.setting["width"]: (row.scores, row.seconds) for row in small.rows}
     assert {row.setting["width"]: (row.scores, row.seconds) for row in large.rows if row.setting["width"] > 2} == kept
     told.clear()
-    tried(tmp_path, "width=4,8", "depth=1", train=replace(TRAIN, epochs=1), report=told.append)
+    tried(tmp_path, "width=4,8", "depth=1", train=replace(TRAIN, epochs=1), execution=Execution(progress=told.append))
     assert told[0] == 0  # other settings beside the grid are kept apart
     assert json.loads((tmp_path / "sweep.json").read_text())["chosen"]["train"]["epochs"] == 1
 
@@ -116,20 +110,20 @@ def test_a_sweep_that_is_stopped_says_what_is_kept(tmp_path: Path) -> None:
     with pytest.raises(
         KeyboardInterrupt, match=r"^stopped; 3 of 4 trainings are kept in .*it, and the same command go"
     ):
-        tried(tmp_path / "it", "width=4,8", report=stop)
+        tried(tmp_path / "it", "width=4,8", execution=Execution(progress=stop))
     told: list[int] = []
-    tried(tmp_path / "it", "width=4,8", report=told.append)
+    tried(tmp_path / "it", "width=4,8", execution=Execution(progress=told.append))
     assert told == [3, 4]
 
 
 def test_processes_come_to_the_same_scores(tmp_path: Path) -> None:
     here = tried(tmp_path / "here", "width=4,8")
-    assert scores(tried(tmp_path / "processes", "width=4,8", how=How(jobs=2))) == scores(here)
+    assert scores(tried(tmp_path / "processes", "width=4,8", execution=Execution(jobs=2))) == scores(here)
 
 
 def test_a_setting_that_diverges_is_an_answer(tmp_path: Path) -> None:
-    for name, how in (("one by one", How()), ("stacked", How(stack=True))):
-        record = tried(tmp_path / name, "learning_rate=1e30,1e-2", how=how)
+    for name, how in (("one by one", Execution()), ("stacked", Execution(stack=True))):
+        record = tried(tmp_path / name, "learning_rate=1e30,1e-2", execution=how)
         assert [row.setting["learning_rate"] for row in record.rows] == [1e-2, 1e30]
         assert record.rows[1].mean is None
         assert "diverged" in record.markdown()
@@ -174,7 +168,7 @@ def test_other_data_or_folds_are_refused_and_nothing_is_lost(tmp_path: Path) -> 
 
 def test_ray_does_not_stack(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--stack does not go with it"):
-        tried(tmp_path, "width=4", how=How(ray="local", stack=True))
+        tried(tmp_path, "width=4", execution=Execution(ray="local", stack=True))
 
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
@@ -187,11 +181,9 @@ def words(folder: Path, *over: str) -> list[object]:
     return [*typed, "-o", folder]
 
 
-def test_the_command_writes_three_tables_and_says_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_three_tables_and_says_how_to_go_on(tmp_path: Path, run: Run) -> None:
     typed = [*words(tmp_path / "it", "width=4,8", "jump=yes,no"), "--epochs", 2, "--sample", 3]
-    code, out, err = runner(capsys)(*typed, "--json")
+    code, out, err = run(*typed, "--json")
     assert code == 0
     assert "3/6: " in err
     plain = json.loads(out)
@@ -202,15 +194,15 @@ def test_the_command_writes_three_tables_and_says_how_to_go_on(
     assert [row["jump"] for row in table] == ["yes" if row["setting"]["jump"] else "no" for row in plain["rows"]]
     assert [float(row["mean"]) for row in table] == sorted((float(row["mean"]) for row in table), reverse=True)
     assert "--over width=4,8 --over jump=yes,no --sample 3 --folds 2" in plain["command"]
-    code, out, err = runner(capsys)(*typed)
+    code, out, err = run(*typed)
     assert (code, err.splitlines()[0]) == (0, "6 of 6 trainings are there already")
     assert f"Train with it: egocnn train {ALCOHOLS} -o RUN --slots 4 --k 4" in out
     assert out.splitlines()[-1] == f"tables: {tmp_path / 'it' / 'sweep.md'}, sweep.csv, sweep.json"
 
 
 def test_markdown_shows_names_of_data_as_text() -> None:
-    setting = Setting((("width", 4),), MODEL, TRAIN)
-    ((_, row),) = ranked([setting], [[Scored(fold=1, score=0.5, parameters=3, seconds=1.0)]])
+    setting = GridPoint((("width", 4),), MODEL, TRAIN)
+    ((_, row),) = ranked([setting], [[PairScore(fold=1, score=0.5, parameters=3, seconds=1.0)]])
     named = "<script>`a`|b\n"
     facts: dict[str, Any] = dict.fromkeys(Sweep.__dataclass_fields__, "") | {
         "data": named,
@@ -226,8 +218,7 @@ def test_markdown_shows_names_of_data_as_text() -> None:
     assert "<script>" not in text.replace("`egocnn <script>'a'|b`", "")
 
 
-def test_bad_words_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = runner(capsys)
+def test_bad_words_are_one_line(tmp_path: Path, run: Run) -> None:
     check_refused(run, "did you mean width?", *words(tmp_path, "widht=3"))
     check_refused(run, "dropout must be at least 0 and below 1, got 2.0", *words(tmp_path, "dropout=2"))
     check_refused(run, "a sweep needs something to go over", *words(tmp_path))
@@ -235,20 +226,12 @@ def test_bad_words_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert names_in(tmp_path) == []
 
 
-def test_what_was_finished_when_the_driver_was_killed_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_finished_when_the_driver_was_killed_is_kept(tmp_path: Path, run: Run) -> None:
     typed = [*words(tmp_path / "it", "width=4,8,16"), "--epochs", 15]
-    with subprocess.Popen([sys.executable, "-m", "egocnn", *map(str, typed), "--quiet"]) as process:
-        started = time.monotonic()
-        while not list((tmp_path / "it" / PAIRS).glob("*.json")):
-            assert time.monotonic() - started < PATIENCE
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+    kill_once(lambda: any((tmp_path / "it" / PAIRS).glob("*.json")), *typed, "--quiet")
     kept = {path: path.read_text() for path in (tmp_path / "it" / PAIRS).glob("*.json")}
     assert 1 <= len(kept) < 6
-    assert runner(capsys)(*typed)[0] == 0
+    assert run(*typed)[0] == 0
     assert {path: path.read_text() for path in kept} == kept
     found = json.loads((tmp_path / "it" / "sweep.json").read_text())
     unbroken = tried(tmp_path / "unbroken", "width=4,8,16", train=replace(TRAIN, epochs=15))

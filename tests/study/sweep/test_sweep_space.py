@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
-from egocnn.study.sweep.space import Axis, changed, draw_settings, flags, parse_axis, shown
+from egocnn.study.sweep.grid import Axis, changed, draw_settings, flags, parse_axis, shown
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_draws_are_points_of_the_grid_no_two_alike_and_follow_from_the_seed(
     names = ("hidden", "depth", "slots", "epochs")
     axes = [Axis(name, tuple(range(1, size + 1))) for name, size in zip(names, sizes, strict=False)]
     every = draw_settings(axes, ModelConfig(), TrainConfig())
-    assert len(every) == len({each.said for each in every}) == math.prod(sizes)
+    assert len(every) == len({each.values for each in every}) == math.prod(sizes)
     drawn = draw_settings(axes, ModelConfig(), TrainConfig(), sample=sample, seed=seed)
     assert len(drawn) == len(set(drawn)) == min(sample, len(every))
     assert set(drawn) <= set(every)

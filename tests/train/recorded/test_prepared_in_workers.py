@@ -27,7 +27,7 @@ SEEDS = [[1, 2], [3, 4], [5, 6]]
 
 def collections() -> list[Graphs]:
     graphs = alcohols().replace(part=None)
-    return [task.marked(graphs) for task in make_tasks(graphs, Protocol(folds=3), TRAIN)]
+    return [task.without_tested(graphs) for task in make_tasks(graphs, Protocol(folds=3), TRAIN)]
 
 
 def tensors(prepared: EncodedGraphs) -> dict[str, Tensor]:

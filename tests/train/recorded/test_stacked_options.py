@@ -20,11 +20,11 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.encode.encoder import Encoder
 from egocnn.nn import EgoCNN
+from egocnn.nn.engines.beyond import Pairs, StackedRest
+from egocnn.nn.engines.norm import Mode
+from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.nn.stacked.beyond import Pairs, StackedRest, gather_rest
 from egocnn.nn.stacked.network import StackedNetwork
-from egocnn.nn.stacked.norm import Mode
-from egocnn.nn.stacked.rows import Learning
 from egocnn.train.engines.recorded.joined import BatchShape, join
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from tests.support.networks import doubled, randomise
@@ -276,7 +276,7 @@ def test_every_replica_has_the_neighbours_beyond_k_that_it_would_have_alone(data
     assert isinstance(batch.rest, StackedRest)
     N = batch.present.shape[1]
     h = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    gathered = gather_rest(h, batch.rest)
+    gathered = batch.rest.gather(h)
     weight = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     (gradient,) = torch.autograd.grad((gathered * weight).sum(), h)
     for r, own in enumerate(chosen):

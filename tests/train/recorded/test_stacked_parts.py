@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from egocnn.nn.stacked.dropout import Draws, Dropout
-from egocnn.nn.stacked.norm import FusedNorm, Mode, PlainNorm, Running, norm_relu, norm_relu_dropout
+from egocnn.nn.engines.dropout import Draws, Dropout
+from egocnn.nn.engines.norm import FusedNorm, Mode, PlainNorm, Running, norm_relu, norm_relu_dropout
 from egocnn.train.engines.common import STEEPEST
 from egocnn.train.engines.recorded.adamw import StackedAdamW, lengths, update_fused, update_plain
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from egocnn.nn.stacked.beyond import Pairs, sum_fused, sum_plain
-from egocnn.nn.stacked.readout import FusedPool, PlainPool
+from egocnn.nn.engines.beyond import Pairs, sum_fused, sum_plain
+from egocnn.nn.engines.pool import FusedPool, PlainPool
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

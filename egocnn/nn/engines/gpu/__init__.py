@@ -1,1 +1,10 @@
-"""The ego-convolution on a GPU: a neighbour table in tiles -> one fused kernel, and its gradients."""
+"""Triton kernels and their launches: tensors on a GPU -> ego-convolutions, norms and pools, each in one pass."""
+
+from importlib.util import find_spec
+
+import torch
+
+
+def has_kernels(x: torch.Tensor) -> bool:
+    """Whether Triton's kernels can compute with this tensor; they have no double precision."""
+    return x.is_cuda and x.dtype != torch.float64 and find_spec("triton") is not None

@@ -19,7 +19,7 @@ PROGRAMS = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TileShape:
     """How much a program computes at once."""
 
     nodes: int
@@ -27,6 +27,16 @@ class Shape:
     width_out: int
     warps: int
     stages: int
+
+    def options(self, D: int, D_out: int, dtype: torch.dtype) -> dict[str, Any]:
+        """The kernels' constants, for widths D to D_out."""
+        sizes = {"D": D, "D_out": D_out, "EVEN": self.fits(D, D_out), "PRECISION": _precision(dtype)}
+        blocks = {"BLOCK_N": self.nodes, "BLOCK_IN": self.width_in, "BLOCK_OUT": self.width_out}
+        return sizes | blocks | {"num_warps": self.warps, "num_stages": self.stages}
+
+    def fits(self, D: int, D_out: int) -> bool:
+        """Whether tiles of both widths are full."""
+        return D % self.width_in == 0 and D_out % self.width_out == 0
 
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor, columns: Tensor, length: Tensor, *, relu: bool = False) -> Tensor:
@@ -67,7 +77,7 @@ def _convolve(
     relu: bool = False,
 ) -> None:
     """Backward where ``summed`` names the sums and which of them they are."""
-    from egocnn.nn.engines.gpu import triton as kernels
+    from egocnn.nn.engines.gpu import conv_kernels as kernels
 
     if y.numel() == 0:
         return
@@ -78,37 +88,14 @@ def _convolve(
     first, last, _ = (nodes or slice(0, N)).indices(N)
     shape = forward_shape(D, D_out, x.dtype)
     tiles = -(-(last - first) // shape.nodes)
-    is_even = D % shape.width_in == 0 and D_out % shape.width_out == 0
-    by_tiles = is_even and _has_copy_engine(x.device)
+    by_tiles = shape.fits(D, D_out) and _has_copy_engine(x.device)
     block = [shape.width_out, shape.width_in] if is_back else [shape.width_in, shape.width_out]
+    filters = (weight, _descriptor(weight, block) if by_tiles else None, x if bias is None else bias)
+    sizes = (N, len(length), len(columns), first // shape.nodes, tiles)
     kernels.convolve[(tiles * (len(length) // N), -(-D_out // shape.width_out))](
-        x,
-        sums,
-        span,
-        weight,
-        _descriptor(weight, block) if by_tiles else None,
-        x if bias is None else bias,
-        y,
-        columns,
-        length,
-        N,
-        len(length),
-        len(columns),
-        first // shape.nodes,
-        tiles,
-        D=D,
-        D_out=D_out,
-        IS_BACK=is_back,
-        HAS_BIAS=bias is not None,
-        RELU=relu,
-        PRECISION=_precision(x.dtype),
-        EVEN=is_even,
-        BY_TILES=by_tiles,
-        BLOCK_N=shape.nodes,
-        BLOCK_IN=shape.width_in,
-        BLOCK_OUT=shape.width_out,
-        num_warps=shape.warps,
-        num_stages=shape.stages,
+        *(x, sums, span, *filters, y, columns, length, *sizes),
+        **{"IS_BACK": is_back, "HAS_BIAS": bias is not None, "RELU": relu, "BY_TILES": by_tiles},
+        **shape.options(D, D_out, x.dtype),
     )
 
 
@@ -124,46 +111,25 @@ def _has_copy_engine(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
-def _add_up(
-    gradient: Tensor,
-    sums: Tensor,
-    span: Tensor,
-    sources: Tensor,
-    first: Tensor,
-    count: Tensor,
-    long: Tensor,
-    longs: Tensor,
-) -> None:
-    from egocnn.nn.engines.gpu import triton as kernels
+def _add_up(gradient: Tensor, sums: Tensor, span: Tensor, *addends: Tensor) -> None:
+    """The sums of the span; addends: sources, first, count, long and longs of :class:`Transposed`"""
+    from egocnn.nn.engines.gpu import conv_kernels as kernels
 
-    D = gradient.shape[-1]
+    D, long = gradient.shape[-1], addends[3]
     width = min(_power_of_two(D), 128)
     kinds = ((len(sums), 0, LONG, 16, 2), (len(long), LONG + 1, 2**31 - 1, 1, 32))
-    for kind, (places, shortest, longest, together, addends) in enumerate(kinds):
+    for kind, (places, shortest, longest, together, at_once) in enumerate(kinds):
         if places:
             kernels.add_up[(min(-(-places // together), PROGRAMS), -(-D // width))](
-                gradient,
-                sums,
-                span,
-                sources,
-                first,
-                count,
-                long,
-                longs,
-                D=D,
-                LISTED=kind == 1,
-                SHORTEST=shortest,
-                LONGEST=longest,
-                BLOCK_S=together,
-                BLOCK_A=addends,
-                BLOCK_D=width,
-                num_warps=4,
+                *(gradient, sums, span, *addends),
+                **{"D": D, "LISTED": kind == 1, "SHORTEST": shortest, "LONGEST": longest},
+                **{"BLOCK_S": together, "BLOCK_A": at_once, "BLOCK_D": width, "num_warps": 4},
             )
 
 
 def correlate(x: Tensor, gradient: Tensor, columns: Tensor, active: Tensor) -> Tensor:
     """The gradient of the filters."""
-    from egocnn.nn.engines.gpu import triton as kernels
+    from egocnn.nn.engines.gpu import conv_kernels as kernels
 
     nodes, D, D_out = x.shape[-2], x.shape[-1], gradient.shape[-1]
     ranks, total = columns.shape
@@ -173,46 +139,27 @@ def correlate(x: Tensor, gradient: Tensor, columns: Tensor, active: Tensor) -> T
     tiles_in, tiles_out = -(-D // shape.width_in), -(-D_out // shape.width_out)
     partial = torch.empty(replicas * shares, ranks, D, D_out, dtype=torch.float32, device=x.device)
     if partial.numel():
+        sizes = (nodes, total, ranks, windows, shares, tiles_out)
         kernels.correlate[(ranks, replicas * shares, tiles_in * tiles_out)](
-            x,
-            gradient,
-            partial,
-            columns,
-            active,
-            nodes,
-            total,
-            ranks,
-            windows,
-            shares,
-            tiles_out,
-            D=D,
-            D_out=D_out,
-            WINDOW=WINDOW,
-            PRECISION=_precision(x.dtype),
-            EVEN=D % shape.width_in == 0 and D_out % shape.width_out == 0,
-            BLOCK_N=shape.nodes,
-            BLOCK_IN=shape.width_in,
-            BLOCK_OUT=shape.width_out,
-            num_warps=shape.warps,
-            num_stages=shape.stages,
+            *(x, gradient, partial, columns, active, *sizes), WINDOW=WINDOW, **shape.options(D, D_out, x.dtype)
         )
     summed = partial.view(replicas, shares, ranks, D, D_out).sum(1) if shares > 1 else partial
     return (summed if x.dim() == 3 else summed[0]).to(x.dtype)
 
 
-def forward_shape(D: int, D_out: int, dtype: torch.dtype) -> Shape:
+def forward_shape(D: int, D_out: int, dtype: torch.dtype) -> TileShape:
     """Measured best on an H200; lab/bench/NOTES.md has the others."""
     width_in, width_out = min(_power_of_two(D), 64), min(_power_of_two(D_out), 128)
     if dtype == torch.float32:
-        return Shape(128, min(width_in, 32), min(width_out, 64), warps=4, stages=3)
-    return Shape(128, width_in, width_out, warps=4, stages=3)
+        return TileShape(128, min(width_in, 32), min(width_out, 64), warps=4, stages=3)
+    return TileShape(128, width_in, width_out, warps=4, stages=3)
 
 
-def correlation_shape(D: int, D_out: int, dtype: torch.dtype) -> Shape:
+def correlation_shape(D: int, D_out: int, dtype: torch.dtype) -> TileShape:
     width_in, width_out = min(_power_of_two(D), 128), min(_power_of_two(D_out), 128)
     if dtype == torch.float32:
-        return Shape(64, min(width_in, 64), min(width_out, 64), warps=4, stages=1)
-    return Shape(64, width_in, width_out, warps=4, stages=3)
+        return TileShape(64, min(width_in, 64), min(width_out, 64), warps=4, stages=1)
+    return TileShape(64, width_in, width_out, warps=4, stages=3)
 
 
 def _power_of_two(width: int) -> int:

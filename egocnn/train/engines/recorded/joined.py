@@ -16,8 +16,8 @@ from torch import Tensor
 
 from egocnn.data.arrays import Ints
 from egocnn.encode.batch import EncodedGraphs, RestSteps
+from egocnn.nn.engines.beyond import Pairs, StackedRest
 from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.nn.stacked.beyond import Pairs, StackedRest
 
 Parts = tuple[EncodedGraphs, EncodedGraphs]
 """the graphs to learn from, and those that choose the best epoch"""

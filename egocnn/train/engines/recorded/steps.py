@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from egocnn.nn.engines.norm import Mode
+from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
 from egocnn.nn.stacked.network import StackedNetwork
-from egocnn.nn.stacked.norm import Mode
-from egocnn.nn.stacked.rows import Learning
 from egocnn.train.engines.recorded.adamw import StackedAdamW
 from egocnn.train.engines.recorded.joined import BatchShape, JoinedGraphs
 from egocnn.train.engines.recorded.schedule import EpochPlan

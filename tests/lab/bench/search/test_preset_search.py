@@ -137,7 +137,7 @@ def _different(one: Any, other: Any) -> set[str]:
 def test_copies_hold_every_graph_again_with_like_neighbours_in_another_order() -> None:
     graphs = read(DATA).replace(part=None)
     (task, *_) = inner_tasks(graphs, DATA, TRAIN, folds=1, published=False)
-    ((replica,),) = prepare_replicas([task.marked(graphs)], SMALL, TRAIN, [[0]])
+    ((replica,),) = prepare_replicas([task.without_tested(graphs)], SMALL, TRAIN, [[0]])
     once, validation = replica.parts[0].in_memory(), replica.parts[1]
     several, kept = with_copies(replica, graphs[task.learned], 3).parts
     assert kept is validation

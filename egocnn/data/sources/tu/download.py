@@ -1,0 +1,219 @@
+"""The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet.
+
+Only published names are sent to the server, whichever it is; any other name is looked for on this machine alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import logging
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from egocnn.data.sources.text import short
+from egocnn.data.sources.tu.archive import Archive
+from egocnn.data.sources.tu.number_lines import whole_lines
+from egocnn.data.sources.tu.published import PUBLISHED, similar_names
+from egocnn.data.sources.tu.reader import TABLES
+from egocnn.errors import DataError
+from egocnn.files import replacing, write_text
+
+logger = logging.getLogger("egocnn")
+
+COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
+SECONDS = 30  # without a byte for this long a download is given up
+CHUNK = 1 << 18
+ENDINGS = tuple(f"_{table}.txt" for table in TABLES)
+
+# content_digest of the sets of the paper, so that their names mean the same graphs everywhere
+CONTENT = {
+    "MUTAG": "ebaf09aaa6206449a51c8c1761cff451f566c28c13891873cb425e2da09a9998",
+    "PTC_MR": "5330ab1fa56672b7c7bf1d6afebbd17fd4476d668a70b012478f57808530c71c",
+    "PROTEINS": "3ad5b7cfa35676a948f91df71f95ea1448cb82bde4ff4a01373e860399fe81fb",
+    "NCI1": "1e2c4dd49bf90d232be60c3dac666918eff4f13a6b9077eead330b5396faab18",
+    "IMDB-BINARY": "a974a6d9ee05f3cc9d2fdb7ba9829d469583b2f1c68bd4e0166b916b041198ac",
+    "IMDB-MULTI": "3fc2ef4f0a6ed002d251a8282dc384e380fdead213d1b0cfe0d70ef6e211f222",
+    "REDDIT-BINARY": "3b9a6c24f56362fd92c85dc7f53d4d6366d3a7846204aa640730d840f915a3f0",
+    "COLLAB": "59c1b001cbfc5a140318005aad8abadf3e048346f8bd17b46303084069633d46",
+    "Mutagenicity": "fce01603cacca4dc2664d24e0416c592f4af6a40f52b95197087070b7293daad",
+}
+
+
+def find_set(name: str) -> Path | None:
+    """The set where ``EGOCNN_DATA`` or the cache has it; never downloads."""
+    if not _is_name(name):
+        return None
+    for path in _data_paths(name):
+        if _exists(path):
+            return path
+    cached = _cache_path(name)
+    if not _exists(cached):
+        return None
+    _check_cached(cached)
+    return cached
+
+
+def fetch_set(name: str) -> Path:
+    """The set where it is on this machine, else, if it is a published one, downloaded into the cache."""
+    if not _is_name(name):
+        raise DataError(f"{short(name)} cannot be the name of a set: letters, digits, - and _ are all it may have")
+    found = find_set(name)
+    if found is not None:
+        return found
+    if name not in PUBLISHED:
+        similar = similar_names(name)
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        raise DataError(f"{name}: is neither a file or folder nor the name of a published TU data set{hint}")
+    url, path = _address(name), _cache_path(name)
+    logger.info("downloading %s from %s", name, url)
+    try:
+        response = urllib.request.urlopen(url, timeout=SECONDS)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it holds the connection
+        data = os.environ.get("EGOCNN_DATA")
+        looked = f"not in EGOCNN_DATA ({data})" if data else "EGOCNN_DATA is not set"
+        raise DataError(
+            f"no folder, file or set called {name!r}; {looked}, not in the cache ({path.parent}), "
+            f"and {url} gives: {_reason(error)}"
+        ) from None
+    with response:
+        try:
+            _store(name, url, response, path)
+        except OSError as error:
+            raise DataError(
+                f"{path}: cannot be written ({_reason(error)}); EGOCNN_CACHE names another folder"
+            ) from None
+    return path
+
+
+def content_digest(archive: Archive) -> str:
+    """SHA-256 of the texts that are read, by name; how they are packed, blanks and line ends do not matter."""
+    digest = hashlib.sha256()
+    tables = [(PurePosixPath(path).name, path) for path in archive.paths if path.endswith(ENDINGS)]
+    for name, path in sorted(tables):
+        digest.update(f"{name}\n".encode())
+        for piece in whole_lines(archive.chunks(path), name):
+            digest.update(piece.translate(None, b" \t\r"))
+    return digest.hexdigest()
+
+
+def _is_name(name: str) -> bool:
+    return re.fullmatch("[A-Za-z0-9_-]+", name) is not None and len(name) <= 100
+
+
+def _data_paths(name: str) -> list[Path]:
+    if not os.environ.get("EGOCNN_DATA"):
+        return []
+    data = Path(os.environ["EGOCNN_DATA"])
+    return [data / "tu" / f"{name}.zip", data / f"{name}.zip", data / name, data / "tu" / name]
+
+
+def _cache_path(name: str) -> Path:
+    if os.environ.get("EGOCNN_CACHE"):
+        return Path(os.environ["EGOCNN_CACHE"], "tu", f"{name}.zip")
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        raise DataError("no home folder to keep downloads in; set EGOCNN_CACHE to a folder") from None
+    return Path(cache, "egocnn", "tu", f"{name}.zip")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # for example in a folder that may not be entered
+        return False
+
+
+def _address(name: str) -> str:
+    base = os.environ.get("EGOCNN_TU_URL") or COLLECTION
+    if not base.startswith(("http://", "https://")):
+        raise DataError(f"EGOCNN_TU_URL is {base!r}; it must begin with http:// or https://")
+    return f"{base.rstrip('/')}/{name}.zip"
+
+
+def _store(name: str, url: str, response: Any, path: Path) -> None:
+    """Write what the server sends under a temporary name, check it, and only then give it its own."""
+    with replacing(path) as temporary:
+        length = response.headers.get("Content-Length", "")
+        expected = int(length) if length.isdecimal() else None
+        size, digest = 0, hashlib.sha256()
+        with temporary.open("wb") as file, _progress(name, expected) as advance:
+            for chunk in _received(url, response):
+                file.write(chunk)
+                digest.update(chunk)
+                size += len(chunk)
+                advance(len(chunk))
+        if expected is not None and size != expected:
+            raise DataError(f"{url}: broke off after {size} of {expected} bytes; try again")
+        _check_content(name, url, temporary)
+        # before the zip takes its name: a downloaded zip always has its sum beside it
+        write_text(_sum_path(path), f"{digest.hexdigest()}  {path.name}\n")
+
+
+def _received(url: str, response: Any) -> Iterator[bytes]:
+    try:
+        while chunk := response.read(CHUNK):
+            yield chunk
+    except (OSError, http.client.HTTPException) as error:
+        raise DataError(f"{url}: broke off ({_reason(error)}); try again") from None
+
+
+def _check_content(name: str, url: str, path: Path) -> None:
+    with Archive(path, url) as archive:
+        if name not in CONTENT:
+            archive.verify()
+            logger.info("%s: no checksum is known for this set; the one of this download is kept", name)
+        elif content_digest(archive) != CONTENT[name]:
+            raise DataError(f"{url}: not the {name} that egocnn knows (the checksum of its texts differs); not kept")
+
+
+def _check_cached(path: Path) -> None:
+    """Compare a file of the cache with the sum that its download left; one put there by hand has none."""
+    try:
+        expected = _sum_path(path).read_text(encoding="ascii", errors="replace").split()[:1]
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        logger.info("%s: no checksum beside it; taken as it is", path)
+        return
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({_reason(error)})") from None
+    if [found] != expected:
+        raise DataError(f"{path}: damaged (its checksum has changed); delete it, and it is downloaded again")
+
+
+def _sum_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+@contextmanager
+def _progress(name: str, length: int | None) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty() or find_spec("rich") is None:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"downloading {name}", total=length)
+        yield lambda size: bar.advance(task, size)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        return f"HTTP {error.code} {error.reason}"
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    return " ".join(str(reason).split()) or type(error).__name__

@@ -1,0 +1,278 @@
+"""A data set in the TU Dortmund text format, as a folder or a zip -> Graphs.
+
+``NAME_A.txt`` lists edges as pairs of nodes counted from 1, ``NAME_graph_indicator.txt`` the graph of every node;
+the other files add one line per node, per edge or per graph.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.config import ReadConfig
+from egocnn.data.arrays import Floats, Ints, pointers
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.text import short
+from egocnn.data.sources.tu.archive import Files, open_files, read_ahead
+from egocnn.data.sources.tu.number_lines import integer_blocks, read_integers, read_reals
+from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
+
+logger = logging.getLogger("egocnn")
+
+NEEDED = ("A", "graph_indicator")
+TABLES = (*NEEDED, "graph_labels", "node_labels", "edge_labels", "node_attributes", "graph_attributes")
+
+
+def read_tu(source: Path, config: ReadConfig) -> Graphs:
+    """Read the one set in a folder or zip: its files stand directly in it, or in one folder inside."""
+    for option in ("smiles", "name", "split", "group"):
+        if getattr(config, option) is not None:
+            raise MissingColumnError(f"{source}: {option} names a column, and a TU set has none; leave it out")
+    with open_files(source) as files:
+        try:
+            return _read_set(_find_set(files), config)
+        except DataError:
+            files.verify()  # where a zip is damaged, that is the better reason for a line that makes no sense
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """The files of one set."""
+
+    files: Files
+    prefix: str  # everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``
+
+    @property
+    def name(self) -> str:
+        return self.prefix.rpartition("/")[2]
+
+    def has(self, table: str) -> bool:
+        return f"{self.prefix}_{table}.txt" in self.files.paths
+
+    def file(self, table: str) -> str:
+        """What to call a table in a message."""
+        return f"{self.name}_{table}.txt"
+
+    def chunks(self, table: str) -> Iterator[bytes]:
+        return self.files.chunks(f"{self.prefix}_{table}.txt")
+
+    def integers(self, table: str, columns: int | None = None) -> Ints:
+        return read_integers(self.chunks(table), self.file(table), columns)
+
+    def reals(self, table: str) -> Floats:
+        return read_reals(self.chunks(table), self.file(table))
+
+    def check_lines(self, table: str, found: int, expected: int, what: str) -> None:
+        if found != expected:
+            raise DataError(f"{self.file(table)} has {found} lines for {expected} {what}; it must have one for each")
+
+
+def _find_set(files: Files) -> _Set:
+    prefixes = {
+        path.removesuffix(f"_{table}.txt")
+        for path in files.paths
+        for table in NEEDED
+        if path.endswith(f"_{table}.txt") and not path.rpartition("/")[2].startswith(".")
+    }
+    # a set directly in the folder goes before one in a folder inside it; deeper ones are not looked at
+    for depth in (0, 1):
+        here = sorted(prefix for prefix in prefixes if prefix.count("/") == depth)
+        if len(here) > 1:
+            raise DataError(f"{files.where}: holds several sets, {', '.join(here[:5])}; name a folder with one")
+        if here:
+            break
+    else:
+        raise DataError(f"{files.where}: no NAME_A.txt in it, so it is not a set in the TU format")
+    tables = _Set(files, here[0])
+    for table in NEEDED:
+        if not tables.has(table):
+            raise DataError(f"{files.where}: {tables.file(table)} is missing; a TU set needs it")
+    if tables.has("edge_attributes"):
+        logger.info("%s is left alone: edge attributes are not read", tables.file("edge_attributes"))
+    return tables
+
+
+def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
+    counts = _read_node_counts(tables)
+    node_ptr = pointers(counts)
+    node_label, node_label_names = _read_labels(tables, "node_labels", int(node_ptr[-1]), "nodes")
+    target, class_names = _read_target(tables, len(counts), config)
+    columns: dict[str, Any] = {
+        "names": tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1)),
+        "node_label": node_label,
+        "node_label_names": node_label_names,
+        "node_attr": _read_node_attributes(tables, int(node_ptr[-1])),
+        "target": target,
+        "class_names": class_names,
+    }
+    if not tables.has("edge_labels"):
+        try:
+            indptr, indices = _adjacency_by_graph(_edge_blocks(tables, counts), counts)
+            return Graphs(node_ptr=node_ptr, indptr=indptr, indices=indices, **columns)
+        except _UnorderedError:
+            pass
+    edges = np.concatenate([np.empty((0, 2), np.int32), *(edges for edges, _ in _edge_blocks(tables, counts))])
+    return _build_from_edges(tables, counts, edges, columns)
+
+
+def _build_from_edges(tables: _Set, counts: Ints, edges: Ints, columns: dict[str, Any]) -> Graphs:
+    labels, names = _read_labels(tables, "edge_labels", len(edges), f"lines of {tables.file('A')}")
+    try:
+        return Graphs.from_edges(node_counts=counts, edges=edges, edge_label=labels, edge_label_names=names, **columns)
+    except DuplicateEdgeError as error:
+        assert labels is not None
+        first, second = sorted(error.rows)
+        u, v = edges[second] + 1
+        raise DataError(
+            f"{tables.file('edge_labels')}, line {second + 1}: edge {u}, {v} has label {names[labels[second]]!r}, but "
+            f"{names[labels[first]]!r} on line {first + 1}; an edge must have one label, the same in both directions"
+        ) from None
+
+
+def _read_node_counts(tables: _Set) -> Ints:
+    """(G) nodes of every graph; the ids must be 1, ..., 1, 2, ..., 2 and so on."""
+    graph = tables.integers("graph_indicator", 1)[:, 0]
+    if not len(graph):
+        raise DataError(f"{tables.file('graph_indicator')} is empty: the set has no graphs")
+    before = np.concatenate([np.zeros(1, np.int64), graph[:-1]])
+    wrong = np.flatnonzero((graph < 1) | ((graph != before) & (graph - 1 != before)))
+    if len(wrong):
+        row = int(wrong[0])
+        rule = _broken_rule(int(graph[row]), int(before[row]))
+        raise DataError(f"{tables.file('graph_indicator')}, line {row + 1}: {rule}")
+    return np.bincount(graph)[1:]
+
+
+def _broken_rule(graph: int, before: int) -> str:
+    if graph < 1:
+        return f"graph {graph}; graphs are counted from 1"
+    if graph < before:
+        return f"graph {graph} after graph {before}; the nodes of a graph must follow one another, graphs ascending"
+    return f"graph {graph} comes where graph {before + 1} should, which has no nodes; every graph must have one"
+
+
+def _edge_blocks(tables: _Set, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The lines of NAME_A.txt: edges (E, 2), nodes counted from 0, and the graph of each; checked block by block."""
+    graph_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    file = tables.file("A")
+    for first_line, pairs in integer_blocks(read_ahead(tables.chunks("A")), file, 2):
+        outside = ((pairs < 1) | (pairs > len(graph_of))).ravel()
+        if outside.any():
+            place = int(outside.argmax())
+            raise DataError(
+                f"{file}, line {first_line + place // 2}: node {pairs.flat[place]} is out of range; "
+                f"nodes are numbered 1 to {len(graph_of)}"
+            )
+        edges = (pairs - 1).astype(np.int32)
+        graph, other = graph_of[edges].T
+        crosses = graph != other
+        if crosses.any():
+            row = int(crosses.argmax())
+            raise DataError(
+                f"{file}, line {first_line + row}: edge {pairs[row, 0]}, {pairs[row, 1]} joins graph "
+                f"{graph[row] + 1} to graph {other[row] + 1}; an edge must stay inside one graph"
+            )
+        yield edges, graph
+
+
+class _UnorderedError(Exception):
+    """The edges of a graph do not follow one another, or the graphs do not ascend."""
+
+
+def _adjacency_by_graph(blocks: Iterable[tuple[Ints, Ints]], counts: Ints) -> tuple[Ints, Ints]:
+    """Build and validate a few graphs at a time, so that the edges never stand in memory all at once."""
+    degrees, indices = [], []
+    first, start = 0, 0
+    for last, edges in _whole_graphs(blocks, len(counts)):
+        part = Graphs.from_edges(node_counts=counts[first:last], edges=edges - np.int32(start))
+        degrees.append(part.degree)
+        indices.append(part.indices + np.int32(start))
+        first, start = last, start + part.n_nodes
+    return pointers(np.concatenate(degrees)), np.concatenate(indices)
+
+
+def _whole_graphs(blocks: Iterable[tuple[Ints, Ints]], n_graphs: int) -> Iterator[tuple[int, Ints]]:
+    """Cut the edges anew where a graph begins: the first graph that is not in the piece, the piece."""
+    waiting: list[Ints] = [np.empty((0, 2), np.int32)]
+    current = 0
+    for edges, graph in blocks:
+        if graph[0] < current or (graph[1:] < graph[:-1]).any():
+            raise _UnorderedError
+        if graph[-1] > current:
+            current = int(graph[-1])
+            cut = int(np.searchsorted(graph, current))
+            yield current, np.concatenate([*waiting, edges[:cut]])
+            waiting, edges = [], edges[cut:]
+        waiting.append(edges)
+    yield n_graphs, np.concatenate(waiting)
+
+
+def _read_labels(tables: _Set, table: str, n: int, what: str) -> tuple[Ints | None, tuple[str, ...]]:
+    """Codes (n) and the texts they stand for, in numeric order; a row of several columns is one label."""
+    if not tables.has(table):
+        return None, ()
+    rows = tables.integers(table)
+    tables.check_lines(table, len(rows), n, what)
+    codes, names = _encode(rows)
+    return codes.astype(np.int32), names
+
+
+def _encode(rows: Ints) -> tuple[Ints, tuple[str, ...]]:
+    order = np.lexsort(rows.T[::-1])
+    fresh = np.ones(len(rows), bool)
+    fresh[1:] = (np.diff(rows[order], axis=0) != 0).any(axis=1)
+    codes = np.empty(len(rows), np.int64)
+    codes[order] = np.cumsum(fresh) - 1
+    return codes, tuple(", ".join(map(str, row)) for row in rows[order[fresh]].tolist())
+
+
+def _read_node_attributes(tables: _Set, n_nodes: int) -> Floats | None:
+    table = "node_attributes"
+    if not tables.has(table):
+        return None
+    values = tables.reals(table)
+    tables.check_lines(table, len(values), n_nodes, "nodes")
+    too_large = (np.abs(values) > np.finfo(np.float32).max).any(axis=1)
+    if too_large.any():
+        row = int(too_large.argmax())
+        raise DataError(
+            f"{tables.file(table)}, line {row + 1}: {np.abs(values[row]).max():g} is too large; it must fit in 32 bits"
+        )
+    return values.astype(np.float32)
+
+
+def _read_target(tables: _Set, n_graphs: int, config: ReadConfig) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
+    """The classes of the graphs, or numbers where there are no classes or regression is set."""
+    has_labels, has_numbers = tables.has("graph_labels"), tables.has("graph_attributes")
+    if not has_labels and not has_numbers:
+        if config.target is not None:
+            rule = f"{tables.name} has neither graph labels nor graph attributes"
+            raise MissingColumnError(f"{tables.files.where}: no column {short(config.target)} to predict; {rule}")
+        return None, ()
+    if has_numbers and (config.task == "regression" or not has_labels):
+        if config.task == "classification":
+            raise DataError(f"{tables.files.where}: no classes: {tables.file('graph_labels')} is missing")
+        return _pick_column(tables, "graph_attributes", tables.reals("graph_attributes"), n_graphs, config), ()
+    labels = _pick_column(tables, "graph_labels", tables.integers("graph_labels"), n_graphs, config)
+    if config.task == "regression":
+        return labels.astype(np.float64), ()
+    return _encode(labels[:, None])
+
+
+def _pick_column(tables: _Set, table: str, values: NDArray[Any], n_graphs: int, config: ReadConfig) -> NDArray[Any]:
+    """The column with the number ``config.target``, counted from 0; the only one where there is but one."""
+    tables.check_lines(table, len(values), n_graphs, "graphs")
+    columns = [str(column) for column in range(values.shape[1])]
+    wanted = config.target if config.target is not None or len(columns) > 1 else "0"
+    if wanted not in columns:
+        chosen = f"{len(columns)} columns" if wanted is None else f"no column {short(wanted)}"
+        raise MissingColumnError(f"{tables.file(table)}: {chosen}; target must be 0 to {len(columns) - 1}")
+    chosen_values: NDArray[Any] = values[:, columns.index(wanted)]
+    return chosen_values

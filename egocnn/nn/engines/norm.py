@@ -1,0 +1,196 @@
+"""Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes.
+
+The same function as ``nn.BatchNorm1d``, ``relu`` and a dropout one after the other. Written out with its gradient so
+that only its input and its output are kept; on a GPU one kernel forward and one backward, since it is passes over the
+nodes that it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from egocnn.nn.engines.dropout import Draws
+from egocnn.nn.engines.gpu import has_kernels
+
+MOMENTUM = 0.1
+EPSILON = 1e-5
+
+BLOCK_D = 32
+BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}
+"""Nodes and columns that a program on the GPU takes at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """What evaluation uses in place of a batch's own statistics."""
+
+    mean: Tensor
+    """(R, D)"""
+    variance: Tensor
+    """(R, D), unbiased"""
+    batches: Tensor
+    """(R) how many have been seen"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mode:
+    """How a step treats each replica."""
+
+    count: Tensor
+    """(R) nodes that are not padding: the first of the M"""
+    learns: Tensor
+    """(R) true where there are nodes enough to learn from; else as in evaluation, dropout included"""
+    active: Tensor
+    """(R) false for replicas that this step must leave as they are"""
+
+    @staticmethod
+    def of(present: Tensor, active: Tensor) -> Mode:
+        """present (R, M), active (R)"""
+        count = present.sum(1)
+        return Mode(count, count > 1, active)  # a single node has no spread for the norms to learn
+
+
+def norm_relu(y: Tensor, scale: Tensor, shift: Tensor, running: Running, present: Tensor) -> Tensor:
+    """Evaluation: by the running statistics; 0 for padding."""
+    slope = scale * torch.rsqrt(running.variance + EPSILON)
+    offset = shift - running.mean * slope
+    return torch.where(present[..., None], torch.relu(y * slope[:, None] + offset[:, None]), 0)
+
+
+def norm_relu_dropout(
+    y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None = None
+) -> Tensor:
+    """Training: by the batch's statistics, the running ones updated; 0 for padding and what is dropped.
+
+    Shapes: y (R, M, D), scale and shift (R, D) -> (R, M, D)
+    """
+    apply: Callable[..., Tensor] = (FusedNorm if has_kernels(y) else PlainNorm).apply
+    out = apply(y, scale, shift, running, mode, draws)
+    running.batches.add_(mode.learns & mode.active)
+    return out
+
+
+def norm_graphs(y: Tensor, scale: Tensor, shift: Tensor, running: Running, exists: Tensor, mode: Mode | None) -> Tensor:
+    """Batch norm alone, of rows so few that kernels of its own would save nothing; 0 for padding.
+
+    In training with ``mode``, else in evaluation.
+
+    Shapes: y (R, B, D), scale and shift (R, D), exists (R, B) -> (R, B, D)
+    """
+    mean, variance = running.mean, running.variance
+    if mode is not None:
+        count, there = mode.count.clamp(min=1)[:, None].to(y.dtype), exists[..., None]
+        mean = torch.where(there, y, 0).sum(1) / count
+        variance = torch.where(there, y - mean[:, None], 0).square().sum(1) / count
+        _learn(running, mean.detach(), variance.detach(), count, mode)
+        mean, variance = (
+            torch.where(mode.learns[:, None], new, old)
+            for new, old in ((mean, running.mean), (variance, running.variance))
+        )
+        running.batches.add_(mode.learns & mode.active)
+    slope = scale * torch.rsqrt(variance + EPSILON)
+    normed = torch.addcmul(shift[:, None], y - mean[:, None], slope[:, None])
+    return torch.where(exists[..., None], normed, 0)
+
+
+def _learn(running: Running, mean: Tensor, variance: Tensor, count: Tensor, mode: Mode) -> None:
+    """The running statistics after a batch with these."""
+    changes = (mode.learns & mode.active)[:, None]
+    for old, new in ((running.mean, mean), (running.variance, variance * count / (count - 1).clamp(min=1))):
+        old.copy_(torch.where(changes, old.lerp(new, MOMENTUM), old))
+
+
+def full(x: Tensor) -> Tensor:
+    """16-bit numbers in float32, in which sums are taken; others as they are."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+class PlainNorm(torch.autograd.Function):
+    """In operations of torch."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None
+    ) -> Tensor:
+        present = (torch.arange(y.shape[1], device=y.device) < mode.count[:, None])[..., None]
+        count = mode.count.clamp(min=1)[:, None].to(scale.dtype)
+        mean, variance = _statistics(y, present, count)
+        learns = mode.learns[:, None]
+        _learn(running, mean, variance, count, mode)
+        mean = torch.where(learns, mean, running.mean)
+        inverse = torch.rsqrt(torch.where(learns, variance, running.variance) + EPSILON)
+        # a positive factor may go before the rectifier as well as after it
+        factor = torch.where(learns, draws.amplify if draws else 1.0, 1.0).to(scale.dtype)
+        z = torch.addcmul((shift * factor)[:, None], y - mean[:, None], (scale * inverse * factor)[:, None])
+        stays = (z > 0) & present
+        if draws is not None:
+            stays = stays & (draws.kept | ~learns[..., None])
+        out = torch.where(stays, z, 0).to(y.dtype)
+        ctx.save_for_backward(y, out, scale, mean, inverse, factor, learns / count, present)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        y, out, scale, mean, inverse, factor, share, present = ctx.saved_tensors
+        arriving = full(torch.where(out > 0, gradients[0], 0))
+        centred = y - mean[:, None]
+        total = arriving.sum(1)
+        product = (arriving * centred).sum(1) * inverse
+        slope = scale * inverse * factor
+        # share is 1 / nodes, and 0 where the statistics did not come from the batch
+        back = torch.addcmul((-slope * total * share)[:, None], centred, (-slope * product * share * inverse)[:, None])
+        back = torch.addcmul(back, arriving, slope[:, None])
+        back = torch.where(present, back, 0).to(y.dtype)
+        return back, product * factor, total * factor, None, None, None
+
+
+def _statistics(y: Tensor, present: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (R, D) over the nodes present."""
+    pivot = full(y[:, :1])  # near all values, so that squares of differences from it lose nothing
+    away = torch.where(present, y - pivot, 0)
+    mean = away.sum(1) / count
+    variance = torch.linalg.vector_norm(away, dim=1).square() / count - mean.square()
+    return pivot[:, 0] + mean, variance.clamp(min=0)
+
+
+class FusedNorm(torch.autograd.Function):
+    """By the kernels of :mod:`egocnn.nn.engines.gpu.norm_kernels`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None
+    ) -> Tensor:
+        from egocnn.nn.engines.gpu.norm_kernels import norm_forward
+
+        y = y.contiguous()
+        R, M, D = y.shape
+        out = torch.empty_like(y)
+        mean, inverse = torch.empty_like(scale), torch.empty_like(scale)
+        ctx.amplify = draws.amplify if draws else 1.0
+        statistics = (running.mean, running.variance, mean, inverse, mode.count, mode.learns, mode.active)
+        dropped = (draws.rows.contiguous(), draws.columns) if draws else (y, y)
+        sizes = (M, D, draws.threshold if draws else 0, ctx.amplify)
+        norm_forward[(R, -(-D // BLOCK_D))](
+            *(y, out, scale, shift, *statistics, *dropped, *sizes),
+            **{"MOMENTUM": MOMENTUM, "EPSILON": EPSILON, "DROPS": draws is not None},
+            **BLOCKS,
+        )
+        ctx.save_for_backward(y, out, scale, mean, inverse, mode.count, mode.learns)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        from egocnn.nn.engines.gpu.norm_kernels import norm_backward
+
+        y, out, scale, mean, inverse, count, learns = ctx.saved_tensors
+        R, M, D = y.shape
+        back = torch.empty_like(y)
+        of_scale, of_shift = torch.empty_like(scale), torch.empty_like(scale)
+        known = (gradients[0].contiguous(), y, out, scale, mean, inverse, count, learns)
+        norm_backward[(R, -(-D // BLOCK_D))](*known, back, of_scale, of_shift, M, D, ctx.amplify, **BLOCKS)
+        return back, of_scale, of_shift, None, None, None

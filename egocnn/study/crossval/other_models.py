@@ -1,0 +1,138 @@
+"""A fold + any model with ``fit`` and ``predict`` -> the finished fold: fitted, chosen by validation, tested."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+from egocnn.config import TrainConfig
+from egocnn.data.graphs import Graphs
+from egocnn.errors import DataError
+from egocnn.nn.device import choose_device
+from egocnn.study.crossval.folds import FoldTask
+from egocnn.study.crossval.machine import peak_megabytes
+from egocnn.study.crossval.record import Fold, FoldRun, make_fold
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """Learns the classes of graphs.
+
+    It may be fitted as scikit-learn does, ``fit(graphs, target)``. Where ``fit`` has a parameter called ``validation``,
+    it is called as ``fit(graphs, validation=graphs_to_choose_by)`` instead: the validation graphs choose between
+    settings or epochs, and everything else is fitted on the first. The tested graphs are seen by ``predict`` alone.
+
+    Where it has ``parameters`` (a number once it is fitted, or the method of a torch module), it is trained anew for
+    every restart and run of the protocol; without, one fit a fold is enough. The record calls it by its ``name``, or by
+    the name of its class.
+    """
+
+    @property
+    def fit(self) -> Callable[..., Any]:
+        """Training graphs, and their targets or validation graphs -> the fitted model"""
+        ...
+
+    def predict(self, graphs: Graphs, /) -> Any:
+        """(G) class numbers, as in ``target`` of the training graphs"""
+        ...
+
+
+@runtime_checkable
+class Builder(Protocol):
+    """A name, and a function that builds such a model from a seed."""
+
+    @property
+    def name(self) -> str:
+        """What the record calls the model."""
+        ...
+
+    @property
+    def build(self) -> Callable[[int], Classifier]:
+        """seed -> an untrained model"""
+        ...
+
+
+def name_of(model: Classifier | Builder) -> str:
+    """Its ``name``, or the name of its class."""
+    return str(getattr(model, "name", type(model).__name__))
+
+
+def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder, train: TrainConfig) -> Fold:
+    """One fold of a model that is not an Ego-CNN, one training after the other.
+
+    A model without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once,
+    whatever the number of restarts and runs.
+    """
+    if not graphs.is_classification:
+        raise DataError(f"{name_of(model)} tells classes apart; these graphs have none")
+    device = choose_device(train.device)
+    learned, validation, tested = (graphs[part] for part in (task.learned, task.validation, task.tested))
+    runs: list[FoldRun] = []
+    parameters: int | None = None
+    training = testing = 0.0
+    for seeds in task.seeds:
+        started = time.perf_counter()
+        restarts = _fit_restarts(model, seeds, learned, validation, device)
+        scores = [score for _, score in restarts]
+        chosen = int(np.argmax(scores))  # of equals the first
+        trained = time.perf_counter()
+        score = _accuracy(restarts[chosen][0], tested, name_of(model))
+        own = seeds[: len(restarts)]
+        runs.append(FoldRun(score=score, validation_score=scores[chosen], restart=chosen + 1, seeds=own))
+        training += trained - started
+        testing += time.perf_counter() - trained
+        parameters = _count_parameters(restarts[chosen][0])
+        if parameters is None:
+            break
+    return make_fold(task, runs, parameters, (0.0, training, testing), peak_megabytes(device))
+
+
+def _fit_restarts(
+    model: Classifier | Builder, seeds: tuple[int, ...], learned: Graphs, validation: Graphs, device: torch.device
+) -> list[tuple[Classifier, float]]:
+    """A fitted model per seed and its validation accuracy; only the first of a model without parameters."""
+    found: list[tuple[Classifier, float]] = []
+    for seed in seeds:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            fitted = _untrained(model, seed)
+            if "validation" in inspect.signature(fitted.fit).parameters:
+                fitted.fit(learned, validation=validation)
+            else:
+                fitted.fit(learned, learned.target)
+        found.append((fitted, _accuracy(fitted, validation, name_of(model))))
+        if _count_parameters(fitted) is None:
+            break
+    return found
+
+
+def _untrained(model: Classifier | Builder, seed: int) -> Classifier:
+    """What the builder builds, or a copy of the model with its ``seed`` or ``random_state`` set."""
+    if isinstance(model, Builder):
+        return model.build(seed)
+    fresh = copy.deepcopy(model)
+    for setting in ("seed", "random_state"):
+        if hasattr(fresh, setting):
+            setattr(fresh, setting, seed)
+    return fresh
+
+
+def _count_parameters(model: Classifier) -> int | None:
+    """Numbers that training changes; None where the question makes no sense."""
+    found = getattr(model, "parameters", None)
+    return sum(weight.numel() for weight in found()) if callable(found) else found
+
+
+def _accuracy(model: Classifier, graphs: Graphs, name: str) -> float:
+    """Of its predictions for graphs whose targets it does not see."""
+    assert graphs.target is not None
+    predicted = np.asarray(model.predict(graphs.replace(target=None)))
+    if predicted.shape != graphs.target.shape:
+        raise DataError(f"{name} gives {predicted.shape} predictions for {graphs.target.shape} graphs")
+    return float((predicted == graphs.target).mean())

@@ -1,0 +1,199 @@
+"""Folders and zips -> chunks of bytes; what a zip must not do."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.data.sources.tu import archive
+from egocnn.data.sources.tu.archive import Archive, Folder, open_files, read_ahead
+from egocnn.errors import DataError
+
+TEXT = b"".join(b"%d, %d\n" % (i, i + 1) for i in range(2000))
+
+
+def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as opened:
+        for name, content in members.items():
+            opened.writestr(name, content)
+    return stream.getvalue()
+
+
+def write_zip(path: Path, members: dict[str, bytes]) -> Path:
+    path.write_bytes(packed(members))
+    return path
+
+
+def refusal(path: Path) -> str:
+    """What reading the whole zip is refused with."""
+    with pytest.raises(DataError) as error, Archive(path) as opened:
+        opened.verify()
+    assert "\n" not in str(error.value)
+    assert path.name in str(error.value)
+    return str(error.value)
+
+
+def test_members_are_read_in_chunks_without_a_file_on_disk(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "set.zip", {"set/a.txt": TEXT, "set/b.txt": b"", "set/": b""})
+    with Archive(path) as opened:
+        assert opened.paths == ("set/a.txt", "set/b.txt")
+        assert b"".join(opened.chunks("set/a.txt")) == TEXT
+        assert b"".join(opened.chunks("set/b.txt")) == b""
+        opened.verify()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_shows_its_files_and_those_of_the_folders_in_it(tmp_path: Path) -> None:
+    (tmp_path / "inner" / "deep").mkdir(parents=True)
+    for name in ("a.txt", "inner/b.txt", "inner/deep/c.txt"):
+        (tmp_path / name).write_bytes(TEXT)
+    folder = Folder(tmp_path)
+    assert folder.paths == ("a.txt", "inner/b.txt")
+    assert b"".join(folder.chunks("inner/b.txt")) == TEXT
+
+
+def test_names_that_cannot_be_printed_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "a\nb.txt").write_bytes(b"")
+    assert Folder(tmp_path).paths == ()
+    with Archive(write_zip(tmp_path / "x.zip", {"a\nb.txt": b""})) as opened:
+        assert opened.paths == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/a.txt", "../a.txt", "set/../../a.txt", "..\\a.txt", "C:/a.txt", "\\\\host\\a.txt"]
+)
+def test_a_path_that_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
+    path = write_zip(tmp_path / "set.zip", {"ok.txt": b"1", name: b"1"})
+    assert f"{name!r} points outside the zip" in refusal(path)
+
+
+def with_bytes(data: bytes, *changes: tuple[int, bytes]) -> bytes:
+    """A zip with some of its bytes replaced."""
+    changed = bytearray(data)
+    for start, new in changes:
+        changed[start : start + len(new)] = new
+    return bytes(changed)
+
+
+PLAIN, STORED = packed({"a.txt": TEXT}), packed({"set/a.txt": TEXT}, zipfile.ZIP_STORED)
+DIRECTORY = PLAIN.index(b"PK\x01\x02")  # the list of members at the end
+LARGE = packed({"a.txt": bytes(1 << 20)})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (with_bytes(PLAIN, (DIRECTORY + 8, bytes([PLAIN[DIRECTORY + 8] | 1]))), "'a.txt' is encrypted"),
+        (packed({"a.txt": TEXT}, zipfile.ZIP_BZIP2), f"'a.txt' is compressed by method {zipfile.ZIP_BZIP2}"),
+        (packed({"a.txt": TEXT}, zipfile.ZIP_LZMA), f"'a.txt' is compressed by method {zipfile.ZIP_LZMA}"),
+        (packed({"a.txt": TEXT, "b.txt": TEXT}).replace(b"b.txt", b"a.txt"), "'a.txt' is in it twice"),
+        (with_bytes(STORED, (STORED.index(b"100, 101"), b"2")), "'set/a.txt' is damaged (Bad CRC-32"),
+        # a member that hides its size, in the directory and before the member, yields no more than it states
+        (
+            with_bytes(
+                LARGE,
+                (LARGE.index(b"PK\x01\x02") + 24, (10).to_bytes(4, "little")),
+                (LARGE.index(b"PK\x03\x04") + 22, (10).to_bytes(4, "little")),
+            ),
+            "'a.txt' is damaged",
+        ),
+    ],
+)
+def test_a_zip_that_is_damaged_or_not_plain_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "set.zip"
+    path.write_bytes(data)
+    assert message in refusal(path)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 1000, -1])
+def test_a_truncated_zip_is_refused(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "set.zip"
+    path.write_bytes(packed({"a.txt": TEXT})[:keep])
+    assert "not a zip file, or a damaged one" in refusal(path)
+
+
+def test_a_bomb_is_refused_as_soon_as_it_shows(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened, opened.open("a.txt", "w") as member:
+        for _ in range(130):
+            member.write(bytes(1 << 20))
+    assert "'a.txt' expands from" in refusal(path)
+
+
+def test_expansion_is_counted_while_reading_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_zip(tmp_path / "bomb.zip", {"a.txt": bytes(5 << 20)})
+    monkeypatch.setattr(archive, "SMALL_IN_ALL", 6 << 20)  # else it is all members together that expand too much
+    with Archive(path) as opened:
+        monkeypatch.setattr(archive, "SMALL", 2 << 20)
+        chunks = opened.chunks("a.txt")
+        monkeypatch.setattr(archive, "MOST_EXPANSION", 300)
+        assert len(next(chunks)) == 1 << 20
+        with pytest.raises(DataError, match=r"bomb\.zip: 'a\.txt' expands from"):
+            list(chunks)
+
+
+def test_a_zip_that_says_it_holds_too_much_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_zip(tmp_path / "set.zip", {"a.txt": TEXT, "b.txt": TEXT})
+    monkeypatch.setattr(archive, "MOST_BYTES", 2 * len(TEXT) - 1)
+    assert "a zip may hold at most" in refusal(path)
+
+
+def test_what_is_decompressed_counts_over_all_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_zip(tmp_path / "set.zip", {"a.txt": TEXT, "b.txt": TEXT})
+    with Archive(path) as opened:
+        monkeypatch.setattr(archive, "MOST_BYTES", 2 * len(TEXT) - 1)
+        for _ in range(3):  # reading one member again is not more
+            assert b"".join(opened.chunks("a.txt")) == TEXT
+        with pytest.raises(DataError, match=r"'b\.txt' brings it over"):
+            list(opened.chunks("b.txt"))
+
+
+@pytest.mark.parametrize("name", ["absent", "x" * 5000])
+def test_a_path_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match=r"no such folder or zip file|cannot be read"), open_files(tmp_path / name):
+        pass
+
+
+def test_a_member_without_a_name_does_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "set.zip"
+    path.write_bytes(packed({"a.txt": TEXT, "b.txt": TEXT}).replace(b"b.txt", b"\0.txt"))
+    with Archive(path) as opened:
+        assert b"".join(opened.chunks("a.txt")) == TEXT
+
+
+@given(st.integers(0, 3000), st.integers(0, 255), st.booleans())
+@settings(deadline=None, max_examples=200)
+def test_a_changed_byte_gives_the_same_texts_or_a_clear_error(
+    tmp_path_factory: pytest.TempPathFactory, place: int, byte: int, cut: bool
+) -> None:
+    data = bytearray(packed({"set/a.txt": TEXT[:3000], "set/b.txt": b"1\n"}))
+    place %= len(data)
+    data[place : place + 1] = b"" if cut else bytes([byte])
+    path = tmp_path_factory.mktemp("zip") / "set.zip"
+    path.write_bytes(data)
+    try:
+        with Archive(path) as opened:
+            texts = [b"".join(opened.chunks(name)) for name in opened.paths]
+    except DataError as error:
+        message = str(error)
+    else:
+        message = "set.zip"
+        assert set(texts) <= {TEXT[:3000], b"1\n"}
+    assert "set.zip" in message
+    assert "\n" not in message
+
+
+def test_reading_ahead_changes_nothing_and_hands_errors_on() -> None:
+    assert list(read_ahead(iter([b"a", b"b", b"c"]))) == [b"a", b"b", b"c"]
+    assert list(read_ahead(iter([]))) == []
+    chunks = (bytes([65 // number]) for number in (1, 0))
+    ahead = read_ahead(chunks)
+    assert next(ahead) == b"A"
+    with pytest.raises(ZeroDivisionError):
+        next(ahead)

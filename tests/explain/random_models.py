@@ -1,0 +1,92 @@
+"""Small networks with random weights and batches explained by them, in double precision where equations are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from egocnn.config import ExplainConfig, ModelConfig
+from egocnn.data.graphs import Graphs
+from egocnn.explain.attention import AttentionHead
+from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.techniques import ExplainedBatch
+from egocnn.model import Model
+from egocnn.nn.batch import Batch
+from tests.support.networks import build, doubled, whole_batch
+
+SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 8, "depth": 2, "hidden": 12, "sort_nodes": 5}
+Array = NDArray[np.float64]
+
+
+class OwnVectors(nn.Module):
+    """A user's own embedding: one vector per node label, of either sign; the first for labels never seen."""
+
+    def __init__(self, width: int = 4) -> None:
+        super().__init__()
+        self.vectors = nn.Embedding(5, width)
+
+    def forward(self, batch: Batch) -> Tensor:
+        vectors: Tensor = self.vectors(batch.node_label.long() + 1)
+        return vectors
+
+
+def small(**changes: Any) -> ModelConfig:
+    return ModelConfig(**(SMALL | changes))
+
+
+def predictor_for(graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool = False, **changes: Any) -> Model:
+    """A network with random weights that fits the graphs; with ``own``, one over the user's own embedding."""
+    config = small(**changes)
+    embed: dict[str, Any] = {"embed": OwnVectors(), "embed_width": 4} if own else {}
+    network, encoder = build(graphs, config, outputs=outputs or len(graphs.class_names) or 1, seed=seed, **embed)
+    return Model(config=config, encoder=encoder, network=network)
+
+
+def forward_pass(
+    predictor: Model,
+    graphs: Graphs,
+    classes: Sequence[int] | None = None,
+    *,
+    attention: AttentionHead | None = None,
+    **settings: Any,
+) -> ExplainedBatch:
+    """In double precision; class 0 unless others are given. The network itself is changed to double."""
+    config, encoder = predictor.config, predictor.encoder
+    batch = doubled(whole_batch(graphs, encoder, config))
+    network = predictor.network.double().eval()
+    with torch.no_grad():
+        output = network(batch)
+    return ExplainedBatch(
+        network=network,
+        batch=batch,
+        output=output,
+        classes=torch.tensor([0] * len(graphs) if classes is None else list(classes)),
+        places=batch.places(encoder.shape(config)),
+        edges=EdgeNumbers.of(graphs, torch.device("cpu")),
+        attention=attention,
+        settings=ExplainConfig(**settings),
+    )
+
+
+def head_for(width: int, outputs: int = 2, *, seed: int = 0) -> AttentionHead:
+    """An attention layer with random weights, in double precision."""
+    head = AttentionHead(width, outputs).double()
+    with torch.no_grad():
+        head.attend.copy_(torch.randn(width, generator=torch.Generator().manual_seed(seed)))
+    return head.requires_grad_(False)
+
+
+def array(tensor: Tensor) -> Array:
+    return tensor.detach().double().numpy()
+
+
+def assert_close(one: Any, other: Any, *, tolerance: float = 1e-6) -> None:
+    """Equal up to rounding, relative to the largest number in sight: small ones are differences of large ones."""
+    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    size = max(1.0, float(np.abs(other).max(initial=0)))
+    np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * size)
