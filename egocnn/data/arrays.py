@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -182,3 +182,8 @@ def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None
         raise DuplicateEdgeError(
             f"edge {u}, {v} is given twice with different {what}: {values[first]} and {values[second]}", (first, second)
         )
+
+
+def join_pointers(several: Sequence[Ints], first: Ints) -> Ints:
+    """Pointers of collections that are put end to end, each shifted by what comes before it."""
+    return np.concatenate([np.zeros(1, np.int64), *(p[1:] + n for p, n in zip(several, first, strict=False))])

@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
+from egocnn.data.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    build_adjacency,
+    check_duplicates_agree,
+    join_pointers,
+    pointers,
+    positions,
+    ranges,
+)
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, check_rules, graphs_of_part, take_columns
 from egocnn.data.split import split_in_two
 from egocnn.errors import DataError
@@ -384,13 +394,10 @@ class Graphs:
             raise DataError("nothing to put together: no collection is given")
         if len({c.is_classification for c in collections if c.target is not None}) > 1:
             raise DataError("some of these collections have classes and some have values to predict")
-        united = {
-            "nodes": _unite([c.node_label_names for c in collections]),
-            "edges": _unite([c.edge_label_names for c in collections]),
-            "classes": _unite([c.class_names for c in collections]),
-        }
-        parts = [c.with_names(**united) for c in collections]
-        nodes = pointers(np.array([c.n_nodes for c in parts]))
+        every = ([c.node_label_names, c.edge_label_names, c.class_names] for c in collections)
+        nodes, edges, classes = (tuple(dict.fromkeys(sum(names, ()))) for names in zip(*every, strict=True))
+        parts = [c.with_names(nodes=nodes, edges=edges, classes=classes) for c in collections]
+        first = pointers(np.array([c.n_nodes for c in parts]))
         entries = pointers(np.array([c.n_entries for c in parts]))
         groups = pointers(np.array([0 if c.group is None else int(c.group.max(initial=-1)) + 1 for c in parts]))
 
@@ -403,15 +410,15 @@ class Graphs:
             if name == "node_attr" and len({v.shape[1] for v in values}) > 1:
                 raise DataError(f"these collections have {', '.join(str(v.shape[1]) for v in values)} node attributes")
             if name == "group":
-                values = [v + first for v, first in zip(values, groups, strict=False)]
+                values = [v + before for v, before in zip(values, groups, strict=False)]
             return np.concatenate(values)
 
         columns: dict[str, Any] = {name: column(name) for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)}
         graphs = replace(
             parts[0],
-            node_ptr=_join([c.node_ptr for c in parts], nodes),
-            indptr=_join([c.indptr for c in parts], entries),
-            indices=np.concatenate([c.indices + n for c, n in zip(parts, nodes, strict=False)]).astype(np.int32),
+            node_ptr=join_pointers([c.node_ptr for c in parts], first),
+            indptr=join_pointers([c.indptr for c in parts], entries),
+            indices=np.concatenate([c.indices + n for c, n in zip(parts, first, strict=False)]).astype(np.int32),
             names=sum((c.names for c in parts), ()),
             smiles=None if any(c.smiles is None for c in parts) else sum((c.smiles or () for c in parts), ()),
             **columns,
@@ -440,19 +447,49 @@ class Graphs:
 
     @property
     def bytes_on_disk(self) -> int:
+        """0: they are in memory."""
         return 0
 
     def choose(self, which: Ints) -> Graphs:
+        """The graphs with these numbers.
+
+        Arguments:
+            which: Their numbers, ascending.
+
+        Returns:
+            A collection of them.
+        """
         return self._some(which)
 
     def with_parts(self, part: Ints | None) -> Graphs:
+        """The same graphs, marked as parts of another split.
+
+        Arguments:
+            part: (G) 0 for training, 1 for validation, 2 for the test; None for no split.
+
+        Returns:
+            The marked collection; this one stays as it is.
+        """
         return self.replace(part=part)
 
     def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
-        """All of them at once: they are in memory already."""
+        """All of them at once: they are in memory already.
+
+        Arguments:
+            first: Number of the first graph.
+            last: Number after that of the last; None for all.
+
+        Returns:
+            An iterator over one collection.
+        """
         yield self if first == 0 and last in (None, len(self)) else self[first:last]
 
     def whole(self) -> Graphs:
+        """This collection itself.
+
+        Returns:
+            All graphs, in memory.
+        """
         return self
 
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
@@ -540,11 +577,3 @@ TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in ARRAYS)
 
 def _named(codes: NDArray[Any] | None, names: tuple[str, ...]) -> tuple[str, ...] | None:
     return None if codes is None else tuple(names[c] if c >= 0 else "?" for c in codes)
-
-
-def _unite(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for part in names for name in part))
-
-
-def _join(pointer: Sequence[Ints], first: Ints) -> Ints:
-    return np.concatenate([np.zeros(1, np.int64), *(p[1:] + n for p, n in zip(pointer, first, strict=False))])

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig
 from egocnn.data.arrays import Floats, Ints
-from egocnn.data.edges import EdgeTable
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.encode.beyond import find_rest
 from egocnn.encode.degrees import describe_by_degree
+from egocnn.encode.edge_table import EdgeTable
 from egocnn.encode.patches import NODES_AT_ONCE, find_patches
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.survey import ColourCounts, Moments

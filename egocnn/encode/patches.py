@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints, pointers, ranges
-from egocnn.data.edges import EdgeTable
 from egocnn.data.graphs import Graphs
+from egocnn.encode.edge_table import EdgeTable
 from egocnn.nn.embed import PatchShape
 
 NODES_AT_ONCE = 1 << 13

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 from egocnn.data import edges as module
-from egocnn.data.edges import EdgeTable
 from egocnn.data.graphs import Graphs
+from egocnn.encode.edge_table import EdgeTable
 from tests.support.strategies import random_graphs
 
 
