@@ -33,6 +33,8 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True)
 class Command:
+    """The two functions of a command's module: one declares its options, one runs it."""
+
     add_arguments: Callable[[Parser], None]
     run: Callable[[argparse.Namespace], None]
 
