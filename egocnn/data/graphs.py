@@ -32,44 +32,10 @@ from egocnn.data.arrays import (
     ranges,
 )
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, check_rules, graphs_of_part, take_columns
+from egocnn.data.schema import Graph as Graph
 from egocnn.data.split import split_in_two
 from egocnn.errors import DataError
 from egocnn.files import replacing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Graph:
-    """One graph of a collection, node ids counted from 0, each edge once with u <= v.
-
-    Example:
-        >>> import egocnn
-        >>> graph = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")[0]
-        >>> graph.name, graph.n_nodes, graph.target, graph.smiles
-        ('C3H8 #1', 11, 'alkane', 'CCC')
-    """
-
-    name: str
-    """what to call it"""
-    n_nodes: int
-    """N"""
-    edges: Ints
-    """(E, 2) pairs of nodes"""
-    node_label: tuple[str, ...] | None
-    """(N) for example element symbols; "?" where a label is not known"""
-    edge_label: tuple[str, ...] | None
-    """(E) for example kinds of bonds"""
-    edge_weight: Floats | None
-    """(E) heavier is nearer"""
-    node_attr: Floats | None
-    """(N, A) numbers that the nodes bring along"""
-    target: str | float | None
-    """the class by name, or the value to be predicted"""
-    smiles: str | None
-    """where the graph is a molecule"""
-    node_truth: Bools | None
-    """(N) whether the node is known to be critical"""
-    edge_truth: Bools | None
-    """(E) whether the edge is known to be critical"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

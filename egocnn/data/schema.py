@@ -1,12 +1,13 @@
-"""The columns of a collection and the rules they obey: Graphs -> nothing, or a DataError."""
+"""What a graph and a collection of graphs hold, and the rules that it obeys: Graphs -> nothing, or a DataError."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from egocnn.data.arrays import LARGEST, Ints, bits, mix
+from egocnn.data.arrays import LARGEST, Bools, Floats, Ints, bits, mix
 from egocnn.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,6 +19,41 @@ EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
 GRAPH_COLUMNS = ("target", "group", "part")
 ENTRIES_AT_ONCE = 1 << 15  # adjacency entries checked together: few enough for the processor's cache
 INTEGERS = ("node_ptr", "indptr", "indices", "node_label", "edge_label", "group", "part")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Graph:
+    """One graph of a collection, node ids counted from 0, each edge once with u <= v.
+
+    Example:
+        >>> import egocnn
+        >>> graph = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")[0]
+        >>> graph.name, graph.n_nodes, graph.target, graph.smiles
+        ('C3H8 #1', 11, 'alkane', 'CCC')
+    """
+
+    name: str
+    """what to call it"""
+    n_nodes: int
+    """N"""
+    edges: Ints
+    """(E, 2) pairs of nodes"""
+    node_label: tuple[str, ...] | None
+    """(N) for example element symbols; "?" where a label is not known"""
+    edge_label: tuple[str, ...] | None
+    """(E) for example kinds of bonds"""
+    edge_weight: Floats | None
+    """(E) heavier is nearer"""
+    node_attr: Floats | None
+    """(N, A) numbers that the nodes bring along"""
+    target: str | float | None
+    """the class by name, or the value to be predicted"""
+    smiles: str | None
+    """where the graph is a molecule"""
+    node_truth: Bools | None
+    """(N) whether the node is known to be critical"""
+    edge_truth: Bools | None
+    """(E) whether the edge is known to be critical"""
 
 
 def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:

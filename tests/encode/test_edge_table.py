@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from egocnn.data import edges as module
 from egocnn.data.graphs import Graphs
+from egocnn.encode import edge_table as module
 from egocnn.encode.edge_table import EdgeTable
 from tests.support.strategies import random_graphs
 

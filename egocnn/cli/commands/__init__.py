@@ -30,6 +30,9 @@ COMMANDS = {
     "completion": "print a script that completes commands and options in your shell",
 }
 
+FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "reproduce": "lab", "bench": "lab"}
+"""Where the module of a command is, if not here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -42,5 +45,5 @@ class Command:
 def find_command(name: str) -> Command:
     """The functions ``add_arguments`` and, called like the command, the command itself; only its module is imported."""
     word = name.replace("-", "_")
-    module = import_module(f"{__name__}.{word}")
+    module = import_module(".".join([__name__, *([FOLDERS[name]] if name in FOLDERS else []), word]))
     return Command(module.add_arguments, getattr(module, word))
