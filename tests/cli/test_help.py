@@ -69,7 +69,7 @@ def test_options_that_the_help_leaves_out_still_work() -> None:
 
 
 def test_every_command_has_a_file_of_its_own_and_no_file_is_left_over() -> None:
-    files = {file.stem for file in (PACKAGE / "cli" / "commands").glob("*.py")} - {"__init__"}
+    files = {file.stem for file in (PACKAGE / "cli" / "commands").rglob("*.py")} - {"__init__"}
     assert files == {name.replace("-", "_") for name in COMMANDS}
 
 
