@@ -170,7 +170,7 @@ def test_what_others_keep_in_the_folder_stays_there(run: Path, tmp_path: Path) -
     run.chmod(0o750)
     train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
     kept = contents(run)
-    for name in ("config.json", "history.csv", "metrics.json", "model.safetensors"):
+    for name in COMPLETE:
         kept.pop(name)
     assert kept == {
         "notes.txt": b"mine",
