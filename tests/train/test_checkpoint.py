@@ -38,7 +38,7 @@ GPU = pytest.param("recorded", "cuda", marks=pytest.mark.skipif(not torch.cuda.i
 
 def progress_of(model: ModelConfig = MODEL) -> Progress:
     network, _, _ = parts(alcohols(), model)
-    return Progress(network, torch.optim.AdamW(network.parameters()), state(network), History())
+    return Progress.begin(network, TRAIN)
 
 
 @pytest.fixture(scope="module")

@@ -43,15 +43,23 @@ class Progress:
     """Everything of a network that must survive a crash: weights, best weights, optimiser and history."""
 
     network: EgoCNN
-    optimizer: torch.optim.AdamW
+    config: TrainConfig
     best: dict[str, Tensor]
     history: History
+    _optimizer: torch.optim.AdamW | None = None
 
     @staticmethod
     def begin(network: EgoCNN, config: TrainConfig) -> Progress:
         """Before the first epoch."""
-        optimizer = torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
-        return Progress(network, optimizer, copy_of(network), History())
+        return Progress(network, config, copy_of(network), History())
+
+    @property
+    def optimizer(self) -> torch.optim.AdamW:
+        """Made when it is first asked for: torch imports its compiler for it, which takes seconds."""
+        if self._optimizer is None:
+            rate, decay = self.config.learning_rate, self.config.weight_decay
+            self._optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=decay)
+        return self._optimizer
 
     def goes_on(self, config: TrainConfig) -> bool:
         """Whether there are epochs left, and patience."""

@@ -66,6 +66,16 @@ def test_without_dropout_every_replica_ends_as_in_the_ordinary_loop(
         torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-5)
 
 
+def test_a_stack_that_keeps_no_checkpoint_makes_no_optimiser_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(*_: object, **__: object) -> None:
+        raise AssertionError("torch imports its compiler for an optimiser, which takes seconds")
+
+    own = replicas([oxygens(20)], ModelConfig(**SIZES))
+    monkeypatch.setattr(torch.optim, "AdamW", make)
+    _, (history,) = stacked(own, [0], TRAIN)
+    assert len(history.epochs) == TRAIN.epochs
+
+
 def test_replicas_that_know_different_numbers_of_labels_count_their_own() -> None:
     few = alcohols()
     assert few.node_label is not None

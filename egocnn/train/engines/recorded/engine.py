@@ -58,7 +58,8 @@ class RecordedEngine:
         is_new = not any(each.history.epochs for each in progress)
         self._best = [tensor.clone() for tensor in self.network.state] if is_new else _stacked_best(progress, device)
         self._optimizer = StackedAdamW(list(self.network.parameters.values()), weight_decay=config.weight_decay)
-        self._optimizer.load([each.optimizer for each in progress], [self._parameters(n) for n in networks])
+        if not is_new:
+            self._optimizer.load([each.optimizer for each in progress], [self._parameters(n) for n in networks])
         # what several networks share is loaded, and sent to the device, once
         loaded = {id(part): part.in_memory() for member in members for part in (member.train, member.validation)}
         parts = [(loaded[id(member.train)], loaded[id(member.validation)]) for member in members]
