@@ -19,7 +19,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from egocnn.errors import DataError, RunError
+from egocnn.errors import DataError, EgoCNNError
 
 STAGE = "egocnn"
 """Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp."""
@@ -117,11 +117,11 @@ def check_writable(path: Path) -> None:
         raise OSError(number, os.strerror(number), str(path))
 
 
-def check_is_no_file(folder: Path) -> None:
+def check_is_no_file(folder: Path, error: type[EgoCNNError] = DataError) -> None:
     """Refuse, before anything is computed, a folder that cannot be made because a file stands there or above it."""
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
-            raise RunError(f"{place}: is a file, not a folder")
+            raise error(f"{place}: is a file, not a folder")
 
 
 def is_left(name: str, *of: str) -> bool:

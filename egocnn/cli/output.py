@@ -43,13 +43,11 @@ def progress_and_log(options: argparse.Namespace, title: str, total: int) -> Ite
 
 def check_file(path: Path, data: str) -> None:
     """Refuse, before anything is computed, a path that no file can be written to, or that is the data itself."""
-    from egocnn.files import check_writable
+    from egocnn.files import check_is_no_file, check_writable
 
     if path.exists() and Path(data).exists() and path.samefile(data):
         raise DataError(f"{path}: is the data to be read; name another file to write")
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name the file to write")
-    for place in path.parents:
-        if place.is_file():
-            raise DataError(f"{place}: is a file, not a folder")
+    check_is_no_file(path.parent)
     check_writable(path)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from egocnn.encode.cache import PREFIX
 from egocnn.errors import RunError
-from egocnn.files import check_writable, is_left, put_folder
+from egocnn.files import check_is_no_file, check_writable, is_left, put_folder
 
 FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml")
 """What a run folder may hold, the one that makes it complete first."""
@@ -35,9 +35,7 @@ def growing_place(folder: Path) -> Path:
 
 def check_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """Refuse a folder that cannot be written, or that holds an earlier run which the user does not give up."""
-    for place in (folder, *folder.parents):
-        if place.is_file():
-            raise RunError(f"{place}: is a file, not a folder")
+    check_is_no_file(folder, RunError)
     if any((folder / name).exists() for name in FILES) and not resume and not overwrite:
         raise RunError(f"{folder}: holds a run already; --resume continues it, --overwrite replaces it")
     check_writable(folder)

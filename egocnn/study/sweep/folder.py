@@ -77,7 +77,7 @@ class SweepFolder:
 
 def check_folder(folder: Path) -> None:
     """Refuse, before anything is computed, a place where no sweep can be saved."""
-    check_is_no_file(folder)
+    check_is_no_file(folder, RunError)
     if folder.exists() and not (folder / ABOUT).exists() and any(folder.iterdir()):
         raise RunError(f"{folder}: is not empty and holds no sweep; name another folder")
 

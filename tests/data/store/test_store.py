@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, choose_portions, cut, is_store, write_store
-from egocnn.errors import DataError, RunError
+from egocnn.errors import DataError
 from tests.support.samples import as_list, assert_equal, molecules, one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, names_in, oxygens
@@ -168,7 +168,7 @@ def test_other_peoples_folders_and_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letters" / "dear.txt").write_text("dear")
     with pytest.raises(DataError, match="not empty and holds no store"):
         write_store([molecules()], tmp_path / "letters", overwrite=True)
-    with pytest.raises(RunError, match="is a file, not a folder"):
+    with pytest.raises(DataError, match="is a file, not a folder"):
         write_store([molecules()], tmp_path / "letters" / "dear.txt" / "store")
     assert names_in(tmp_path / "letters") == ["dear.txt"]
     (tmp_path / "empty").mkdir()
