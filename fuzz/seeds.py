@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from egocnn.config import ModelConfig
+from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.store import write_store
 from egocnn.encode.encoder import Encoder
@@ -18,7 +18,6 @@ from egocnn.files import write_json
 from egocnn.model import Model
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Progress
-from egocnn.train.history import History
 from fuzz import parts
 
 CSV = (
@@ -131,9 +130,7 @@ def progress(which: int) -> Progress:
     """As at the start of a training."""
     torch.manual_seed(0)
     built = Model.build(MODELS[which], predictor(which).encoder)
-    optimizer = torch.optim.AdamW(built.network.parameters())
-    best = {name: value.clone() for name, value in built.network.state_dict().items()}
-    return Progress(built.network, optimizer, best, History())
+    return Progress.begin(built.network, TrainConfig())
 
 
 FINGERPRINT = "f" * 64

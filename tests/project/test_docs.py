@@ -125,9 +125,9 @@ def test_links_to_lines_show_the_line_that_they_speak_of(site: Path) -> None:
     for page, number, name in found:
         assert f'id="line-{number}"' in (site / page).read_text(encoding="utf-8")
         assert (ROOT / name.rstrip(",")).exists()
-    (line,) = {int(number) for page, number, _ in found if page.endswith("ops/reference.html")}
-    code = (ROOT / "egocnn" / "ops" / "reference.py").read_text(encoding="utf-8").splitlines()
-    assert code[line - 1].strip() == "return ego.flatten(1) @ weight.flatten(0, 1) + bias"
+    (line,) = {int(number) for page, number, _ in found if page.endswith("engines/reference.html")}
+    code = (ROOT / "egocnn" / "nn" / "engines" / "reference.py").read_text(encoding="utf-8").splitlines()
+    assert code[line - 1].strip().endswith("flatten(1) @ weight.flatten(0, 1) + bias")
 
 
 def test_equations_are_written_for_the_browser_itself(site: Path) -> None:
