@@ -34,7 +34,7 @@ PREFIX = ".prepared"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CachedColumn:
     """One kind of numbers in every record."""
 
     name: str
@@ -72,7 +72,7 @@ class EncodedCache:
         cuts = np.searchsorted(sizes, np.arange(1, worker.of) * (sizes[-1] / worker.of))
         self._bounds = np.array([0, *cuts, len(node_counts)])
         """first graph of every process, about as many nodes for each"""
-        self._columns: list[Column] = []
+        self._columns: list[CachedColumn] = []
         self._files: list[IO[bytes]] = []
         self._offsets = np.zeros(len(node_counts) + 1, np.int64)
         """where the record of every graph starts in its file; its length is ``_lengths``"""
@@ -258,7 +258,7 @@ TOTALS = {"bag_counts": "bag", "rest_counts": "rest"}
 """Columns whose sum says how many rows columns of another unit have; they come first."""
 
 
-def _taken_apart(prepared: EncodedGraphs) -> list[tuple[Column, NDArray[Any]]]:
+def _taken_apart(prepared: EncodedGraphs) -> list[tuple[CachedColumn, NDArray[Any]]]:
     rest = prepared.rest
     found: Sequence[tuple[str, str, Tensor | None]] = (
         ("bag_counts", "node", prepared.bag_ptr.diff()),
@@ -274,7 +274,7 @@ def _taken_apart(prepared: EncodedGraphs) -> list[tuple[Column, NDArray[Any]]]:
         ("rest_steps", "rest", None if rest is None else rest.steps),
     )
     arrays = [(name, unit, tensor.numpy()) for name, unit, tensor in found if tensor is not None]
-    return [(Column(name, unit, values.dtype, values.shape[1:]), values) for name, unit, values in arrays]
+    return [(CachedColumn(name, unit, values.dtype, values.shape[1:]), values) for name, unit, values in arrays]
 
 
 def _ends(prepared: EncodedGraphs) -> dict[str, Ints]:

@@ -22,7 +22,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class ScoreSummary:
     """Scores in three numbers."""
 
     mean: float
@@ -51,11 +51,13 @@ class PairedTest:
         return asdict(self) | {"t": self.t if math.isfinite(self.t) else None}  # JSON knows no infinity
 
 
-def summarise(scores: Sequence[float], *, confidence: float = CONFIDENCE) -> Summary:
+def summarise(scores: Sequence[float], *, confidence: float = CONFIDENCE) -> ScoreSummary:
     """Mean, standard deviation and the interval of the mean."""
     values = _finite(scores)
     mean, std = float(values.mean()), float(values.std(ddof=1))
-    return Summary(mean=mean, std=std, interval=_interval(mean, std / math.sqrt(len(values)), len(values), confidence))
+    return ScoreSummary(
+        mean=mean, std=std, interval=_interval(mean, std / math.sqrt(len(values)), len(values), confidence)
+    )
 
 
 def corrected_t_test(

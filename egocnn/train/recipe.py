@@ -114,7 +114,7 @@ def learn_and_test(
     """
     device = choose_device(train.device)  # first, to refuse early one that is not there
     learned, chosen_by = part_numbers(collection.outline, train)
-    plan = Plan.of(collection.choose(learned), model)
+    plan = TrainingPlan.of(collection.choose(learned), model)
     predictor = plan.build(train.seed, embed=embed, embed_width=embed_width)
     if stack:
         if current() is not None:
@@ -203,7 +203,7 @@ def calibrate(logits: Tensor, target: Tensor) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class TrainingPlan:
     """All that the training graphs decide before a network is trained on them."""
 
     model: ModelConfig
@@ -213,7 +213,7 @@ class Plan:
     encoder: Encoder
 
     @staticmethod
-    def of(fitted: Collection, model: ModelConfig) -> Plan:
+    def of(fitted: Collection, model: ModelConfig) -> TrainingPlan:
         """Fitted on these graphs; the same, bit for bit, from memory and from disk.
 
         A label that only other graphs have is to the model what it is in any new data: unseen.
@@ -231,7 +231,7 @@ class Plan:
 
         target = fitted.outline.target
         encoder = Encoder.fit_portions(portions(), model, target=target, by_degree=by_degree)
-        return Plan(model, judgement, encoder)
+        return TrainingPlan(model, judgement, encoder)
 
     def build(self, seed: int, *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:
         """An untrained model; its first weights follow from the seed."""
@@ -251,7 +251,9 @@ def _judge(survey: Survey, graphs: int) -> Judgement:
 
 
 @contextmanager
-def encode(collection: Collection, plan: Plan, folder: Path | None = None) -> Iterator[Callable[[Ints], Batchable]]:
+def encode(
+    collection: Collection, plan: TrainingPlan, folder: Path | None = None
+) -> Iterator[Callable[[Ints], Batchable]]:
     """What gives the graphs with these numbers, encoded: in memory, or where they are too many, in a cache on disk."""
     if not stays_on_disk(collection):
         graphs = collection.whole()
@@ -319,7 +321,7 @@ def prepare_replicas(
 
 def _prepare(
     graphs: Graphs, model: ModelConfig, train: TrainConfig
-) -> tuple[Plan, tuple[EncodedGraphs, EncodedGraphs]]:
+) -> tuple[TrainingPlan, tuple[EncodedGraphs, EncodedGraphs]]:
     learned, chosen_by = (graphs.choose(numbers) for numbers in part_numbers(graphs.outline, train))
-    plan = Plan.of(learned, model)
+    plan = TrainingPlan.of(learned, model)
     return plan, (plan.encode(learned), plan.encode(chosen_by))

@@ -22,7 +22,7 @@ from egocnn.errors import ConfigError, DataError, RunError
 from tests.support.sealing import write_config
 from tests.support.strategies import random_trees
 from tests.support.tiny import SIZES, alcohols, names_in, oxygens, same
-from tests.train.test_model import OwnLabels
+from tests.train.test_saved_model import OwnLabels
 
 SMALL: dict[str, Any] = SIZES | {"epochs": 3, "learning_rate": 1e-2}
 

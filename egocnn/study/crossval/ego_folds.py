@@ -25,7 +25,7 @@ from egocnn.study.crossval.record import Fold, FoldRun, make_fold
 from egocnn.train.history import History
 from egocnn.train.loop import EngineName, Reports, fit
 from egocnn.train.metrics import accuracy, r2
-from egocnn.train.recipe import Plan, Replica, choose_engine, encode, prepare_replicas
+from egocnn.train.recipe import Replica, TrainingPlan, choose_engine, encode, prepare_replicas
 from egocnn.train.validation import check_targets
 
 
@@ -71,7 +71,7 @@ def ego_fold(settings: FoldSettings, task: FoldTask) -> Fold:
     parts = (task.learned, task.validation, task.tested)
     check_targets(collection.outline[task.learned])
     here = np.sort(np.concatenate(parts))  # given splits need not name all graphs
-    plan = Plan.of(collection.choose(task.learned), settings.network)
+    plan = TrainingPlan.of(collection.choose(task.learned), settings.network)
     with encode(collection.choose(here), plan) as encoded:
         learned, validation, tested = (np.searchsorted(here, part) for part in parts)
         both = (encoded(learned), encoded(validation))

@@ -18,7 +18,7 @@ from torch import Tensor
 from egocnn.nn.engines.gpu import fused as engine
 from egocnn.nn.engines.gpu import launches, tiles
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
-from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Rows, Tiles, Transposed, windows_of
+from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, TileRows, Tiles, Transposed, windows_of
 from lab.bench.agreement.engine_agreement import TOLERANCE, ConvolutionCase, build, compare
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton runs on Linux only")
@@ -165,7 +165,7 @@ def test_rows_come_by_falling_length_within_windows_and_never_leave_their_replic
     nodes, K = WINDOW + 100, 3
     table = torch.randint(0, nodes, (2 * nodes, K), dtype=torch.int32)
     table[torch.arange(K)[None] >= torch.randint(0, K + 1, (2 * nodes, 1))] = -1
-    rows = Rows.of(table, nodes)
+    rows = TileRows.of(table, nodes)
     order = rows.columns[0].long()
     assert torch.equal(order.sort().values, torch.arange(2 * nodes))
     assert torch.equal(rows.length.long(), 1 + (table[order] >= 0).sum(1))

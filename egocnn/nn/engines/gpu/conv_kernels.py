@@ -2,7 +2,7 @@
 
 A program computes a tile of nodes. For one rank after the other it gathers the rows of that rank's neighbours and
 multiplies them by that rank's filters; the accumulator stays in registers, in float32. ``columns`` and ``length`` come
-from :class:`egocnn.nn.engines.gpu.tiles.Rows`: tiles end where their longest row does. Node numbers are 32-bit,
+from :class:`egocnn.nn.engines.gpu.tiles.TileRows`: tiles end where their longest row does. Node numbers are 32-bit,
 offsets 64-bit.
 """
 

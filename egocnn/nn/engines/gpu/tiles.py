@@ -33,7 +33,7 @@ SPARE = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class TileRows:
     """A table's rows by falling length, within every window of every replica."""
 
     columns: Tensor
@@ -42,7 +42,7 @@ class Rows:
     """(R N) in that order: columns up to the last neighbour"""
 
     @staticmethod
-    def of(table: Tensor, nodes: int) -> Rows:
+    def of(table: Tensor, nodes: int) -> TileRows:
         """table (R N, K), counted through all replicas, each of ``nodes`` nodes"""
         total, K = table.shape
         position = torch.arange(total, device=table.device, dtype=torch.int32)
@@ -53,14 +53,14 @@ class Rows:
         columns = table.new_empty((K + 1, total), dtype=torch.int32)
         columns[0] = order
         columns[1:] = table[order].t()
-        return Rows(columns, length[order].to(torch.int32))
+        return TileRows(columns, length[order].to(torch.int32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transposed:
     """Which gradients flow into which node."""
 
-    rows: Rows
+    rows: TileRows
     """of the transposed table; R N + s stands for the s-th sum"""
     sources: Tensor
     """nodes whose gradients are summed, the addends of one sum next to each other"""
@@ -107,7 +107,7 @@ class Transposed:
         long = _scattered(long_places, at, torch.arange(len(count), device=key.device))
         named = torch.where(is_sum, total + number, sources)
         back = _scattered(total * K, torch.where(is_known & is_first, key, -1), named, empty=-1)
-        return Transposed(Rows.of(back.view(total, K), nodes), sources, first, count, long, longs, starts, room)
+        return Transposed(TileRows.of(back.view(total, K), nodes), sources, first, count, long, longs, starts, room)
 
     def tensors(self) -> list[Tensor]:
         rows = self.rows
@@ -118,7 +118,7 @@ class Transposed:
 class Tiles:
     """What the fused engine reads beside embeddings and filters."""
 
-    rows: Rows
+    rows: TileRows
     active: Tensor
     """(windows, K + 1) rows of each window that are longer than k"""
     transposed: Transposed | None
@@ -130,7 +130,7 @@ class Tiles:
         replicas, nodes, K = stacked.shape
         before = torch.arange(replicas, device=table.device, dtype=torch.int32)[:, None, None] * nodes
         flat = torch.where(stacked >= 0, stacked.to(torch.int32) + before, -1).view(replicas * nodes, K)
-        rows = Rows.of(flat, nodes)
+        rows = TileRows.of(flat, nodes)
         return Tiles(rows, _active(rows.length, replicas, K), Transposed.of(flat, nodes) if gradients else None)
 
     @property
@@ -150,7 +150,7 @@ def chunk_nodes(nodes: int, chunks: int) -> int:
 
 
 def table_of(columns: Tensor) -> Tensor:
-    """(K + 1, R N) as in :class:`Rows` -> the table (R N, K) they came from"""
+    """(K + 1, R N) as in :class:`TileRows` -> the table (R N, K) they came from"""
     table = columns.new_empty(columns.shape[1], len(columns) - 1)
     table[columns[0].long()] = columns[1:].t()
     return table
