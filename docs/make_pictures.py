@@ -92,7 +92,7 @@ def main() -> None:
 def way(subject: Subject) -> str:
     """The way of the data, with the shapes that this molecule has on it."""
     model = subject.model
-    network = model.network.eval()
+    network = model.networks[0].eval()
     batch = model.encode(subject.graphs).batch(torch.arange(1))
     with torch.no_grad():
         reached = [network.embed(batch)]
@@ -207,7 +207,7 @@ def patch(subject: Subject) -> str:
 def fields(subject: Subject) -> str:
     """How far each layer sees from the oxygen: the embeddings with which the node's own changes, asked of autograd."""
     graph = subject.graph
-    convs = [conv for conv in subject.model.network.convs if isinstance(conv, EgoConv)]
+    convs = [conv for conv in subject.model.networks[0].convs if isinstance(conv, EgoConv)]
     width = subject.model.config.layer_width[0]
     start = torch.ones(graph.n_nodes, width, dtype=torch.float64, requires_grad=True)
     table = torch.from_numpy(subject.neighbours)

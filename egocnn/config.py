@@ -17,13 +17,13 @@ from egocnn.errors import ConfigError
 
 Task = Literal["auto", "classification", "regression"]
 Embedding = Literal["patchy-san", "adjacency", "attributes"]
-Readout = Literal["max", "mean", "sum", "log", "mean+max", "log+max", "mean+log+max", "sort"]
+Readout = Literal["max", "mean", "sum", "log", "mean+max", "log+max", "sum+max", "mean+log+max", "sort"]
 Rest = Literal["none", "mean", "sum"]
 Schedule = Literal["cosine", "constant"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
-Technique = Literal["relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
-Selection = Literal["threshold", "top", "smallest"]
+Technique = Literal["contributions", "relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
+Selection = Literal["connected", "threshold", "top", "smallest"]
 Auto = Literal["auto"]
 
 LARGEST_RATE = 1e30
@@ -82,27 +82,30 @@ class ModelConfig:
     """One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are scale-free."""
     rest: Rest = "none"
     """Neighbours ranked beyond K: left out, or their mean or sum read through one more filter."""
-    readout: Readout = "max"
+    readout: Readout = "mean+log+max"
     """From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales."""
-    jump: bool = False
+    jump: bool = True
     """Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge)."""
-    count_inputs: bool = False
+    count_inputs: bool = True
     """Read out labels and attributes as they are, too: how many nodes have each label, or a value in each bin."""
     sort_nodes: int = 64
     """Nodes that the sort readout keeps per graph."""
     hidden: int = 128
     """Neurons of the dense layer before the output."""
-    head_norm: bool = False
+    head_norm: bool = True
     """Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes, too."""
-    pool_norm: bool = False
+    pool_norm: bool = True
     """Batch normalisation of the graph's vector: counts, means and maxima are of different sizes."""
-    pool_dropout: float = 0.0
+    pool_limit: float = 3.0
+    """With pool_norm: standard deviations beyond which a number of the graph's vector is taken for no larger; 0: none.
+    Graphs larger than all that were trained on then differ from them in what they hold, not in how much."""
+    pool_dropout: float = 0.5
     """Share of the graph's vector dropped between readout and dense layer."""
-    dropout: float = 0.05
+    dropout: float = 0.0
     """Share of activations dropped after the embedding, every ego layer and the dense layer."""
     max_hops: int = 1
     """How far neighbours may be: more hops fill the ranks up to K."""
-    degrees: bool = False
+    degrees: bool = True
     """Where nodes have no labels: take the number of their neighbours for one, and attributes from those around."""
     wl_rounds: int = 3
     """Weisfeiler-Lehman rounds whose colours are counted for rarity."""
@@ -119,6 +122,7 @@ class ModelConfig:
             _check_at_least(1, **{name: min(per_layer(values, self.depth))})
         if self.tie and (len(set(self.layer_k)) > 1 or len(set(self.layer_width)) > 1):
             raise ConfigError("tied layers share one filter bank, so k and width must be the same in every layer")
+        _check_at_least(0, pool_limit=self.pool_limit)
         for name in ("dropout", "pool_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
@@ -136,9 +140,11 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
-    """How the network is trained."""
+    """How the networks are trained."""
 
-    epochs: int = 60
+    networks: int = 3
+    """Networks of one model, trained from seeds of their own (R): their mean predicts, their spread is its doubt."""
+    epochs: int = 50
     """Passes over the training part at most."""
     batch_size: int = 32
     """Graphs per step."""
@@ -150,10 +156,14 @@ class TrainConfig:
     """Learning rate over the epochs: falling to zero after a short rise, or constant."""
     patience: int = 20
     """Stop after this many epochs without a noticeably better validation score."""
-    judgements: int = 1
+    judgements: int = 80
     """Graphs that must speak for the best epoch: a smaller validation part is averaged over several epochs."""
     validation: float = 0.1
     """Share of the training part that chooses the best epoch, where the data has no validation part."""
+    parts: float = 0.3
+    """Share of the graphs that a step shows with nodes missing: the network learns what a part of a graph says."""
+    missing: float = 1.0
+    """Of such a graph at most this share of the nodes is missing."""
     class_weights: bool = False
     """Weigh classes by the inverse of their frequency in the loss."""
     precision: Precision = "auto"
@@ -166,7 +176,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         _check_choices(self)
         _check_at_least(1, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience)
-        _check_at_least(1, judgements=self.judgements)
+        _check_at_least(1, judgements=self.judgements, networks=self.networks)
         _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
         if self.seed >= 2**63:
             raise ConfigError(f"seed must be below 2^63, got {self.seed}")
@@ -174,6 +184,9 @@ class TrainConfig:
             raise ConfigError(f"learning_rate must be above 0 and at most {LARGEST_RATE:g}, got {self.learning_rate}")
         if not 0 < self.validation < 1:
             raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
+        for name in ("parts", "missing"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
 
     def window(self, validation: int) -> int:
         """Epochs whose mean score the best one is chosen by, where so many graphs validate."""
@@ -184,10 +197,15 @@ class TrainConfig:
 class ExplainConfig:
     """How to find critical structures."""
 
-    technique: Technique = "relevance"
-    """How importance is found: ours, the paper's attention and transposed convolution, or a general one."""
-    select: Selection = "threshold"
-    """Critical nodes: all above a threshold, the first few, or the fewest that keep the prediction."""
+    technique: Technique = "contributions"
+    """How importance is found: ours, which adds up to the output, the paper's attention, or a general one."""
+    select: Selection = "connected"
+    """Critical nodes: the smallest connected part that holds the evidence, or all above a threshold, the first few, or
+    the fewest that keep the prediction."""
+    evidence: float = 0.85
+    """With select=connected: share of the evidence, output less base, that the part must keep alone."""
+    largest: float = 0.5
+    """With select=connected: share of the nodes that a part may have; where it takes more, nothing stands out."""
     threshold: float = 0.25
     """With select=threshold: share of the largest importance that a critical node must reach."""
     top: int = 5
@@ -198,14 +216,14 @@ class ExplainConfig:
     """Relevance: weight of the evidence against the class beside that for it."""
     attention_threshold: float = 0.8
     """Paper, Grad-CAM: share of the largest attention that a neighbourhood must reach to be traced back."""
-    steps: int = 32
-    """Integrated gradients: steps from the empty input to the graph."""
+    steps: int = 4
+    """Contributions and integrated gradients: points on the way from the empty graph to the whole one."""
 
     def __post_init__(self) -> None:
         _check_choices(self)
         _check_at_least(1, top=self.top, steps=self.steps)
         _check_at_least(0, gamma=self.gamma, against=self.against)
-        for name in ("threshold", "attention_threshold"):
+        for name in ("threshold", "attention_threshold", "evidence", "largest"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
 
@@ -223,7 +241,7 @@ def field_help(config: type[Any]) -> dict[str, str]:
     for pair in zip(definition.body, definition.body[1:], strict=False):
         match pair:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                meaning[name] = inspect.cleandoc(text)
+                meaning[name] = " ".join(text.split())
     return meaning
 
 
@@ -248,8 +266,15 @@ def _check_at_least(least: float, **values: float) -> None:
 
 # ── presets ───────────────────────────────────────────────────────────────────────────────────────
 
-PresetName = Literal["default", "paper", "accurate"]
+PresetName = Literal["default", "paper"]
 PRESET_NAMES: tuple[PresetName, ...] = get_args(PresetName)
+
+
+PLAIN: dict[str, Any] = {
+    **dict.fromkeys(("jump", "count_inputs", "head_norm", "pool_norm", "degrees"), False),
+    **dict.fromkeys(("pool_limit", "pool_dropout"), 0.0),
+}
+"""The network of the paper: its deepest layer alone is read out, into a head without norms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,27 +290,22 @@ class Preset:
 
 
 PRESETS: dict[PresetName, Preset] = {
-    # what explanations were measured with: one readout, of the deepest layer, by the maximum
+    # what predicts best and points best; docs/reproduce.md has the searches that it comes from
     "default": Preset(ModelConfig(), TrainConfig()),
     # batch and patience as in the authors' code, which does not bound the epochs; their flatten sees the order of the
     # nodes, ours, "sort", keeps the 64 ranked first
     "paper": Preset(
-        ModelConfig(slots=10, k=16, width=128, depth=5, readout="sort", hidden=128, dropout=0.5),
-        TrainConfig(learning_rate=1e-4, weight_decay=0.0, schedule="constant", batch_size=10, epochs=100, patience=10),
-    ),
-    # docs/reproduce.md has the search that it comes from
-    "accurate": Preset(
-        ModelConfig(
-            depth=4,
-            readout="mean+log+max",
-            jump=True,
-            degrees=True,
-            count_inputs=True,
-            pool_norm=True,
-            head_norm=True,
-            pool_dropout=0.5,
-            dropout=0.0,
+        ModelConfig(depth=5, readout="sort", dropout=0.5, **PLAIN),
+        TrainConfig(
+            learning_rate=1e-4,
+            weight_decay=0.0,
+            schedule="constant",
+            batch_size=10,
+            epochs=100,
+            patience=10,
+            judgements=1,
+            parts=0.0,
+            networks=1,
         ),
-        TrainConfig(epochs=50, patience=20, judgements=80),
     ),
 }

@@ -1,8 +1,14 @@
 """What can go wrong, in a few kinds: each is reported to the user as one clear line."""
 
+from typing import Any
+
 
 class EgoCNNError(Exception):
     """Anything egocnn refuses on purpose; the command line prints its message and exits with 2."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """On its way between processes made anew from its message: some kinds build that from other arguments."""
+        return Exception.__new__, (type(self), *self.args), self.__dict__
 
 
 class DataError(EgoCNNError):

@@ -1,4 +1,6 @@
-"""A trained model: Graphs -> probabilities or values, and the run folder it is saved in.
+"""A trained model, R networks of one shape: Graphs -> probabilities or values, and the run folder it is saved in.
+
+The mean of the networks' outputs predicts; how far they spread says how far to trust it.
 
 A run folder holds plain data only: ``config.json`` (settings, names, and checksums of itself and of the model),
 ``model.safetensors`` (weights, colour counts, scales), ``history.csv`` and ``metrics.json``. Loading it executes
@@ -10,8 +12,8 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import one_line, short
-from egocnn.data.store.portions import cut
+from egocnn.data.subgraphs import cut
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.blocks import HUGE, batch_in_blocks
 from egocnn.encode.degrees import NAMES, PROFILE
@@ -34,14 +36,18 @@ from egocnn.errors import DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output
-from egocnn.nn.predict import predict
+from egocnn.nn.predict import predict_each
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever an older egocnn could no longer read the folder."""
 
 MODEL = "model.safetensors"
 DIGESTS = "digests"
 """The field of config.json with the checksums; folders of older versions do not have it."""
+
+MAY_BE_ZERO = ("noise", "spread_scale")
+FITTED = ("temperature", *MAY_BE_ZERO)
+"""Numbers in config.json that were fitted on the validation part."""
 
 UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueError, RuntimeError, AttributeError)
 """What reading a damaged run folder may raise."""
@@ -49,13 +55,18 @@ UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueErr
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Model:
-    """A network with everything that must go before and after it."""
+    """R networks with everything that must go before and after them."""
 
     config: ModelConfig
     encoder: Encoder
-    network: EgoCNN
+    networks: tuple[EgoCNN, ...]
+    """of the same shape, each trained from a seed of its own"""
     temperature: float = 1.0
     """What logits are divided by: fitted on the validation part, so that probabilities match frequencies"""
+    noise: float = 0.0
+    """Standard deviation of the error that a regressor's networks share, in standardised values; fitted likewise"""
+    spread_scale: float = 1.0
+    """What the standard deviation of their values is multiplied by to be that of their error beside the noise"""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Where it comes from, for the reader of the run folder: data, settings of the training, versions"""
 
@@ -68,7 +79,7 @@ class Model:
     def build(
         config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
     ) -> Model:
-        """An untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
+        """One untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
         network = EgoCNN(
             config,
             shape=encoder.shape(config),
@@ -77,31 +88,52 @@ class Model:
             embed=copy.deepcopy(embed),
             embed_width=embed_width,
         )
-        return Model(config=config, encoder=encoder, network=network)
+        return Model(config=config, encoder=encoder, networks=(network,))
+
+    @property
+    def n_outputs(self) -> int:
+        """C: classes, or 1 for a value."""
+        return self.networks[0].out.out_features
+
+    @property
+    def n_parameters(self) -> int:
+        """Of all networks together."""
+        return sum(network.n_parameters for network in self.networks)
+
+    @property
+    def custom_embedding(self) -> bool:
+        """Whether a module of the user's own takes the place of the node embedding."""
+        return self.networks[0].custom_embedding
 
     def encode(self, graphs: Graphs) -> EncodedGraphs:
-        """What the network reads of the graphs."""
+        """What the networks read of the graphs."""
         return self.encoder.apply(graphs, self.config)
 
     def outputs(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
-        """(G, C) logits, or (G, 1) standardised values"""
-        found = np.zeros((len(graphs), self.network.out.out_features), np.float32)
+        """(G, C) logits, or (G, 1) standardised values; the mean over the networks"""
+        return mean_output(self.outputs_of_each(graphs, device=device))
+
+    def outputs_of_each(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
+        """(R, G, C) the same of every network; graphs are encoded, and batches cut, once for all of them"""
         place = choose_device(device)
-        network = self.network.to(place)
-        is_huge = np.full(len(graphs), not network.custom_embedding) & (graphs.node_counts >= HUGE)
+        networks = [network.to(place) for network in self.networks]
+        found = np.zeros((len(networks), len(graphs), self.n_outputs), np.float32)
+        is_huge = np.full(len(graphs), not self.custom_embedding) & (graphs.node_counts >= HUGE)
         usual = graphs if not is_huge.any() else graphs[~is_huge]
         if len(usual):
-            found[~is_huge] = predict(network, self.encode(usual).to(place)).float().cpu().numpy()
+            found[:, ~is_huge] = predict_each(networks, self.encode(usual).to(place)).float().cpu().numpy()
         for g in np.flatnonzero(is_huge).tolist():
-            found[g] = self.outputs_in_blocks(cut(graphs, g, g + 1), place)
-        check_finite(found, graphs.names)
+            found[:, g] = self.outputs_in_blocks(cut(graphs, g, g + 1), place)
+        for of_one in found:
+            check_finite(of_one, graphs.names)
         return found
 
     @torch.no_grad()
     def outputs_in_blocks(self, graph: Graphs, device: torch.device) -> NDArray[np.float32]:
-        """(1, C) of a graph too large for a batch"""
-        output: Output = self.network.eval()(batch_in_blocks(self.encoder, self.config, graph, device))
-        return output.output.float().cpu().numpy()
+        """(R, C) of a graph too large for a batch"""
+        batch = batch_in_blocks(self.encoder, self.config, graph, device)
+        outputs: list[Output] = [network.eval()(batch) for network in self.networks]
+        return torch.cat([each.output for each in outputs]).float().cpu().numpy()
 
     def probabilities(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64]:
         """(G, C), calibrated, each row summing to 1"""
@@ -120,17 +152,50 @@ class Model:
         return self.interpret(torch.from_numpy(self.outputs(graphs, device=device)))
 
     def interpret(self, outputs: Tensor) -> NDArray[np.float64]:
-        """The same from the outputs (G, C) of the network."""
+        """The same from outputs (G, C)"""
         if self.class_names:
             return torch.softmax(outputs.double() / self.temperature, dim=1).numpy()
         return self.encoder.to_value(outputs[:, 0].double()).numpy()
+
+    def predictions_and_spread(
+        self, graphs: Graphs, *, device: str = "auto"
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """:meth:`predictions` and :meth:`spread` from one pass over the graphs."""
+        each = self.outputs_of_each(graphs, device=device)
+        return self.interpret(torch.from_numpy(mean_output(each))), self.spread_of(each)
+
+    def spread(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64] | None:
+        """(G) the model's doubt, in probability or in the unit of the target; None for a single network.
+
+        Of a classifier the standard deviation, over the networks, of the calibrated probability of the predicted class.
+        Of a regressor the standard deviation of its error as it was on the validation part: of the networks' values,
+        scaled, and of the noise that they share, added as variances.
+        """
+        return self.spread_of(self.outputs_of_each(graphs, device=device))
+
+    def spread_of(self, outputs: NDArray[np.float32]) -> NDArray[np.float64] | None:
+        """The same from the outputs (R, G, C) of every network"""
+        if len(outputs) == 1:
+            return None
+        if not self.class_names:
+            deviation = outputs[:, :, 0].std(axis=0, ddof=1, dtype=np.float64)
+            standard: NDArray[np.float64] = np.hypot(self.noise, self.spread_scale * deviation)
+            return standard * self.encoder.target_scale
+        likeliest = mean_output(outputs).argmax(axis=1)
+        each = np.stack([self.interpret(torch.from_numpy(of_one)) for of_one in outputs])
+        found: NDArray[np.float64] = each[:, np.arange(len(likeliest)), likeliest].std(axis=0, ddof=1)
+        return found
 
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` of a run folder."""
         folder = Path(folder)
-        arrays = {f"network.{name}": value.cpu().numpy() for name, value in self.network.state_dict().items()}
+        arrays = {
+            f"networks.{r}.{name}": value.cpu().numpy()
+            for r, network in enumerate(self.networks)
+            for name, value in network.state_dict().items()
+        }
         arrays |= {f"encoder.{name}": value for name, value in self.encoder.arrays().items()}
         with replacing(folder / "config.json") as config, replacing(folder / MODEL) as model:
             save_file({name: np.array(value, order="C") for name, value in arrays.items()}, model)
@@ -143,8 +208,11 @@ class Model:
             "format": FORMAT,
             "model": asdict(self.config),
             "encoder": self.encoder.texts(),
+            "networks": len(self.networks),
             "temperature": self.temperature,
-            "custom_embedding": self.network.custom_embedding,
+            "noise": self.noise,
+            "spread_scale": self.spread_scale,
+            "custom_embedding": self.custom_embedding,
             **self.about,
         }
 
@@ -172,6 +240,12 @@ class Model:
         except UNREADABLE as error:
             reason = one_line(str(error), 200) or type(error).__name__
             raise RunError(f"{folder}: config.json and model.safetensors do not make a model ({reason})") from None
+
+
+def mean_output(outputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Outputs (R, G, C) of every network -> (G, C) of the model"""
+    mean: NDArray[np.float32] = outputs.mean(axis=0)
+    return mean
 
 
 def check_finite(outputs: NDArray[Any], names: Sequence[str]) -> None:
@@ -232,25 +306,39 @@ def _restore(
     encoder = Encoder.restore(_under(arrays, "encoder."), plain["encoder"])
     config = model_config(plain["model"])
     _check_encoder(encoder, config)
-    state = {name: torch.from_numpy(value) for name, value in _under(arrays, "network.").items()}
     with torch.device("meta"):  # shapes without numbers: a width that the weights do not have must cost no memory
         planned = Model.build(config, encoder, embed=embed, embed_width=embed_width)
-    for name, value in planned.network.state_dict().items():
-        if value.ndim and state[name].shape != value.shape:
-            raise RunError(f"{name} has shape {tuple(state[name].shape)}, the settings ask for {tuple(value.shape)}")
-    model = Model.build(config, encoder, embed=embed, embed_width=embed_width)
-    model.network.load_state_dict(state)
-    model.network.eval()
-    return replace(model, temperature=float(plain["temperature"]), about=_about(plain))
+    shapes = {name: value.shape for name, value in planned.networks[0].state_dict().items() if value.ndim}
+    networks = []
+    for state in _states(plain, arrays):
+        for name, shape in shapes.items():
+            if state[name].shape != shape:
+                raise RunError(f"{name} has shape {tuple(state[name].shape)}, the settings ask for {tuple(shape)}")
+        (network,) = Model.build(config, encoder, embed=embed, embed_width=embed_width).networks
+        network.load_state_dict(state)
+        networks.append(network.eval())
+    fitted = {name: float(plain[name]) for name in FITTED}
+    return Model(config=config, encoder=encoder, networks=tuple(networks), about=_about(plain), **fitted)
+
+
+def _states(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Tensor]]:
+    """The weights of every network, by name."""
+    weights = {name.removeprefix("networks."): value for name, value in arrays.items() if name.startswith("networks.")}
+    found, stated = sorted({name.split(".")[0] for name in weights}), plain["networks"]
+    if not isinstance(stated, int) or stated < 1 or len(found) != stated:
+        raise RunError(f"networks is {stated!r}, and there are weights for {len(found)}")
+    for r in range(stated):
+        yield {name: torch.from_numpy(value) for name, value in _under(weights, f"{r}.").items()}
 
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse numbers that no training writes, before anything is computed from them."""
     texts = plain["encoder"]
-    numbers = {"temperature": plain["temperature"], **{name: texts[name] for name in ("target_mean", "target_scale")}}
+    numbers = {name: plain[name] for name in FITTED} | {name: texts[name] for name in ("target_mean", "target_scale")}
     for name, number in numbers.items():
-        least = -math.inf if name == "target_mean" else 0
-        if not isinstance(number, (int, float)) or not math.isfinite(number) or number <= least:
+        is_number = isinstance(number, (int, float)) and math.isfinite(number)
+        is_in_range = is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))
+        if not is_in_range:
             raise RunError(f"{name} must be a number in its range, got {number!r}")
     for name, values in arrays.items():
         if not np.isfinite(values).all():
@@ -290,5 +378,5 @@ def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray
 
 
 def _about(plain: Mapping[str, Any]) -> dict[str, Any]:
-    own = ("format", "model", "encoder", "temperature", "custom_embedding", DIGESTS)
+    own = ("format", "model", "encoder", "networks", *FITTED, "custom_embedding", DIGESTS)
     return {name: value for name, value in plain.items() if name not in own}

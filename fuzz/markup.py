@@ -60,6 +60,8 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
             probability=0.75,
             explained=class_name,
             technique=other,
+            base=0.0,
+            output=1.0,
             node_importance=importance[0],
             edge_importance=importance[1],
             critical_nodes=np.array([0, 1]),

@@ -122,7 +122,7 @@ def predictor(which: int) -> Model:
     known = graphs() if which == 0 else graphs().replace(target=np.array([0.5, 2.0]), class_names=())
     torch.manual_seed(0)
     built = Model.build(config, Encoder.fit(known, config))
-    built.network.eval()
+    built.networks[0].eval()
     return built
 
 
@@ -130,7 +130,7 @@ def progress(which: int) -> Progress:
     """As at the start of a training."""
     torch.manual_seed(0)
     built = Model.build(MODELS[which], predictor(which).encoder)
-    return Progress.begin(built.network, TrainConfig())
+    return Progress.begin(built.networks[0], TrainConfig())
 
 
 FINGERPRINT = "f" * 64
@@ -197,6 +197,8 @@ def _records(folder: Path) -> None:
         probability=0.75,
         explained="yes",
         technique="made up",
+        base=-0.25,
+        output=1.0,
         node_importance=np.array([1.0, 0.5, -0.25]),
         edge_importance=np.array([0.5, 0.0]),
         critical_nodes=np.array([0, 1]),

@@ -4,6 +4,7 @@ python -m lab                          what there is
 python -m lab reproduce NAME …         the same as egocnn reproduce
 python -m lab bench NAME …             the same as egocnn bench
 python -m lab measure NAME …           a script that measures one thing on this machine
+python -m lab truths PART …            tasks of known truth: make, halves, score
 """
 
 from __future__ import annotations
@@ -19,8 +20,15 @@ SCRIPTS = {
     **dict.fromkeys(("device_agreement", "engine_agreement", "explain_agreement"), "agreement"),
     **dict.fromkeys(("kills", "large_graph", "large_store", "out_of_memory"), "limits"),
     "preset_search": "search",
+    "real_structures": "real",
 }
 """What ``measure`` runs, and the folder of lab/bench that each stands in."""
+
+TRUTHS = (
+    "make                write every task whose truth is known as files that are read without RDKit",
+    "halves              write which tasks choose settings and which are only reported",
+    "score               train, explain and score on every task",
+)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -37,7 +45,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return egocnn(words)
     if words[0] == "measure":
         return measure(words[1:])
-    return _refuse(f"no part of the lab is called {words[0]!r}; there are reproduce, bench and measure")
+    if words[0] == "truths":
+        return truths(words[1:])
+    return _refuse(f"no part of the lab is called {words[0]!r}; there are reproduce, bench, measure and truths")
 
 
 def measure(words: Sequence[str]) -> int:
@@ -57,12 +67,25 @@ def measure(words: Sequence[str]) -> int:
     return 0
 
 
+def truths(words: Sequence[str]) -> int:
+    """Make the tasks of known truth, or score networks on them."""
+    from egocnn.errors import EgoCNNError
+    from lab.truths.suite import command
+
+    try:
+        command.main(words)
+    except EgoCNNError as error:
+        return _refuse(str(error))
+    return 0
+
+
 def overview() -> str:
     from lab.bench import named
     from lab.reproduce import names
 
     parts = {"reproduce": names(), "bench": named.names(), "measure": script_names()}
-    return "\n\n".join(f"python -m lab {part} NAME\n" + "\n".join(lines) for part, lines in parts.items())
+    listed = [f"python -m lab {part} NAME\n" + "\n".join(lines) for part, lines in parts.items()]
+    return "\n\n".join([*listed, "python -m lab truths PART\n" + "\n".join(TRUTHS)])
 
 
 def script_names() -> list[str]:

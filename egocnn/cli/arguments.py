@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,8 @@ DATA_HELP = (
 )
 READ_AS_TRAINED = "Where nothing else is said here, columns and hydrogens are read as they were for the training."
 PRESET_HELP = (
-    "settings by name, all below: default, paper (2018), accurate (best in our search); what else is typed "
-    "goes before them [default]"
+    "settings by name, all below: default (best in our search), paper (2018); what else is typed goes before them "
+    "[default]"
 )
 
 
@@ -64,12 +65,12 @@ def add_out(command: Parser, name: str, meaning: str, *, required: bool = True, 
     command.add_option("output", "-o", "--out", type=Path, metavar=name, help=meaning, **place)
 
 
-def add_training_options(command: Parser) -> None:
-    """Where settings come from, the network and the training."""
+def add_training_options(command: Parser, *, everyday: Sequence[str] = EVERYDAY[TrainConfig]) -> None:
+    """Where settings come from, the network and the training; ``everyday``: what ``--help`` shows of the latter"""
     add_settings_files(command, "read", "model", "train")
     command.add_option("settings", "--preset", choices=PRESET_NAMES, help=PRESET_HELP)
     add_options(command, ModelConfig)
-    add_options(command, TrainConfig, skip=("seed", "device"))
+    add_options(command, TrainConfig, skip=("seed", "device"), everyday=everyday)
 
 
 def add_explanation_options(command: Parser) -> None:
@@ -90,8 +91,11 @@ def add_settings_files(command: Parser, *sections: str) -> None:
     command.set_defaults(sections=sections)
 
 
-def add_fold_options(command: Parser, *, trainings: str) -> None:
-    """The folds of a cross-validation; ``trainings``: what ``--restarts`` counts"""
+def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str, ray: str, rare_jobs: bool) -> None:
+    """Folds, data, settings, and how many trainings run at a time; ``trainings``: what ``--restarts`` counts.
+
+    ``jobs``, ``stack`` and ``ray``: the help of these options
+    """
     protocols, meaning = ("plain", "paper", "fair"), "what is trained, and what chooses [plain]"
     command.add_option("folds", "--protocol", choices=protocols, default="plain", help=meaning)
     command.add_option("folds", "--folds", type=positive_number, metavar="N", help="parts to test on in turn [10]")
@@ -99,6 +103,11 @@ def add_fold_options(command: Parser, *, trainings: str) -> None:
     command.add_option("folds", "--restarts", rare=True, type=positive_number, metavar="N", help=count)
     given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
     command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
+    add_data_options(command, everyday=("smiles", "target"))
+    add_training_options(command)
+    command.add_option("run", "--jobs", rare=rare_jobs, type=positive_number, metavar="N", help=jobs)
+    command.add_option("run", "--stack", rare=True, action=argparse.BooleanOptionalAction, help=stack)
+    command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
 
 def chosen_protocol(options: argparse.Namespace) -> Protocol:
@@ -107,13 +116,6 @@ def chosen_protocol(options: argparse.Namespace) -> Protocol:
 
     names = ("data", "folds", "restarts", "runs", "combine", "splits")
     return choose_protocol(options.protocol, **{name: vars(options)[name] for name in names if name in options})
-
-
-def add_job_options(command: Parser, *, jobs: str, stack: str, ray: str, rare_jobs: bool = False) -> None:
-    """How many trainings run at a time, and where; the texts are the help of each option."""
-    command.add_option("run", "--jobs", rare=rare_jobs, type=positive_number, metavar="N", help=jobs)
-    command.add_option("run", "--stack", rare=True, action=argparse.BooleanOptionalAction, help=stack)
-    command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
 
 # ── types of values ───────────────────────────────────────────────────────────────────────────────
@@ -137,11 +139,5 @@ def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or mo
     return int(text)
 
 
-def positive_number(text: str) -> int:
-    """A whole number, at least 1."""
-    return whole_number(text, 1, "a whole number, 1 or more")
-
-
-def graph_count(text: str) -> int:
-    """A number of graphs, at least 1."""
-    return whole_number(text, 1, "a number of graphs must be 1 or more")
+positive_number = partial(whole_number, least=1, rule="a whole number, 1 or more")
+graph_count = partial(whole_number, least=1, rule="a number of graphs must be 1 or more")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.options import from_options
 from egocnn.config import ReadConfig
-from egocnn.errors import DataError
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
@@ -52,36 +51,26 @@ def read_for_training(options: argparse.Namespace) -> tuple[Collection, dict[str
 
 
 def read_portions(options: argparse.Namespace, model: Model | None = None) -> tuple[Iterable[Graphs], int]:
-    """The graphs of DATA, those of a store in portions that are read one after the other; and how many at most"""
-    from egocnn.data.store import choose_portions
-    from egocnn.show.streaming import open_store
-
-    settings, part = reading_settings(options, model)
-    if (store := open_store(options.data, settings)) is None:
-        graphs = _read(options, model, settings, part)
-        return [graphs], len(graphs)
-    return choose_portions(store.portions(), part, options.limit), min(len(store), options.limit or len(store))
+    """The graphs of DATA, those of a store in portions that are read one after the other; and how many there are"""
+    collection, _ = _opened(options, model)
+    return collection.portions(), len(collection)
 
 
 def _opened(options: argparse.Namespace, model: Model | None) -> tuple[Collection, Store | None]:
     """The graphs of DATA, and the store that they are in, if they are in one."""
+    from egocnn.data.collection import choose_part
+    from egocnn.data.read import read
     from egocnn.data.store import Stored
+    from egocnn.show.as_trained import read_as_trained
     from egocnn.show.streaming import open_store
 
     settings, part = reading_settings(options, model)
-    if (store := open_store(options.data, settings)) is None:
-        return _read(options, model, settings, part), None
-    return Stored.of(store, part, options.limit), store
-
-
-def _read(options: argparse.Namespace, model: Model | None, settings: dict[str, Any], part: str) -> Graphs:
-    """The graphs of what is no store."""
-    from egocnn.data.read import read
-    from egocnn.show.as_trained import read_as_trained
-
-    graphs = read(options.data, **settings) if model is None else read_as_trained(options.data, model, **settings)
-    if part:
-        graphs = graphs.select(part)
-    if len(graphs) == 0:
-        raise DataError(f"{options.data}: no graph is in the part {part!r}")
-    return graphs if options.limit is None else graphs[: options.limit]
+    store = open_store(options.data, settings)
+    collection: Collection
+    if store is not None:
+        collection = Stored.of(store)
+    elif model is None:
+        collection = read(options.data, **settings)
+    else:
+        collection = read_as_trained(options.data, model, **settings)
+    return choose_part(collection, options.data, part, options.limit), store

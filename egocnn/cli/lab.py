@@ -6,7 +6,6 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import egocnn
 from egocnn.errors import ConfigError
@@ -32,8 +31,3 @@ def find_lab(part: str = "") -> ModuleType:
     if lab.__file__ is None or Path(lab.__file__).resolve().parent != home:
         raise ConfigError(f"another module called lab hides {home}: {lab.__file__ or list(lab.__path__)}")
     return importlib.import_module(f"lab.{part}") if part else lab
-
-
-def find_rival(name: str) -> Any:
-    """A rival of the lab by the word to type."""
-    return find_lab("rivals.names").find_rival(name)

@@ -30,7 +30,7 @@ GROUPS: dict[type[Any], str] = {
 EVERYDAY: dict[type[Any], tuple[str, ...]] = {
     ReadConfig: ("smiles", "target", "split"),
     ModelConfig: ("width", "depth"),
-    TrainConfig: ("epochs",),
+    TrainConfig: ("networks", "epochs"),
     ExplainConfig: ("technique", "select", "threshold", "top"),
 }
 """Fields whose options ``--help`` shows; ``--help-all`` shows the others too."""

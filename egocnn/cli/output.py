@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from typing import Any
 from egocnn.errors import DataError
 
 
-def print_json(value: Any) -> None:
-    """On stdout, in one line."""
+def print_result(options: argparse.Namespace, plain: Any, lines: Iterable[str]) -> None:
+    """On stdout, at once: for machines one line of JSON, for people lines of text."""
     from egocnn.files import finite_json
 
-    print(finite_json(value))
+    print(finite_json(plain) if options.json else "\n".join(lines), flush=True)
 
 
 def print_remark(text: str) -> None:
@@ -35,10 +35,7 @@ def progress_and_log(options: argparse.Namespace, title: str, total: int) -> Ite
     from egocnn.train.progress import counting_report
 
     with counting_report(title, total, visible=not options.quiet) as progress:
-        if progress is not None:
-            yield {"progress": progress}
-        else:
-            yield {"log": remarks(options)}
+        yield {"log": remarks(options)} if progress is None else {"progress": progress}
 
 
 def check_file(path: Path, data: str) -> None:

@@ -137,7 +137,11 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
         raise DataError(f"an edge names node {edges.min() if edges.min() < 0 else edges.max()} of {n_nodes}")
     if n_nodes >= 2**31:
         raise DataError(f"{n_nodes} nodes; a collection holds fewer than 2^31")
-    key, source = _distinct(_edge_keys(edges.astype(np.int32, copy=False), n_nodes))
+    edges = edges.astype(np.int32, copy=False)
+    key: Ints = np.minimum(edges[:, 0], edges[:, 1]).astype(np.int64)  # one number per edge, ascending like (low, high)
+    key *= n_nodes  # in place: tens of millions of edges are touched more slowly than they are computed
+    key += np.maximum(edges[:, 0], edges[:, 1])
+    key, source = _distinct(key)
     low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
     mirrored = proper[stable_order(high[proper])]  # sorted by (high, low), as key was by (low, high)
@@ -151,14 +155,6 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     for place, neighbour, edge in ((is_smaller, low[mirrored], source[mirrored]), (~is_smaller, high, source)):
         indices[place], origin[place] = neighbour, edge
     return pointers(smaller + greater), indices, origin
-
-
-def _edge_keys(edges: Ints, n_nodes: int) -> Ints:
-    """(E) one number per edge, the same in both directions; ascending like (low, high)."""
-    key = np.minimum(edges[:, 0], edges[:, 1]).astype(np.int64)
-    key *= n_nodes  # in place: tens of millions of edges are touched more slowly than they are computed
-    key += np.maximum(edges[:, 0], edges[:, 1])
-    return key
 
 
 def _distinct(key: Ints) -> tuple[Ints, Ints]:

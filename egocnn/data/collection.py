@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.data.schema import graphs_of_part
+from egocnn.errors import DataError
 
 
 class Collection(Protocol):
@@ -49,3 +53,15 @@ class Collection(Protocol):
     def whole(self) -> Graphs:
         """All graphs in memory."""
         ...
+
+
+Chosen = TypeVar("Chosen", bound=Collection)
+
+
+def choose_part(collection: Chosen, where: object, part: str = "", limit: int | None = None) -> Chosen:
+    """The graphs of one part of the data's own split ('' for all), and of these the first ``limit``."""
+    if part:
+        collection = collection.choose(graphs_of_part(collection.outline.part, part))
+    if len(collection) == 0:
+        raise DataError(f"{where}: no graph is in the part {part!r}")
+    return collection if limit is None else collection.choose(np.arange(min(limit, len(collection))))

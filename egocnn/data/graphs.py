@@ -239,29 +239,21 @@ class Graphs:
 
     def _one(self, g: int) -> Graph:
         first, last = int(self.node_ptr[g]), int(self.node_ptr[g + 1])
-        entries = slice(int(self.indptr[first]), int(self.indptr[last]))
+        start, end = int(self.indptr[first]), int(self.indptr[last])
         node = np.repeat(np.arange(last - first), np.diff(self.indptr[first : last + 1]))
-        neighbour = self.indices[entries].astype(np.int64) - first
-        keep = node <= neighbour
-
-        def of_edges(values: NDArray[Any] | None) -> NDArray[Any] | None:
-            return None if values is None else values[entries][keep]
-
-        def of_nodes(values: NDArray[Any] | None) -> NDArray[Any] | None:
-            return None if values is None else values[first:last]
-
+        neighbour = self.indices[start:end].astype(np.int64) - first
+        once = np.flatnonzero(node <= neighbour)
+        columns = take_columns(self, nodes=slice(first, last), entries=start + once)
+        for name, names in (("node_label", self.node_label_names), ("edge_label", self.edge_label_names)):
+            if (codes := columns[name]) is not None:
+                columns[name] = tuple(names[code] if code >= 0 else "?" for code in codes)
         return Graph(
             name=self.names[g],
             n_nodes=last - first,
-            edges=np.stack([node[keep], neighbour[keep]], axis=1),
-            node_label=_named(of_nodes(self.node_label), self.node_label_names),
-            edge_label=_named(of_edges(self.edge_label), self.edge_label_names),
-            edge_weight=of_edges(self.edge_weight),
-            node_attr=of_nodes(self.node_attr),
+            edges=np.stack([node[once], neighbour[once]], axis=1),
             target=self.target_of(g),
             smiles=None if self.smiles is None else self.smiles[g],
-            node_truth=of_nodes(self.node_truth),
-            edge_truth=of_edges(self.edge_truth),
+            **{name: columns[name] for name in (*NODE_COLUMNS, *EDGE_COLUMNS)},
         )
 
     def target_of(self, g: int) -> str | float | None:
@@ -539,7 +531,3 @@ class Graphs:
 
 ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
 TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in ARRAYS)
-
-
-def _named(codes: NDArray[Any] | None, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    return None if codes is None else tuple(names[c] if c >= 0 else "?" for c in codes)

@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 
-_ATOMS = {
-    "MUTAG": "C N O F I Cl Br",
-    "PTC_MR": "In P O N Na C Cl S Br F K Cu Zn I Ba Sn Pb Ca",
-    "Mutagenicity": "C O Cl H N F Br S P I Na K Li Ca",
+TU_NAMES = {
+    "MUTAG": ("C N O F I Cl Br", "aromatic single double triple"),
+    "PTC_MR": ("In P O N Na C Cl S Br F K Cu Zn I Ba Sn Pb Ca", "triple double single aromatic"),
+    "Mutagenicity": ("C O Cl H N F Br S P I Na K Li Ca", "single double triple"),
 }
-_BONDS = {
-    "MUTAG": "aromatic single double triple",
-    "PTC_MR": "triple double single aromatic",
-    "Mutagenicity": "single double triple",
-}
+"""What the node and edge labels 0, 1, ... stand for, in sets of the TU collection that say so."""
 WORDS = ("single", "double", "triple", "aromatic")
 ATOM = re.compile(r"([A-Z][a-z]?|[bcnops]|se|as|te)([+-]\d*)?")
 
 
-def atom_names(data: str | None) -> Mapping[str, str] | None:
-    """Node label -> element, for sets of the TU collection that say what their numbers stand for."""
-    return _numbered(_ATOMS, data)
-
-
-def bond_names(data: str | None) -> Mapping[str, str] | None:
-    """Edge label -> single, double, triple or aromatic, for the same sets."""
-    return _numbered(_BONDS, data)
-
-
-def _numbered(names: Mapping[str, str], data: str | None) -> Mapping[str, str] | None:
-    known = names.get(data or "")
-    return None if known is None else {str(i): name for i, name in enumerate(known.split())}
-
-
 def name_atoms(graph: Graph, data: str | None) -> Graph:
     """The same graph with elements and kinds of bond instead of numbers; as it is where they are not known."""
-    atoms, bonds = atom_names(data), bond_names(data)
-    if atoms is None or bonds is None or graph.node_label is None or graph.edge_label is None:
+    if data not in TU_NAMES or graph.node_label is None or graph.edge_label is None:
         return graph
+    atoms, bonds = ({str(i): name for i, name in enumerate(names.split())} for names in TU_NAMES[data])
     return replace(
         graph,
         node_label=tuple(atoms.get(label, label) for label in graph.node_label),

@@ -12,14 +12,14 @@ from typing import Any
 from egocnn.config import ReadConfig
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_file, read_graph_files
+from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_files
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, read_jsonlines
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.data.sources.pyg import from_pyg
 from egocnn.data.sources.smiles import parse_smiles, read_smiles_table
 from egocnn.data.sources.table import TABLE_SUFFIXES
 from egocnn.data.sources.text import one_line, short
-from egocnn.data.sources.tu import fetch_set, find_set, read_tu
+from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import Store, is_store
 from egocnn.errors import DataError, MissingExtraError
 
@@ -107,7 +107,7 @@ def _find_by_name(source: str) -> Path:
     """The files of a TU set; where the name is a SMILES, the error says how molecules are read."""
     try:
         if re.fullmatch(r"[\w-]+", source):
-            return find_set(source) or fetch_set(source)
+            return fetch_set(source)
         raise DataError(f"{source if source.isprintable() else short(source)}: no such file or folder")
     except DataError as error:
         if _is_smiles(source):
@@ -141,7 +141,7 @@ def _read_file(path: Path, config: ReadConfig) -> Graphs:
     if suffix in JSON_SUFFIXES:
         return read_jsonlines(path, config)
     if suffix in GRAPH_SUFFIXES:
-        return read_graph_file(path, config)
+        return read_graph_files([path], path.name, config)
     if suffix == ".safetensors":
         return Graphs.load(path)
     raise DataError(f"{path}: cannot tell what this is from its name; {ACCEPTED}")

@@ -1,4 +1,4 @@
-"""Cut graphs: Graphs, which nodes or edges to keep -> Graphs of what is left."""
+"""Cut graphs: Graphs, which graphs, nodes or edges to keep -> Graphs of what is left."""
 
 from __future__ import annotations
 
@@ -9,6 +9,26 @@ import numpy as np
 from egocnn.data.arrays import Bools, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import take_columns
+
+
+def cut(graphs: Graphs, first: int, last: int) -> Graphs:
+    """The graphs from ``first`` to before ``last``: columns are views, only pointers and node ids are counted anew.
+
+    ``graphs[first:last]`` is the same, but looks at every node of the collection first.
+    """
+    node, after = int(graphs.node_ptr[first]), int(graphs.node_ptr[last])
+    indptr = graphs.indptr[node : after + 1]
+    entry, end = int(indptr[0]), int(indptr[-1])
+
+    return replace(
+        graphs,
+        node_ptr=graphs.node_ptr[first : last + 1] - node,
+        indptr=indptr - entry,
+        indices=graphs.indices[entry:end] - graphs.indices.dtype.type(node),
+        names=graphs.names[first:last],
+        smiles=None if graphs.smiles is None else graphs.smiles[first:last],
+        **take_columns(graphs, nodes=slice(node, after), entries=slice(entry, end), chosen=slice(first, last)),
+    )
 
 
 def keep_nodes(graphs: Graphs, stays: Bools) -> Graphs:

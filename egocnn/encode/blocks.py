@@ -7,7 +7,7 @@ sums over nodes are added up in another order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,23 +43,25 @@ def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, devic
     table = encoder.ranking.neighbours(graphs, max(reach, config.slots - 1), max_hops=config.max_hops, order=order)
     source = _Source(encoder, config, graphs, table, device)
     near = np.ascontiguousarray(table[:, :reach])
-    nothing = torch.zeros(0, dtype=torch.int64, device=device)
+    read = {
+        "neighbours": Neighbours(torch.from_numpy(near), block=NODES_AT_ONCE),
+        "rest": None if config.rest == "none" else _BlockedRest.of(graphs, near, config.rest),
+        "node_counts": torch.tensor([graphs.n_nodes], device=device),
+    }
     whole = slice(0, graphs.n_nodes)
-    none = torch.zeros(0, 0, device=device)
-    return _BlockedBatch(
-        source=source,
-        order=order,
-        neighbours=Neighbours(torch.from_numpy(near), block=NODES_AT_ONCE),
-        rest=None if config.rest == "none" else _BlockedRest.of(graphs, near, config.rest),
-        bags=Bags(rows=nothing, offsets=nothing, weight=None),
-        node_label=nothing,
-        attributes=source.attributes(whole) if config.embedding == "attributes" else none,
-        adjacency=source.adjacency(whole) if config.embedding == "adjacency" else none,
-        place=nothing,
-        graph_of=nothing,
-        node_counts=torch.tensor([graphs.n_nodes], device=device),
-        target=None,
-    )
+    if config.embedding == "attributes":
+        read["attributes"] = source.attributes(whole)
+    elif config.embedding == "adjacency":
+        read["adjacency"] = source.adjacency(whole)
+    return _BlockedBatch(source=source, order=order, **_fields_of_batch(device, read))
+
+
+def _fields_of_batch(device: torch.device, read: Mapping[str, object]) -> dict[str, Any]:
+    """What is read, and nothing in all other fields of a batch."""
+    nothing, none = torch.zeros(0, dtype=torch.int64, device=device), torch.zeros(0, 0, device=device)
+    without: dict[str, Any] = dict.fromkeys(("node_label", "place", "graph_of", "node_counts"), nothing)
+    without |= {"attributes": none, "adjacency": none, "bags": Bags(rows=nothing, offsets=nothing, weight=None)}
+    return {**without, "rest": None, "target": None, **read}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,28 +99,15 @@ class _Source:
         """Some nodes after the other, with all that Patchy-San reads around them; nodes of other blocks come last."""
         portions = patch_portions(self.graphs, self.table, shape)
         for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), portions, strict=True):
-            near = self.table[here]
-            local, numbers = _local(near, here)
-            nothing = torch.zeros(0, dtype=torch.int64, device=self.device)
-            yield (
-                here,
-                Batch(
-                    neighbours=Neighbours(torch.from_numpy(numbers).to(self.device)),
-                    rest=None,
-                    bags=Bags(
-                        rows=torch.from_numpy(rows).to(self.device),
-                        offsets=torch.from_numpy((np.cumsum(counts) - counts).astype(rows.dtype)).to(self.device),
-                        weight=None if self.graphs.edge_weight is None else torch.from_numpy(weight).to(self.device),
-                    ),
-                    node_label=nothing,
-                    attributes=self.attributes(local),
-                    adjacency=nothing,
-                    place=nothing,
-                    graph_of=nothing,
-                    node_counts=nothing,
-                    target=None,
-                ),
+            local, numbers = _local(self.table[here], here)
+            bags = Bags(
+                rows=torch.from_numpy(rows).to(self.device),
+                offsets=torch.from_numpy((np.cumsum(counts) - counts).astype(rows.dtype)).to(self.device),
+                weight=None if self.graphs.edge_weight is None else torch.from_numpy(weight).to(self.device),
             )
+            neighbours = Neighbours(torch.from_numpy(numbers).to(self.device))
+            read = {"neighbours": neighbours, "bags": bags, "attributes": self.attributes(local)}
+            yield here, Batch(**_fields_of_batch(self.device, read))
 
 
 def _local(near: Ints, here: slice) -> tuple[Ints, Ints]:

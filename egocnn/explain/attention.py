@@ -2,13 +2,14 @@ r"""The paper's attention: a layer and a linear head trained on frozen ego layer
 
 .. math:: a_n = \mathrm{softmax}_n\big(h^{(L)}_n \cdot u\big), \qquad z = V \sum_n a_n h^{(L)}_n + c
 
-The softmax runs over the nodes of a graph. The ego layers stay as they are; only u, V and c are trained, in seconds,
-and being linear the head ties a node's attention to its importance. It attends to the deepest embeddings alone, also
-where the network itself reads out every layer.
+The softmax runs over the nodes of a graph. Every network of a model has a head of its own. The ego layers stay as they
+are; only u, V and c are trained, in seconds, and being linear the head ties a node's attention to its importance. It
+attends to the deepest embeddings alone, also where the network itself reads out every layer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -20,8 +21,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.files import digest_of_file, replacing
 from egocnn.model import MODEL, Model
-from egocnn.nn import Output
-from egocnn.nn.batch import Batch
+from egocnn.nn import EgoCNN, Output
+from egocnn.nn.batch import Batch, Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import check_seal, sealed
@@ -63,17 +64,27 @@ def fit_attention(
     learning_rate: float = 0.01,
     seed: int = 0,
     device: str = "auto",
-) -> AttentionHead:
-    """Train on graphs, their classes or values where known, else what the model predicts for them."""
+) -> tuple[AttentionHead, ...]:
+    """A head for every network, trained on graphs, their classes or values where known, else what it predicts."""
     if epochs < 1 or not learning_rate > 0:
         raise ConfigError(f"epochs and learning_rate must be above 0, got {epochs} and {learning_rate}")
     if graphs.n_nodes == 0:
         raise DataError("these graphs have no nodes; there is nothing to attend to")
-    examples = _examples(predictor, graphs, choose_device(device))
+    place = choose_device(device)
+    data, is_class = predictor.encode(graphs).to(place), bool(predictor.class_names)
+    several = (_examples(network.to(place).eval(), data, is_class=is_class) for network in predictor.networks)
+    return tuple(_fit(examples, predictor.n_outputs, epochs, learning_rate, seed) for examples in several)
+
+
+Examples = list[tuple[Tensor, Batch, Tensor]]
+"""The deepest embeddings of a network, their batch and its targets."""
+
+
+def _fit(examples: Examples, outputs: int, epochs: int, learning_rate: float, seed: int) -> AttentionHead:
     (first, _, _), *_ = examples
     with torch.random.fork_rng(), torch.enable_grad():
         torch.manual_seed(seed)
-        head = AttentionHead(first.shape[1], predictor.network.out.out_features).to(first.device)
+        head = AttentionHead(first.shape[1], outputs).to(first.device)
         optimiser = torch.optim.Adam(head.parameters(), lr=learning_rate)
         for _ in range(epochs):
             for number in torch.randperm(len(examples)).tolist():
@@ -85,9 +96,8 @@ def fit_attention(
 
 
 @torch.no_grad()
-def _examples(predictor: Model, graphs: Graphs, device: torch.device) -> list[tuple[Tensor, Batch, Tensor]]:
-    """The deepest embeddings, their batch and its targets; computed once, since the ego layers do not change."""
-    data, network = predictor.encode(graphs).to(device), predictor.network.to(device).eval()
+def _examples(network: EgoCNN, data: Batchable, *, is_class: bool) -> Examples:
+    """Computed once, since the ego layers do not change."""
     examples = []
     for chosen in portions(data):
         for some in torch.split(chosen, GRAPHS_AT_ONCE):
@@ -95,26 +105,28 @@ def _examples(predictor: Model, graphs: Graphs, device: torch.device) -> list[tu
             if len(batch.place) == 0:
                 continue
             output: Output = network(batch)
-            predicted = output.output.argmax(dim=1) if predictor.class_names else output.output[:, 0]
+            predicted = output.output.argmax(dim=1) if is_class else output.output[:, 0]
             target = predicted if batch.target is None else batch.target
-            is_known = target >= 0 if predictor.class_names else torch.isfinite(target)
+            is_known = target >= 0 if is_class else torch.isfinite(target)
             examples.append((output.layers[-1], batch, torch.where(is_known, target, predicted)))
     return examples
 
 
-def save_attention(head: AttentionHead, folder: Path) -> None:
-    """Write it beside the model, with a checksum of its own and that of the model it was trained on."""
-    tensors = {name: value.cpu().contiguous() for name, value in head.state_dict().items()}
+def save_attention(heads: Sequence[AttentionHead], folder: Path) -> None:
+    """Write them beside the model, with a checksum of their own and that of the model they were trained on."""
+    state = nn.ModuleList(heads).state_dict()
+    tensors = {name: value.cpu().contiguous() for name, value in state.items()}
     tensors["model"] = torch.frombuffer(bytearray(digest_of_file(folder / MODEL).encode()), dtype=torch.uint8)
     with replacing(folder / FILE) as temporary:
         save_file(sealed(tensors), temporary)
 
 
-def load_attention(folder: Path, predictor: Model) -> AttentionHead | None:
-    """The attention layer saved in a run folder; None where there is none, or it belongs to another model."""
+def load_attention(folder: Path, predictor: Model) -> tuple[AttentionHead, ...] | None:
+    """The attention layers saved in a run folder; None where there are none, or they belong to another model."""
     if not (folder / FILE).exists():
         return None
-    head = AttentionHead(predictor.config.layer_width[-1], predictor.network.out.out_features)
+    width = predictor.config.layer_width[-1]
+    heads = tuple(AttentionHead(width, predictor.n_outputs).requires_grad_(False) for _ in predictor.networks)
     try:
         state = load_file(folder / FILE)
         if "digest" in state:  # older versions wrote none
@@ -123,8 +135,8 @@ def load_attention(folder: Path, predictor: Model) -> AttentionHead | None:
                 return None
         if not all(bool(torch.isfinite(value).all()) for value in state.values()):
             raise RunError(f"{folder / FILE}: has numbers that are not finite")
-        head.load_state_dict(state)
+        nn.ModuleList(heads).load_state_dict(state)
     except (SafetensorError, OSError, RuntimeError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise RunError(f"{folder / FILE}: does not fit the model beside it ({reason}); delete it") from None
-    return head.requires_grad_(False)
+    return heads

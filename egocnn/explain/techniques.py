@@ -57,23 +57,29 @@ class Importances:
 
 
 def by_relevance(batch: ExplainedBatch) -> Importances:
-    """Ours: the class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`.
+    """The class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`.
 
     Evidence against a class counts ``against`` times: every network holds much of it, for reasons that have
     nothing to do with this graph, and at full weight it drowns what spoke for the class. What raised and what
     lowered a predicted value counts alike.
     """
-    trace, entries = _down_to_entries(batch, _weighed(batch, evidence(batch)), batch.settings.gamma)
+    return _relevance(batch, 1.0 if batch.network.out.out_features == 1 else batch.settings.against)
+
+
+def by_plain_relevance(batch: ExplainedBatch) -> Importances:
+    """The same with evidence for and against a class at full weight: where contributions stand."""
+    return _relevance(batch, 1.0)
+
+
+def _relevance(batch: ExplainedBatch, against: float) -> Importances:
+    def weighed(found: Iterable[Tensor]) -> list[Tensor]:
+        return [torch.where(each > 0, each, against * each) for each in found]
+
+    trace, entries = _down_to_entries(batch, weighed(evidence(batch)), batch.settings.gamma)
     if batch.network.counted:
-        (counted,) = _weighed(batch, [evidence_of_inputs(batch)])
+        (counted,) = weighed([evidence_of_inputs(batch)])
         entries = replace(entries, whole=entries.whole + counted.sum(dim=1))
     return _importances(batch, entries, trace)
-
-
-def _weighed(batch: ExplainedBatch, found: Iterable[Tensor]) -> list[Tensor]:
-    """Evidence for a class as it is, evidence against it ``against`` times"""
-    against = 1 if batch.network.out.out_features == 1 else batch.settings.against
-    return [torch.where(each > 0, each, against * each) for each in found]
 
 
 def by_attention(batch: ExplainedBatch) -> Importances:
@@ -115,6 +121,7 @@ def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
 
 
 TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {
+    "contributions": by_plain_relevance,
     "relevance": by_relevance,
     "paper": by_attention,
     "grad-cam": by_grad_cam,
@@ -134,7 +141,9 @@ def _gradient(batch: ExplainedBatch, entries: Entries) -> Entries:
         factor = entries.whole if is_opaque(batch.network) else None
         of_inputs = entries.whole if batch.network.counted else None
         total = margin(batch.network, with_entries(batch.batch, entries), batch.classes, factor, of_inputs).sum()
-        found = iter(torch.autograd.grad(total, parts, allow_unused=True, materialize_grads=True))
+    if not total.requires_grad:  # the network reads none of them: nodes without labels and edges
+        return entries.map(torch.zeros_like)
+    found = iter(torch.autograd.grad(total, parts, allow_unused=True, materialize_grads=True))
     return entries.map(lambda part: next(found) if part.requires_grad else part)
 
 

@@ -43,7 +43,7 @@ class _EgoCNN(BaseEstimator):
 
     model_: Model
     history_: History
-    attention_: AttentionHead
+    attention_: tuple[AttentionHead, ...]
     device: Device
     embed: nn.Module | None
     embed_width: int | None
@@ -59,26 +59,30 @@ class _EgoCNN(BaseEstimator):
         depth: int = 3,
         tie: bool | Auto = False,
         rest: Rest = "none",
-        readout: Readout = "max",
-        jump: bool = False,
-        count_inputs: bool = False,
+        readout: Readout = "mean+log+max",
+        jump: bool = True,
+        count_inputs: bool = True,
         sort_nodes: int = 64,
         hidden: int = 128,
-        head_norm: bool = False,
-        pool_norm: bool = False,
-        pool_dropout: float = 0.0,
-        dropout: float = 0.05,
+        head_norm: bool = True,
+        pool_norm: bool = True,
+        pool_limit: float = 3.0,
+        pool_dropout: float = 0.5,
+        dropout: float = 0.0,
         max_hops: int = 1,
-        degrees: bool = False,
+        degrees: bool = True,
         wl_rounds: int = 3,
-        epochs: int = 60,
+        networks: int = 3,
+        epochs: int = 50,
         batch_size: int = 32,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
         schedule: Schedule = "cosine",
         patience: int = 20,
-        judgements: int = 1,
+        judgements: int = 80,
         validation: float = 0.1,
+        parts: float = 0.3,
+        missing: float = 1.0,
         class_weights: bool = False,
         precision: Precision = "auto",
         seed: int = 0,
@@ -90,8 +94,7 @@ class _EgoCNN(BaseEstimator):
         """Set how the network is built and trained; nothing is computed before ``fit``.
 
         Arguments:
-            embedding: First layer: labelled neighbourhoods, plain adjacency vectors, or the nodes' own
-                attributes.
+            embedding: First layer: labelled neighbourhoods, plain adjacency vectors, or the nodes' own attributes.
             slots: Nodes that Patchy-San reads around each node, the node itself counted (P).
             k: Ranked neighbours read per node, the node itself not counted (K); one number, or one per layer.
             width: Filters per layer (D); one number, or one per layer.
@@ -99,40 +102,42 @@ class _EgoCNN(BaseEstimator):
             tie: One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are
                 scale-free.
             rest: Neighbours ranked beyond K: left out, or their mean or sum read through one more filter.
-            readout: From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all
-                scales.
-            jump: Read out every layer, the embedding included, instead of the deepest alone (jumping
-                knowledge).
-            count_inputs: Read out labels and attributes as they are, too: how many nodes have each label, or a
-                value in each bin.
+            readout: From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales.
+            jump: Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge).
+            count_inputs: Read out labels and attributes as they are, too: how many nodes have each label, or a value in
+                each bin.
             sort_nodes: Nodes that the sort readout keeps per graph.
             hidden: Neurons of the dense layer before the output.
-            head_norm: Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes,
-                too.
-            pool_norm: Batch normalisation of the graph's vector: counts, means and maxima are of different
-                sizes.
+            head_norm: Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes, too.
+            pool_norm: Batch normalisation of the graph's vector: counts, means and maxima are of different sizes.
+            pool_limit: With pool_norm: standard deviations beyond which a number of the graph's vector is taken for no
+                larger; 0: none. Graphs larger than all that were trained on then differ from them in what they hold,
+                not in how much.
             pool_dropout: Share of the graph's vector dropped between readout and dense layer.
             dropout: Share of activations dropped after the embedding, every ego layer and the dense layer.
             max_hops: How far neighbours may be: more hops fill the ranks up to K.
-            degrees: Where nodes have no labels: take the number of their neighbours for one, and attributes
-                from those around.
+            degrees: Where nodes have no labels: take the number of their neighbours for one, and attributes from those
+                around.
             wl_rounds: Weisfeiler-Lehman rounds whose colours are counted for rarity.
+            networks: Networks of one model, trained from seeds of their own (R): their mean predicts, their spread
+                is its doubt.
             epochs: Passes over the training part at most.
             batch_size: Graphs per step.
             learning_rate: Step size of AdamW at its highest.
             weight_decay: Pull of the weights towards zero.
             schedule: Learning rate over the epochs: falling to zero after a short rise, or constant.
             patience: Stop after this many epochs without a noticeably better validation score.
-            judgements: Graphs that must speak for the best epoch: a smaller validation part is averaged over
-                several epochs.
-            validation: Share of the training part that chooses the best epoch, where the data has no validation
-                part.
+            judgements: Graphs that must speak for the best epoch: a smaller validation part is averaged over several
+                epochs.
+            validation: Share of the training part that chooses the best epoch, where the data has no validation part.
+            parts: Share of the graphs that a step shows with nodes missing: the network learns what a part of a graph
+                says.
+            missing: Of such a graph at most this share of the nodes is missing.
             class_weights: Weigh classes by the inverse of their frequency in the loss.
             precision: Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU).
             seed: Every random choice follows from it.
             device: Where to compute (auto: the GPU if there is one).
-            embed: A module that takes the place of the node embedding: a batch of N nodes in, (N, embed_width)
-                out.
+            embed: A module that takes the place of the node embedding: a batch of N nodes in, (N, embed_width) out.
             embed_width: The width that this module returns.
             verbose: Show the progress of the training.
 
@@ -165,25 +170,58 @@ class _EgoCNN(BaseEstimator):
         BaseEstimator.set_params(self, **settings)
         return self
 
-    def _configs(self) -> tuple[ModelConfig, TrainConfig]:
-        settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        model, train = ({f.name: settings[f.name] for f in fields(config)} for config in (ModelConfig, TrainConfig))
-        return ModelConfig(**model), TrainConfig(**train)
+    def fit(self, graphs: Any, y: Any = None) -> Self:
+        """Train on these graphs.
 
-    def _learn(self, graphs: Graphs) -> Self:
-        model, train = self._configs()
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+            y: A class for every graph, or a number for a regressor, in place of the graphs' own.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            DataError: there is nothing of the right kind to predict, or ``y`` is of another length.
+            ConfigError: a setting is out of its range.
+            DivergedError: no epoch gave a finite loss.
+        """
+        graphs = read(graphs)
+        if y is not None and np.shape(y) != (len(graphs),):
+            raise DataError(f"y has shape {np.shape(y)} for {len(graphs)} graphs")
+        # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
+        graphs, about = self._with_targets(graphs.replace(part=None), y)
+        settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        model = ModelConfig(**{f.name: settings[f.name] for f in fields(ModelConfig)})
+        train = TrainConfig(**{f.name: settings[f.name] for f in fields(TrainConfig)})
+        own: dict[str, Any] = {"embed": self.embed, "embed_width": self.embed_width}
         with training_report(train, visible=self.verbose) as report:
-            trained, self.history_ = learn(
-                graphs, model, train, embed=self.embed, embed_width=self.embed_width, report=report
-            )
-        self.model_ = replace(trained, about={**trained.about, "train": asdict(train), "versions": versions()})
+            trained, self.history_ = learn(graphs, model, train, report=report, **own)
+        about |= {"train": asdict(train), "versions": versions()}
+        self.model_ = replace(trained, about={**trained.about, **about})
         return self
+
+    def _with_targets(self, graphs: Graphs, y: Any) -> tuple[Graphs, dict[str, Any]]:
+        """The graphs with what is to be predicted, y where it is given, and what to save of it beside the model."""
+        raise NotImplementedError
 
     @property
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; call fit first")
         return self.model_
+
+    def spread(self, graphs: Any) -> NDArray[np.float64] | None:
+        """The model's doubt in its prediction for every graph, by how far its networks disagree.
+
+        Arguments:
+            graphs: Anything that :func:`egocnn.read` takes.
+
+        Returns:
+            (G) standard deviations: of a classifier over the networks, of the probability of the predicted class; of a
+            regressor of its error, in the unit of the target, calibrated on the validation part. None where there is
+            one network.
+        """
+        return self._fitted.spread(read(graphs), device=self.device)
 
     def explain(
         self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
@@ -205,13 +243,10 @@ class _EgoCNN(BaseEstimator):
         graphs, config = read(graphs), ExplainConfig(**settings)
         if config.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
-        names = None if classes is None else _names(classes)
-        how: dict[str, Any] = {
-            "attention": getattr(self, "attention_", None),
-            "fidelity": fidelity,
-            "device": self.device,
-        }
-        return explain(self._fitted, graphs, config, classes=names, **how)
+        how: dict[str, Any] = {"attention": getattr(self, "attention_", None), "device": self.device}
+        if classes is not None:  # by name, as the model has them, whatever y was
+            how["classes"] = str(classes) if np.ndim(classes) == 0 else list(map(str, np.asarray(classes).tolist()))
+        return explain(self._fitted, graphs, config, fidelity=fidelity, **how)
 
     def fit_attention(self, graphs: Any, **settings: Any) -> Self:
         """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.explain`.
@@ -262,15 +297,11 @@ class _EgoCNN(BaseEstimator):
             raise DataError(f"{folder}: this model predicts a {kind}; load it as {name}, or with egocnn.load")
         trained = {name: value for name, value in loaded.about.get("train", {}).items() if name != "device"}
         model = cls(**asdict(loaded.config), **trained, embed=embed, embed_width=embed_width)
-        model._adopt(loaded)
+        model.model_ = loaded
         attention = load_attention(Path(folder), loaded)
         if attention is not None:
             model.attention_ = attention
         return model
-
-    def _adopt(self, trained: Model) -> None:
-        """Predict with this model from now on."""
-        self.model_ = trained
 
 
 class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
@@ -294,35 +325,21 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         True
     """
 
-    classes_: NDArray[Any]
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes in the order of the probabilities: as ``y`` had them, numbers say, else by name."""
+        names, classes = list(self._fitted.class_names), self._fitted.about.get("classes")
+        is_ours = isinstance(classes, list) and list(map(str, classes)) == names
+        return np.array(classes if is_ours else names)
 
-    def fit(self, graphs: Any, y: Any = None) -> Self:
-        """Train on these graphs.
-
-        Arguments:
-            graphs: Anything that :func:`egocnn.read` takes.
-            y: A class for every graph, in place of the graphs' own.
-
-        Returns:
-            The estimator itself.
-
-        Raises:
-            DataError: there are no classes, or ``y`` is of another length.
-            ConfigError: a setting is out of its range.
-            DivergedError: no epoch gave a finite loss.
-        """
-        graphs = _all_to_learn_from(graphs, y)
-        if y is not None:
-            self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
-            graphs = graphs.replace(target=codes, class_names=tuple(map(str, self.classes_.tolist())))
-        elif not graphs.is_classification:
+    def _with_targets(self, graphs: Graphs, y: Any) -> tuple[Graphs, dict[str, Any]]:
+        if y is None and not graphs.is_classification:
             raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
-        else:
-            self.classes_ = np.array(graphs.class_names)
-        self._learn(graphs)
-        # names are texts; what y was, numbers say, is kept for load
-        self.model_ = replace(self.model_, about={**self.model_.about, "classes": self.classes_.tolist()})
-        return self
+        if y is None:
+            return graphs, {"classes": list(graphs.class_names)}
+        classes, codes = np.unique(np.asarray(y), return_inverse=True)
+        names = tuple(map(str, classes.tolist()))
+        return graphs.replace(target=codes, class_names=names), {"classes": classes.tolist()}
 
     def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
         """Calibrated probabilities.
@@ -344,9 +361,8 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         Returns:
             (G) classes, as ``y`` had them, else by name.
         """
-        likeliest = self.predict_proba(graphs).argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[likeliest]
-        return chosen
+        likeliest: NDArray[Any] = self.classes_[self.predict_proba(graphs).argmax(axis=1)]
+        return likeliest
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy.
@@ -372,12 +388,6 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         right = np.array(ours)[self.predict_proba(graphs[known]).argmax(axis=1)] == truth
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
 
-    def _adopt(self, trained: Model) -> None:
-        super()._adopt(trained)
-        names, classes = list(trained.class_names), trained.about.get("classes")
-        is_ours = isinstance(classes, list) and list(map(str, classes)) == names
-        self.classes_ = np.array(classes if is_ours else names)
-
 
 class EgoCNNRegressor(RegressorMixin, _EgoCNN):
     """Predict a number for a graph, and explain what raised and what lowered it.
@@ -392,27 +402,12 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         (3,)
     """
 
-    def fit(self, graphs: Any, y: Any = None) -> Self:
-        """Train on these graphs.
-
-        Arguments:
-            graphs: Anything that :func:`egocnn.read` takes.
-            y: A number for every graph, in place of the graphs' own.
-
-        Returns:
-            The estimator itself.
-
-        Raises:
-            DataError: there are no numbers to predict, or ``y`` is of another length.
-            ConfigError: a setting is out of its range.
-            DivergedError: no epoch gave a finite loss.
-        """
-        graphs = _all_to_learn_from(graphs, y)
+    def _with_targets(self, graphs: Graphs, y: Any) -> tuple[Graphs, dict[str, Any]]:
         if y is not None:
             graphs = graphs.replace(target=np.asarray(y, dtype=np.float64), class_names=())
         elif graphs.target is None or graphs.is_classification:
             raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
-        return self._learn(graphs)
+        return graphs, {}
 
     def predict(self, graphs: Any) -> NDArray[np.float64]:
         """The predicted number of every graph.
@@ -473,21 +468,8 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
     return kind.load(folder, embed=embed, embed_width=embed_width)
 
 
-def _all_to_learn_from(source: Any, y: Any) -> Graphs:
-    """The graphs without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on."""
-    graphs = read(source)
-    if y is not None and np.shape(y) != (len(graphs),):
-        raise DataError(f"y has shape {np.shape(y)} for {len(graphs)} graphs")
-    return graphs.replace(part=None)
-
-
 def _plain(value: Any) -> Any:
     """Numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _names(classes: Any) -> str | list[str]:
-    """Class names as the model has them: texts, whatever y was."""
-    return str(classes) if np.ndim(classes) == 0 else [str(name) for name in np.asarray(classes).tolist()]

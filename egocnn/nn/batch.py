@@ -19,7 +19,7 @@ from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
 from egocnn.nn.engines.reference import gather_egos
 from egocnn.nn.readout import counted, first_of_each, pool
-from egocnn.nn.rows import PACKED, Rows
+from egocnn.nn.rows import PACKED, PresentRows, Rows
 
 if TYPE_CHECKING:
     from egocnn.nn.embed import PatchShape
@@ -99,7 +99,7 @@ class Batch:
     @property
     def nodes(self) -> Rows:
         """How norms and dropout treat the rows of nodes."""
-        return PACKED
+        return PACKED if self.presence is None else PresentRows(self.presence)
 
     @property
     def graphs(self) -> Rows:

@@ -1,8 +1,8 @@
-"""A network + encoded graphs -> its outputs (G, C) for all of them, in batches of bounded size."""
+"""Networks + encoded graphs -> their outputs (R, G, C) for all of them, in batches of bounded size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,16 +18,22 @@ NODES_AT_ONCE = 1 << 15
 """Nodes per batch where nothing is learned: bounds the memory."""
 
 
-@torch.no_grad()
 def predict(network: EgoCNN, data: Batchable) -> Tensor:
     """The network's outputs (G, C) for all graphs, in order; full precision, evaluation mode."""
-    network.eval()
+    return predict_each([network], data)[0]
+
+
+@torch.no_grad()
+def predict_each(networks: Sequence[EgoCNN], data: Batchable) -> Tensor:
+    """The outputs (R, G, C) of every network; each batch is cut once for all of them."""
+    for network in networks:
+        network.eval()
 
     def run(chosen: Tensor) -> Tensor:
-        logits: Tensor = network(data.batch(chosen)).output
-        return logits
+        batch = data.batch(chosen)
+        return torch.stack([network(batch).output for network in networks])
 
-    return torch.cat([logits for chosen in portions(data) for logits in by_halves(run, chosen)])
+    return torch.cat([outputs for chosen in portions(data) for outputs in by_halves(run, chosen)], dim=1)
 
 
 def portions(data: Batchable) -> Iterator[Tensor]:

@@ -49,10 +49,24 @@ class PackedRows:
         return dropped
 
     def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:
-        return self.drop(F.relu(norm(y)), dropout, layer)
+        return self.drop(F.relu(self.norm(y, norm)), dropout, layer)
 
 
 PACKED = PackedRows()
+
+
+class PresentRows(PackedRows):
+    """Packed rows of which some are missing: what norms learn comes from the others alone."""
+
+    def __init__(self, presence: Tensor) -> None:
+        self._presence = presence
+
+    def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
+        if not norm.training or not isinstance(norm, nn.BatchNorm1d):
+            return super().norm(y, norm)
+        there = torch.nonzero(self._presence > 0).flatten()
+        normed: Tensor = norm(y.index_select(0, there))
+        return normed.new_zeros(y.shape).index_copy(0, there, normed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

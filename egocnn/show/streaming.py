@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.config import ExplainConfig, ReadConfig
+from egocnn.data.collection import choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.store import Source, Store, choose_portions, is_store, stream_source, write_store
+from egocnn.data.store import Source, Store, Stored, is_store, stream_source, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
 from egocnn.errors import ConfigError, DataError
@@ -81,13 +82,13 @@ def prepare(
 
 def _source(data: str, config: ReadConfig, part: str, limit: int | None) -> Source:
     if (store := open_store(data)) is not None:
-        return Source(choose_portions(store.portions(), part, limit))
+        return Source(choose_part(Stored.of(store), data, part, limit).portions())
     try:
         # only all graphs together have the names that a part of them is counted by
         source = None if part or limit is not None else stream_source(Path(data), config)
     except OSError as error:
         raise DataError(f"{data}: cannot be read ({error.strerror})") from None
-    return source or Source(choose_portions([read(data, config)], part, limit))
+    return source or Source(choose_part(read(data, config), data, part, limit).portions())
 
 
 def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, device: str = "auto") -> dict[str, Any]:
@@ -101,16 +102,20 @@ def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, 
     done = 0
     predictions: list[NDArray[Any]] = []
     truths: list[NDArray[Any]] = []
-    with csv_writer(path) as write:
+    doubt = 0.0
+    with csv_writer(path, spread=len(predictor.networks) > 1) as write:
         for graphs in portions:
-            predicted = predictor.predictions(graphs, device=device)
+            predicted, spread = predictor.predictions_and_spread(graphs, device=device)
+            doubt += 0.0 if spread is None else float(spread.sum())
             done += len(graphs)
             if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
                 known, truth = known_truth(graphs, predictor.class_names)
                 predictions.append(predicted[known])
                 truths.append(truth)
-            write(list(as_records(predictor, graphs, predicted)))
+            write(list(as_records(predictor, graphs, predicted, spread)))
     result: dict[str, Any] = {"graphs": done, "file": str(path)}
+    if len(predictor.networks) > 1 and done:
+        result["mean_spread"] = doubt / done
     if sum(map(len, truths)):
         result |= scores_of(np.concatenate(predictions), np.concatenate(truths))
     return result

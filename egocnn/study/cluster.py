@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -49,14 +49,6 @@ except Exception as error:
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """An error of ours on its way between processes: not every one of them can be pickled."""
-
-    kind: type[EgoCNNError]
-    reason: str
-
-
 def run_jobs(
     function: Callable[..., Result],
     calls: Sequence[tuple[Any, ...]],
@@ -73,58 +65,43 @@ def run_jobs(
     """
     if not calls:
         return
-    results = _on_ray(function, calls, shared, jobs, ray) if ray else _on_processes(function, calls, shared, jobs or 1)
+    call = partial(function, *shared)
+    results = _on_ray(call, calls, jobs, ray) if ray else _on_processes(call, calls, jobs or 1)
     try:
-        for result in results:
-            if isinstance(result, Refused):
-                # not called: some kinds build their message from other arguments
-                raise result.kind.__new__(result.kind, result.reason)
-            yield result
+        yield from results
     finally:  # what still runs is called off now, not when the results are collected
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ tasks (have been|which were)", UserWarning)  # joblib
             results.close()
 
 
-def _on_processes(
-    function: Callable[..., Result], calls: Sequence[tuple[Any, ...]], shared: tuple[Any, ...], jobs: int
-) -> Generator[Result | Refused]:
+def _on_processes(call: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int) -> Generator[Result]:
     from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(_attempt)((function, shared), call) for call in calls
-    )
+    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(call)(*each) for each in calls)
 
 
 def _on_ray(
-    function: Callable[..., Result],
-    calls: Sequence[tuple[Any, ...]],
-    shared: tuple[Any, ...],
-    jobs: int | None,
-    address: str,
-) -> Generator[Result | Refused]:
+    call: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int | None, address: str
+) -> Generator[Result]:
     with connected(address):
         ray = _library()
-        attempt = ray.remote(num_cpus=1, max_retries=RETRIES)(_attempt)
-        common = ray.put((function, shared))
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
+        sent = ray.put(call)
         waiting = iter(calls)
-        running = [attempt.remote(common, call) for call in islice(waiting, jobs)]
+        running = [task.remote(sent, each) for each in islice(waiting, jobs)]
         try:
             while running:
                 (finished,), running = ray.wait(running)
-                running += [attempt.remote(common, call) for call in islice(waiting, 1)]
+                running += [task.remote(sent, each) for each in islice(waiting, 1)]
                 yield _result(ray, finished)
         finally:
             for each in running:
                 ray.cancel(each, force=True)
 
 
-def _attempt(common: tuple[Callable[..., Result], tuple[Any, ...]], call: tuple[Any, ...]) -> Result | Refused:
-    function, shared = common
-    try:
-        return function(*shared, *call)
-    except EgoCNNError as error:
-        return Refused(type(error), str(error))
+def _call(call: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    return call(*arguments)
 
 
 def _result(ray: ModuleType, finished: Any) -> Any:

@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints, mix
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.encode.colours import initial_colours, refine, stable_colours
-
-MOST_ROUNDS = 256
-"""Colours that are not stable after so many rounds, in chains of more than 500 nodes, are taken as they are."""
+from egocnn.encode.colours import MOST_ROUNDS, initial_colours, refine, stable_colours
 
 
 def describe(graphs: Graphs) -> dict[str, Any]:

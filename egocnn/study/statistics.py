@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit  # Student's t: distribution and quantiles
 
 from egocnn.errors import ConfigError, DataError
 
@@ -55,9 +56,8 @@ def summarise(scores: Sequence[float], *, confidence: float = CONFIDENCE) -> Sco
     """Mean, standard deviation and the interval of the mean."""
     values = _finite(scores)
     mean, std = float(values.mean()), float(values.std(ddof=1))
-    return ScoreSummary(
-        mean=mean, std=std, interval=_interval(mean, std / math.sqrt(len(values)), len(values), confidence)
-    )
+    interval = _interval(mean, std / math.sqrt(len(values)), len(values), confidence)
+    return ScoreSummary(mean=mean, std=std, interval=interval)
 
 
 def corrected_t_test(
@@ -79,7 +79,7 @@ def corrected_t_test(
     error = spread * math.sqrt(1 / n + test_over_train) if spread > 1e-12 * np.abs(differences).max() else 0.0
     t = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
     interval = _interval(mean, error, n, confidence)
-    return PairedTest(difference=mean, interval=interval, t=t, p=float(2 * _student_t().sf(abs(t), n - 1)), folds=n)
+    return PairedTest(difference=mean, interval=interval, t=t, p=float(2 * stdtr(n - 1, -abs(t))), folds=n)
 
 
 def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -94,11 +94,5 @@ def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64
 def _interval(mean: float, error: float, n: int, confidence: float) -> tuple[float, float]:
     if not 0 < confidence < 1:
         raise ConfigError(f"confidence must be between 0 and 1, got {confidence}")
-    reach = float(_student_t().ppf((1 + confidence) / 2, n - 1)) * error
+    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
     return mean - reach, mean + reach
-
-
-def _student_t() -> Any:
-    from scipy.stats import t
-
-    return t

@@ -1,13 +1,18 @@
-"""What every epoch of a training came to: epochs -> the best one, and how long ago the last gain was."""
+"""What every epoch of a training came to: epochs -> the best one, and how long ago the last gain was.
+
+The networks of one model have a history each; :func:`mean_history` is what they came to on the average.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from egocnn.config import TrainConfig
+
+SCORES = ("train_loss", "train_score", "validation_loss", "validation_score")
 
 NOTICEABLE = 1e-3
 """Where the validation part is all but learned, ever smaller losses are no reason to go on."""
@@ -39,6 +44,13 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     best: Epoch | None = None
     interrupted: bool = False
+    averaged: tuple[History, ...] = ()
+    """where this is the mean of several networks: their own histories"""
+
+    @property
+    def of_each(self) -> tuple[History, ...]:
+        """The history of every network of the model."""
+        return self.averaged or (self,)
 
     def add(self, epoch: Epoch, *, window: int = 1) -> bool:
         """Append; true if this epoch is the best so far, by the mean of as many scores as the window is long."""
@@ -77,5 +89,23 @@ class History:
         return History(epochs, None if plain["best"] is None else epochs[plain["best"] - 1])
 
 
+def mean_history(histories: Sequence[History]) -> History:
+    """What the networks of a model came to on the average; one that has stopped counts as it was last.
+
+    The seconds of an epoch are those of all networks together.
+    """
+    if len(histories) == 1:
+        return histories[0]
+    mean = History(interrupted=any(each.interrupted for each in histories), averaged=tuple(histories))
+    begun = [each.epochs for each in histories if each.epochs]
+    for number in range(1, 1 + max(map(len, begun), default=0)):
+        rows = [epochs[min(number, len(epochs)) - 1] for epochs in begun]
+        running = [row for row in rows if row.epoch == number]
+        scores = {name: math.fsum(getattr(row, name) for row in rows) / len(rows) for name in SCORES}
+        seconds = math.fsum(row.seconds for row in running)
+        mean.add(Epoch(epoch=number, learning_rate=running[0].learning_rate, seconds=seconds, **scores))
+    return mean
+
+
 Report = Callable[[History, TrainConfig], None]
-"""Called after every epoch with the history of a network."""
+"""Called after every epoch with the history of a network, or the mean of several."""

@@ -68,7 +68,7 @@ def fit(
         if report is not None:
             report([each.history for each in progress], config)
 
-    waiting = list(_stacks(members, config)) if engine == "recorded" else [list(range(len(members)))]
+    waiting = list(_stacks(members, progress, config)) if engine == "recorded" else [list(range(len(members)))]
     while waiting:
         numbers = waiting.pop(0)
         some, own = [members[number] for number in numbers], [progress[number] for number in numbers]
@@ -114,7 +114,9 @@ def _train(
     try:
         engine = build(members, progress, config)
         while (alive := np.array([each.goes_on(config) for each in progress])).any():
-            epoch = 1 + max(len(each.history.epochs) for each in progress)
+            done = np.array([len(each.history.epochs) for each in progress])
+            alive &= done == done[alive].min()  # what was trained in several stacks may not have come equally far
+            epoch = 1 + int(done[alive][0])
             improved = np.zeros(len(members), bool)
             for r, ended in engine.train_epoch(epoch, alive).items():
                 improved[r] = progress[r].history.add(ended, window=windows[r])
@@ -133,15 +135,15 @@ def _train(
 # ── which networks are trained together ───────────────────────────────────────────────────────────
 
 
-def _stacks(members: Sequence[Member], config: TrainConfig) -> Iterator[list[int]]:
-    """Numbers of the members that make a stack: those with equal settings, as many as fit into the memory."""
+def _stacks(members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> Iterator[list[int]]:
+    """Numbers of the members that make a stack: with equal settings and equally far, as many as fit into the memory."""
     at_once = len(members)
     free = free_megabytes(choose_device(config.device))
     if free is not None:
         at_once = max(1, int(free / max(_megabytes(member, config) for member in members)))
-    alike: dict[ModelConfig, list[int]] = {}
-    for number, member in enumerate(members):
-        alike.setdefault(member.network.config, []).append(number)
+    alike: dict[tuple[ModelConfig, int], list[int]] = {}
+    for number, (member, each) in enumerate(zip(members, progress, strict=True)):
+        alike.setdefault((member.network.config, len(each.history.epochs)), []).append(number)
     for numbers in alike.values():
         yield from (numbers[first : first + at_once] for first in range(0, len(numbers), at_once))
 

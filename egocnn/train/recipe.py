@@ -1,5 +1,8 @@
 """A collection + settings -> a trained model: split, fit the encoder, encode, build, train, calibrate.
 
+The R networks of a model learn from the same graphs, and the same validation part chooses the best epoch of each. They
+differ in their seeds alone (:func:`network_seeds`).
+
 A collection on disk (:mod:`egocnn.data.store`) that is too large to be read whole is read three times, in portions: for
 the labels in use, for what is counted and scaled, and to encode all graphs. What is encoded goes to a cache on disk
 (:mod:`egocnn.encode.cache`), and every batch is read from there. In memory are one portion or one batch, the network,
@@ -10,6 +13,7 @@ cannot hold the encoded graphs: see :func:`choose_engine`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -34,22 +38,25 @@ from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.encoder import Encoder, check_nodes
 from egocnn.encode.survey import Survey
 from egocnn.errors import ConfigError, DivergedError
-from egocnn.model import Model
+from egocnn.model import Model, mean_output
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN
-from egocnn.nn.predict import predict
+from egocnn.nn.predict import predict_each
 from egocnn.nn.stacked.network import check_stackable
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.distributed.world import World, current
-from egocnn.train.history import History, Report
+from egocnn.train.history import History, Report, mean_history
 from egocnn.train.loop import EngineName, fit, free_megabytes
 from egocnn.train.metrics import loss_of
 from egocnn.train.validation import part_numbers
 
 WHOLE_BYTES = 1 << 25
 """A store up to this size is read whole: what is computed from it fits into any memory, and training is quicker."""
+
+LEAST_VARIANCE = 1e-12
+"""Of a standardised value: also where all validation graphs are predicted exactly, the logarithm is finite."""
 
 WORTH_WORKERS = 1 << 20
 """Nodes and edges in all collections that must be encoded before it is worth starting further processes for it."""
@@ -63,6 +70,15 @@ def stays_on_disk(collection: Collection) -> bool:
 def read_if_small(collection: Collection) -> Collection:
     """The collection, in memory unless it is too large for that."""
     return collection if stays_on_disk(collection) else collection.whole()
+
+
+def network_seeds(seed: int, networks: int) -> tuple[int, ...]:
+    """The seeds of the R networks of a model: the first is ``seed`` itself, so that R = 1 is the training of that seed.
+
+    The r-th, counted from 0, is a hash: the first 63 bits of SHA-256 of the text "SEED network R".
+    """
+    hashes = (hashlib.sha256(f"{seed} network {r}".encode()).digest() for r in range(1, networks))
+    return (seed, *(int.from_bytes(each[:8], "big") >> 1 for each in hashes))
 
 
 # ── one model ─────────────────────────────────────────────────────────────────────────────────────
@@ -105,7 +121,7 @@ def learn_and_test(
     ready: Callable[[], None] | None = None,
     trained: Callable[[Model, History], None] | None = None,
 ) -> tuple[Model, History, Tensor | None]:
-    """:func:`learn`, and the outputs (T, C) for the test part, where there is one and this process writes the run.
+    """:func:`learn`, and the outputs (R, T, C) for the test part, where there is one and this process writes the run.
 
     The processes of a group (:mod:`egocnn.train.engines.distributed.world`) all call this, and train together.
     ``ready`` is called once graphs and settings have proved fit for training, before anything is written, ``trained``
@@ -115,31 +131,33 @@ def learn_and_test(
     device = choose_device(train.device)  # first, to refuse early one that is not there
     learned, chosen_by = part_numbers(collection.outline, train)
     plan = TrainingPlan.of(collection.choose(learned), model)
-    predictor = plan.build(train.seed, embed=embed, embed_width=embed_width)
+    seeds = network_seeds(train.seed, train.networks)
+    predictor = plan.build(seeds, embed=embed, embed_width=embed_width)
     if stack:
         if current() is not None:
             raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
-        check_stackable([predictor.network])
+        check_stackable(predictor.networks)
     if ready is not None:
         ready()
     with encode(collection, plan, folder) as encoded:
-        validation = encoded(chosen_by)
-        member = Member(predictor.network, encoded(learned), validation, train.seed)
-        (history,) = fit(
-            [member],
+        replica = Replica(predictor, (encoded(learned), encoded(chosen_by)), seeds)
+        histories = fit(
+            replica.members,
             train,
-            engine=choose_engine([member], train, stack=stack),
+            engine=choose_engine(replica.members, train, stack=stack),
             resume=None if checkpoint is None else checkpoint.resume,
             keep=None if checkpoint is None else checkpoint.keep,
-            report=None if report is None else lambda histories, config: report(histories[0], config),
+            report=None if report is None else lambda several, config: report(mean_history(several), config),
         )
+        history, validation = mean_history(histories), replica.parts[1]
         predictor = _concluded(predictor, history, validation, plan.judgement, device)
         if trained is not None:
             trained(predictor, history)
         outputs, part = None, collection.outline.part
         if test and part is not None and World.here().rank == 0:
             tested = np.flatnonzero(part == PARTS.index("test"))
-            outputs = predict(predictor.network, encoded(tested).to(device)).float().cpu() if len(tested) else None
+            if len(tested):
+                outputs = predict_each(predictor.networks, encoded(tested).to(device)).float().cpu()
     return predictor, history, outputs
 
 
@@ -173,15 +191,21 @@ def _concluded(
     device: torch.device,
 ) -> Model:
     """What is left to do after a training: refuse one that came to nothing, calibrate, note why layers are tied."""
-    if history.best is None and history.interrupted:
+    has_diverged = any(each.best is None for each in history.of_each)
+    if has_diverged and history.interrupted:
         raise KeyboardInterrupt
-    if history.best is None:
+    if has_diverged:
         raise DivergedError(
             "training diverged: no epoch gave a finite loss; try a smaller --learning-rate, with --overwrite"
         )
-    if predictor.class_names and validation.target is not None:
-        logits = predict(predictor.network, validation.to(device)).cpu()
-        predictor = replace(predictor, temperature=calibrate(logits, validation.target.cpu()))
+    if validation.target is not None and (predictor.class_names or len(predictor.networks) > 1):
+        outputs, target = predict_each(predictor.networks, validation.to(device)).float().cpu(), validation.target.cpu()
+        if predictor.class_names:
+            mean = torch.from_numpy(mean_output(outputs.numpy()))
+            predictor = replace(predictor, temperature=calibrate(mean, target))
+        else:
+            noise, scale = fit_spread(outputs[:, :, 0], target)
+            predictor = replace(predictor, noise=noise, spread_scale=scale)
     if judgement is not None:
         predictor = replace(
             predictor, about={"tie": {"scale_free": judgement.is_scale_free, "reason": judgement.reason}}
@@ -197,6 +221,28 @@ def calibrate(logits: Tensor, target: Tensor) -> float:
     candidates = torch.logspace(0, 1, 41).tolist()
     losses = [float(loss_of(logits / t, target)) for t in candidates]
     return float(candidates[int(np.argmin(losses))])
+
+
+def fit_spread(values: Tensor, target: Tensor) -> tuple[float, float]:
+    r"""Noise s and scale k under which the validation part is most likely: its errors normal around 0 with variance
+
+    .. math:: s^2 + k^2 \, \mathrm{var}_r(z_{rg})
+
+    Both are taken from a grid; a finer one would say more than a validation part does.
+
+    Shapes: values (R, V), target (V), both standardised
+    """
+    values, target = values.double(), target.double()
+    error, variance = (values.mean(dim=0) - target).square(), values.var(dim=0)
+    noises = float(error.mean().sqrt()) * torch.linspace(0, 1.2, 25, dtype=torch.float64)
+    scales = torch.tensor([0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8], dtype=torch.float64)
+    surprise = torch.zeros(len(noises), len(scales), dtype=torch.float64)
+    for row, noise in enumerate(noises.tolist()):
+        for column, scale in enumerate(scales.tolist()):
+            total = (noise**2 + scale**2 * variance).clamp(min=LEAST_VARIANCE)
+            surprise[row, column] = (total.log() + error / total).sum()
+    row, column = divmod(int(surprise.argmin()), len(scales))
+    return float(noises[row]), float(scales[column])
 
 
 # ── what is fitted on the training part, and encoded graphs ───────────────────────────────────────
@@ -233,11 +279,14 @@ class TrainingPlan:
         encoder = Encoder.fit_portions(portions(), model, target=target, by_degree=by_degree)
         return TrainingPlan(model, judgement, encoder)
 
-    def build(self, seed: int, *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:
-        """An untrained model; its first weights follow from the seed."""
+    def build(self, seeds: Sequence[int], *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:
+        """An untrained model with a network for each of the seeds, from which its first weights follow."""
+        networks: list[EgoCNN] = []
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return Model.build(self.model, self.encoder, embed=embed, embed_width=embed_width)
+            for seed in seeds:
+                torch.manual_seed(seed)
+                networks += Model.build(self.model, self.encoder, embed=embed, embed_width=embed_width).networks
+        return Model(config=self.model, encoder=self.encoder, networks=tuple(networks))
 
     def encode(self, graphs: Graphs) -> EncodedGraphs:
         """Graphs as the network reads them, in memory."""
@@ -289,15 +338,22 @@ def _worker() -> Worker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replica:
-    """One of many trainings: an untrained model, what it learns from and what chooses its best epoch, and its seed."""
+    """One of many trainings: an untrained model, what it learns from and what chooses best epochs, and its seeds."""
 
     predictor: Model
     parts: tuple[Batchable, Batchable]
-    seed: int
+    seeds: tuple[int, ...]
+    """one for every network of the model"""
 
     @property
-    def member(self) -> Member:
-        return Member(self.predictor.network, *self.parts, self.seed)
+    def seed(self) -> int:
+        """The one that the others follow from."""
+        return self.seeds[0]
+
+    @property
+    def members(self) -> list[Member]:
+        """What the loop trains."""
+        return [Member(each, *self.parts, seed) for each, seed in zip(self.predictor.networks, self.seeds, strict=True)]
 
 
 def prepare_replicas(
@@ -314,9 +370,15 @@ def prepare_replicas(
     calls = (delayed(_prepare)(graphs, model, train) for graphs in several)
     prepared = Parallel(n_jobs=jobs, return_as="generator")(calls)
     return [
-        [Replica(plan.build(seed), parts, seed) for seed in own]
+        [make_replica(plan, parts, seed, train.networks) for seed in own]
         for (plan, parts), own in zip(prepared, seeds, strict=True)
     ]
+
+
+def make_replica(plan: TrainingPlan, parts: tuple[Batchable, Batchable], seed: int, networks: int) -> Replica:
+    """An untrained model with so many networks, all of whose seeds follow from one."""
+    seeds = network_seeds(seed, networks)
+    return Replica(plan.build(seeds), parts, seeds)
 
 
 def _prepare(

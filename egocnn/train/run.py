@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from egocnn.data.schema import PARTS
 from egocnn.data.split import split_in_two
 from egocnn.errors import DivergedError, RunError
 from egocnn.files import write_json, write_text, write_toml
-from egocnn.model import MODEL, Model, check_finite, check_model, read_config
+from egocnn.model import MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
@@ -209,28 +210,34 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
 
 
 def facts(predictor: Model, history: History) -> dict[str, Any]:
-    """How the training went: the score of the best epoch on the validation part, epochs, seconds, parameters."""
+    """How the training went: the score of the best epoch on the validation part, epochs, seconds, parameters.
+
+    Of several networks: the mean of their scores, the most epochs, the best epoch of each, and all their parameters.
+    """
     score = "accuracy" if predictor.class_names else "r2"
+    best = [each.best for each in history.of_each if each.best is not None]
+    epochs = [each.epoch for each in best]
     return {
         "task": "classification" if predictor.class_names else "regression",
-        f"validation_{score}": history.best.validation_score if history.best else None,
-        "validation_loss": history.best.validation_loss if history.best else None,
+        f"validation_{score}": fmean(each.validation_score for each in best) if best else None,
+        "validation_loss": fmean(each.validation_loss for each in best) if best else None,
+        "networks": len(predictor.networks),
         "epochs": len(history.epochs),
-        "best_epoch": history.best.epoch if history.best else None,
+        "best_epoch": epochs if len(history.of_each) > 1 else next(iter(epochs), None),
         "interrupted": history.interrupted,
         "seconds": round(sum(epoch.seconds for epoch in history.epochs), 3),
-        "parameters": predictor.network.n_parameters,
+        "parameters": predictor.n_parameters,
     }
 
 
 def _scores(predictor: Model, collection: Collection, outputs: Tensor) -> dict[str, Any]:
-    """The outputs (T, C) for the test part, as scores"""
+    """The outputs (R, T, C) for the test part, as scores"""
     tested = collection.outline.select("test")
     assert tested.target is not None
     if not outputs.isfinite().all():  # the outline has no names
         chosen = collection.choose(np.flatnonzero(collection.outline.part == PARTS.index("test")))
-        check_finite(outputs.numpy(), [name for some in chosen.portions() for name in some.names])
-    scores = scores_of(predictor.interpret(outputs), tested.target)
+        check_finite(mean_output(outputs.numpy()), [name for some in chosen.portions() for name in some.names])
+    scores = scores_of(predictor.interpret(torch.from_numpy(mean_output(outputs.numpy()))), tested.target)
     return {"test_graphs": len(tested), **{f"test_{name}": value for name, value in scores.items()}}
 
 
@@ -264,9 +271,10 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
 
 def history_csv(history: History) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, [f.name for f in fields(Epoch)], lineterminator="\n")
+    writer = csv.DictWriter(text, ["network", *(f.name for f in fields(Epoch))], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(asdict(epoch) for epoch in history.epochs)
+    for number, each in enumerate(history.of_each, start=1):
+        writer.writerows({"network": number, **asdict(epoch)} for epoch in each.epochs)
     return text.getvalue()
 
 

@@ -1,7 +1,8 @@
 """The usual ways to explain a GINE network: a trained network + graphs -> importances and the time they took.
 
-What is explained are the log-odds of one class: the one that is asked for, or the predicted one. GNNExplainer and
-PGExplainer are PyTorch Geometric's own, and maximise the likelihood of that class instead.
+What is explained are the log-odds of one class, the one that is asked for or the predicted one, or the predicted value.
+GNNExplainer and PGExplainer are PyTorch Geometric's own, explain classes alone, and maximise the likelihood of the
+class instead.
 """
 
 from __future__ import annotations
@@ -281,6 +282,8 @@ def _classes(model: FittedGINE, inputs: Inputs, target: str | None) -> Tensor:
 
 
 def _log_odds(logits: Tensor, classes: Tensor) -> Tensor:
-    """The class against all others, (B, C), (B) -> (B)"""
+    """The class against all others, (B, C), (B) -> (B); the output itself where it is a value"""
+    if logits.shape[1] == 1:
+        return logits[:, 0]
     is_class = torch.nn.functional.one_hot(classes, logits.shape[1]).bool()
     return logits[is_class] - logits.masked_fill(is_class, -torch.inf).logsumexp(1)

@@ -1,4 +1,4 @@
-"""A graph isomorphism network that sees bonds (GINE): graphs -> a trained classifier, on the same parts as ours."""
+"""A graph isomorphism network that sees bonds (GINE): graphs -> a trained network, on the same parts as ours."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from egocnn.data.arrays import Floats, Ints, starts
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.nn.device import choose_device
+from egocnn.train.metrics import accuracy, r2
 from egocnn.train.validation import part_numbers
 from lab.rivals.rival import with_own_labels
 
@@ -128,6 +129,10 @@ class FittedGINE:
     epochs: int
     """passes over the training part"""
     validation_accuracy: float
+    """or R² where a value is predicted"""
+    shift: float = 0.0
+    scale: float = 1.0
+    """value = shift + scale * output, where a value is predicted"""
 
     def prepare(self, graphs: Graphs) -> Graphs:
         """The graphs with labels and classes counted as in training."""
@@ -146,6 +151,13 @@ class FittedGINE:
         logits = _predict(self.network, self.prepare(graphs))
         probability: Floats = logits.softmax(1).cpu().numpy()
         return probability
+
+    @torch.no_grad()
+    def values(self, graphs: Graphs) -> Floats:
+        """(G) where a value is predicted"""
+        outputs = _predict(self.network, self.prepare(graphs))[:, 0]
+        value: Floats = self.shift + self.scale * outputs.double().cpu().numpy()
+        return value
 
     def predict(self, graphs: Graphs) -> Ints:
         """(G) positions in ``class_names``"""
@@ -172,16 +184,16 @@ def fit(
 
     Graphs that the data marks as its test part are never looked at. ``epochs=0`` gives the untrained network.
     """
-    if not graphs.is_classification:
-        raise DataError("GINE tells classes apart; these graphs have none")
     split = TrainConfig(seed=seed, validation=validation)
     learned, chosen_by = (graphs[numbers] for numbers in part_numbers(graphs.outline, split))
     learned = with_own_labels(learned)
     chosen_by = chosen_by.with_names(
         nodes=learned.node_label_names, edges=learned.edge_label_names, classes=learned.class_names
     )
+    shift, scale = _unit(learned)
+    learned, chosen_by = (_in_unit(part, shift, scale) for part in (learned, chosen_by))
     sample = make_inputs(learned[:1], torch.device("cpu"))
-    sizes = sample.x.shape[1], sample.edge_attr.shape[1], len(learned.class_names)
+    sizes = sample.x.shape[1], sample.edge_attr.shape[1], len(learned.class_names) or 1
     place = choose_device(device)
     with seeded(seed, place):
         network = GINE(*sizes, config or GINEConfig()).to(place)
@@ -196,7 +208,8 @@ def fit(
     network.load_state_dict(kept)
     network.zero_grad()
     network.eval()
-    return FittedGINE(network, learned.node_label_names, learned.edge_label_names, learned.class_names, epoch, best[0])
+    names = learned.node_label_names, learned.edge_label_names, learned.class_names
+    return FittedGINE(network, *names, epoch, best[0], shift, scale)
 
 
 def make_inputs(graphs: Graphs, device: torch.device) -> Inputs:
@@ -261,7 +274,7 @@ def _train_epoch(network: GINE, optimizer: torch.optim.Optimizer, learned: Graph
         batch = learned[chosen.numpy()]
         network.train(batch.n_nodes > 1)  # a single node has no spread for the norms to learn
         logits = logits_of(network, _inputs(network, batch))
-        loss = F.cross_entropy(logits, _targets(batch).to(logits.device))
+        loss = _loss(logits, _targets(batch).to(logits.device))
         optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         optimizer.step()
@@ -269,11 +282,11 @@ def _train_epoch(network: GINE, optimizer: torch.optim.Optimizer, learned: Graph
 
 @torch.no_grad()
 def _judge(network: GINE, graphs: Graphs) -> tuple[float, float]:
-    """Accuracy, then the likelihood: more is better."""
+    """Accuracy or R², then the likelihood: more is better."""
     logits, target = _predict(network, graphs).cpu(), _targets(graphs)
-    loss = float(F.cross_entropy(logits, target))
-    accuracy = float((logits.argmax(1) == target).double().mean())
-    return accuracy, -loss if math.isfinite(loss) else -math.inf
+    loss = float(_loss(logits, target))
+    score = r2(logits[:, 0], target) if target.is_floating_point() else accuracy(logits, target)
+    return score, -loss if math.isfinite(loss) else -math.inf
 
 
 def _predict(network: GINE, graphs: Graphs) -> Tensor:
@@ -281,9 +294,24 @@ def _predict(network: GINE, graphs: Graphs) -> Tensor:
     return torch.cat([logits_of(network, _inputs(network, portion)) for portion in portions(graphs)])
 
 
+def _loss(outputs: Tensor, target: Tensor) -> Tensor:
+    return F.mse_loss(outputs[:, 0], target) if target.is_floating_point() else F.cross_entropy(outputs, target)
+
+
 def _targets(graphs: Graphs) -> Tensor:
     assert graphs.target is not None
-    return torch.from_numpy(graphs.target.astype(np.int64))
+    return torch.from_numpy(graphs.target.astype(np.int64 if graphs.is_classification else np.float32))
+
+
+def _unit(learned: Graphs) -> tuple[float, float]:
+    """Mean and standard deviation of the values to be learned; classes have no unit."""
+    assert learned.target is not None
+    return (0.0, 1.0) if learned.is_classification else (float(learned.target.mean()), float(learned.target.std()))
+
+
+def _in_unit(graphs: Graphs, shift: float, scale: float) -> Graphs:
+    assert graphs.target is not None
+    return graphs if graphs.is_classification else graphs.replace(target=(graphs.target - shift) / scale)
 
 
 def _copy(network: GINE) -> dict[str, Tensor]:

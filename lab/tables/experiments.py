@@ -173,7 +173,7 @@ def _run(setting: TrainedSetting, seed: int) -> TrainedScores:
         validation_accuracy=history.best.validation_score,
         best_epoch=history.best.epoch,
         epochs=len(history.epochs),
-        parameters=predictor.network.n_parameters,
+        parameters=predictor.n_parameters,
         seconds=time.perf_counter() - started,
     )
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from egocnn.data.arrays import Floats
-from egocnn.data.generated import mirror
-from egocnn.data.generated.trees import Tree, build_tree, centres, walk
+from egocnn.data.arrays import Floats, Ints
+from egocnn.data.generated.trees import Tree, build_tree, centres, subtree_texts, walk
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 
@@ -23,6 +22,40 @@ def mirror_correlation(graph: Graph, importance: Floats) -> float | None:
     if np.ptp(importance) == 0:
         return None
     return float(np.corrcoef(importance, importance[mirror(graph)])[0, 1])
+
+
+def mirror(graph: Graph) -> Ints:
+    """The node that each node meets when the two arms of a tree are exchanged; (N), its own inverse.
+
+    The centre and what hangs on it besides the arms, a methyl group say, are their own partners. A graph whose two
+    longest branches at the centre are not alike has no mirror: a :class:`DataError`.
+    """
+    tree = build_tree(graph.n_nodes, ((int(u), int(v)) for u, v in graph.edges))
+    if not _is_tree(tree):
+        raise DataError(f"{graph.name}: only a tree, a connected graph without rings, has a mirror")
+    centre, *second = centres(tree)
+    if second:
+        raise DataError(f"{graph.name}: its centre is a bond, not a node, so no node can be the middle of a mirror")
+    labels = graph.node_label or ("C",) * graph.n_nodes
+    texts = subtree_texts(labels, tree, centre)
+    _, parent = walk(tree, centre)
+
+    critical = np.zeros(graph.n_nodes, bool) if graph.node_truth is None else graph.node_truth
+
+    def branches(node: int) -> list[int]:
+        outward = [neighbour for neighbour in tree[node] if neighbour != parent[node]]
+        # alike but not equally critical: a methyl next to the end of its arm is to meet the other methyl, not the end
+        return sorted(outward, key=lambda n: (len(texts[n]), texts[n], critical[n]))
+
+    arms = branches(centre)[-2:]
+    if len(arms) < 2 or texts[arms[0]] != texts[arms[1]]:
+        raise DataError(f"{graph.name}: its two arms differ, so it has no mirror")
+    partner = np.arange(graph.n_nodes)
+    pairs = [(arms[0], arms[1])]
+    for left, right in pairs:
+        partner[left], partner[right] = right, left
+        pairs += zip(branches(left), branches(right), strict=True)  # alike, so in the same order
+    return partner
 
 
 def unmatched_above_matched(graph: Graph, importance: Floats) -> bool | None:
@@ -58,10 +91,9 @@ class _Site:
 
 def _sites(graph: Graph) -> Iterator[_Site]:
     heavy, tree = _heavy_tree(graph)
-    found = centres(tree)
-    if len(found) != 1:
+    centre, *second = centres(tree)
+    if second:
         raise DataError(f"{graph.name}: its centre is a bond, not a node, so its arms cannot be compared")
-    (centre,) = found
     order, parent = walk(tree, centre)
     depth, arm_of = {centre: 0}, {centre: -1}
     for node in order[1:]:
@@ -90,13 +122,20 @@ def _heavy_tree(graph: Graph) -> tuple[list[int], Tree]:
     heavy = [node for node, label in enumerate(labels) if label != "H"]
     place = {node: number for number, node in enumerate(heavy)}
     bonds = [(place[int(u)], place[int(v)]) for u, v in graph.edges if int(u) in place and int(v) in place]
-    seen = {0}
     tree = build_tree(len(heavy), bonds)
-    reached = [0] if heavy else []
-    for node in reached:  # a plain walk on a graph with rings would not end
+    if not _is_tree(tree):
+        raise DataError(f"{graph.name}: only a tree, a connected graph without rings, has arms to compare")
+    return heavy, tree
+
+
+def _is_tree(tree: Tree) -> bool:
+    """Whether the graph is connected and has no rings, on which a plain walk would not end."""
+    if not tree or sum(map(len, tree)) != 2 * (len(tree) - 1):
+        return False
+    seen = {0}
+    reached = [0]
+    for node in reached:
         fresh = [neighbour for neighbour in tree[node] if neighbour not in seen]
         seen.update(fresh)
         reached += fresh
-    if not heavy or len(reached) != len(heavy) or len(bonds) != len(heavy) - 1:
-        raise DataError(f"{graph.name}: only a tree, a connected graph without rings, has arms to compare")
-    return heavy, tree
+    return len(seen) == len(tree)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from egocnn.data.arrays import Bools, Ints
+from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.columns import NAME_FIELDS, choose_field
-from egocnn.data.sources.table import Table, read_table
+from egocnn.data.sources.table import table_rows
 from egocnn.data.sources.text import read_bytes, short
 from egocnn.data.sources.tu.archive import Files, open_files
 from egocnn.data.sources.tu.number_lines import read_integers
@@ -29,6 +29,12 @@ class Truth:
     """node ids of every structure that would do, ascending"""
     edges: Bools | None = None
     """(E) whether the edge is critical, in the order of ``graph.edges``; None: not known"""
+    values: Floats | None = None
+    """(N) what each node adds to the value that is predicted; None: not known"""
+    nothing: bool = False
+    """whether it is known that nothing in the graph speaks for its class or against it"""
+    larger: bool = False
+    """whether the graph is of a size that no graph of the training part has"""
 
     @classmethod
     def of(cls, graph: Graph) -> Truth:
@@ -45,28 +51,29 @@ def read_alternatives(
     Rows are found by the graphs' names, which ``name`` (default: the column name or id) holds; without such a column
     a graph's name is its row, counted from 1. A name may stand in several rows if they agree.
     """
-    table = read_table(Path(path))
-    if column not in table.columns:
-        raise DataError(f"{table.where}: no column is called {short(column)}; there are {', '.join(table.columns)}")
-    rows = _rows_by_name(table, choose_field(table.columns, name, NAME_FIELDS, table.where))
+    where, table = Path(path).name, list(table_rows(Path(path)))
+    if column not in table[0]:
+        raise DataError(f"{where}: no column is called {short(column)}; there are {', '.join(table[0])}")
+    rows = _rows_by_name(table, choose_field(list(table[0]), name, NAME_FIELDS, where))
     truths = []
     for graph, n_nodes in zip(graphs.names, graphs.node_counts.tolist(), strict=True):
         if graph not in rows:
-            raise DataError(f"{table.where}: no row is called {short(graph)}; every graph needs one")
+            raise DataError(f"{where}: no row is called {short(graph)}; every graph needs one")
         first, *others = rows[graph]
+        text = table[first][column]
         for other in others:
-            if table.rows[other][column] != table.rows[first][column]:
+            if table[other][column] != text:
                 raise DataError(
-                    f"{table.place(other)}: {short(graph)} has {column} {short(table.rows[other][column])}, but "
-                    f"{short(table.rows[first][column])} in row {first + 1}; rows of one name must agree"
+                    f"{where}, row {other + 1}: {short(graph)} has {column} {short(table[other][column])}, but "
+                    f"{short(text)} in row {first + 1}; rows of one name must agree"
                 )
-        truths.append(Truth(_parse(table.rows[first][column], n_nodes, f"{table.place(first)}: {column}")))
+        truths.append(Truth(_parse(text, n_nodes, f"{where}, row {first + 1}: {column}")))
     return truths
 
 
-def _rows_by_name(table: Table, field: str | None) -> dict[str, list[int]]:
+def _rows_by_name(table: Sequence[Mapping[str, str]], field: str | None) -> dict[str, list[int]]:
     rows: dict[str, list[int]] = {}
-    for number, row in enumerate(table.rows):
+    for number, row in enumerate(table):
         # the reader of molecules calls a row without a name by its number
         own = row[field].strip() if field is not None else ""
         rows.setdefault(own or str(number + 1), []).append(number)

@@ -1,22 +1,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from egocnn.cli.commands.demo import opening_first
+from egocnn.cli.commands.patterns import console_lines
 from egocnn.data.read import read
+from egocnn.explain.patterns import find_patterns
 from egocnn.explain.structure import read_structures
 from egocnn.model import Model
-from tests.support.commands import Run
-from tests.support.tiny import ALCOHOLS
+from tests.explain.patterns.made_up_structures import molecules
+from tests.support.commands import Run, check_refused, printed
+from tests.support.tiny import ALCOHOLS, names_in
 
 
 def test_explain_writes_the_page_the_structures_and_the_figures(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
-    code, out, _ = run("explain", alcohol_run, ALCOHOLS, "-o", tmp_path / "report", "--figures", "3", "--limit", "6")
-    assert code == 0
-    assert f"open {tmp_path / 'report' / 'index.html'}" in out
+    words = ("explain", alcohol_run, ALCOHOLS, "-o", tmp_path / "report", "--figures", "3", "--limit", "6", "--quiet")
+    assert f"open {tmp_path / 'report' / 'index.html'}" in printed(run, *words)
     assert (tmp_path / "report" / "index.html").stat().st_size > 100_000
     assert len(list((tmp_path / "report" / "figures").glob("*.svg"))) == 3
     structures = list(read_structures(tmp_path / "report" / "structures.jsonl"))
@@ -32,14 +36,34 @@ def test_every_line_of_structures_keeps_its_promise_to_scripts(run: Run, alcohol
     for number, line in enumerate((tmp_path / "structures.jsonl").read_text().splitlines()):
         plain, graph = json.loads(line), graphs[number]
         assert plain["true"] == graph.target
+        assert plain["base"] + sum(plain["node_importance"]) == pytest.approx(plain["output"], rel=1e-6)
         assert plain["class"] == plain["predicted"]
         assert plain["probability"] == pytest.approx(probabilities[number].max(), abs=1e-5)
         assert len(plain["node_importance"]) == graph.n_nodes
         assert [[u, v] for u, v, _ in plain["edge_importance"]] == graph.edges.tolist()
         assert set(plain["critical_nodes"]) <= set(range(graph.n_nodes))
         assert all([u, v] in graph.edges.tolist() for u, v in plain["critical_edges"])
-        assert set(plain["fidelity"]) == {"removed", "kept"}
+        assert set(plain["fidelity"]) == {"removed", "kept", "evidence_lost", "evidence_kept"}
+        assert plain["base"] + plain["for"] + plain["against"] == pytest.approx(plain["output"], abs=1e-3)
+        assert sum(plain["node_importance"]) == pytest.approx(plain["for"] + plain["against"], abs=1e-6)
     assert not (tmp_path / "figures").exists()
+
+
+def test_the_console_sums_up_in_evidence_and_says_where_nothing_stands_out(
+    run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    words = ("explain", alcohol_run, ALCOHOLS, "--limit", "6", "--figures", "0", "--quiet")
+    # a part that may hold no node is empty, one that must hold half of all is not
+    nothing = printed(run, *words, "--largest", "0", "--evidence", "1", "-o", tmp_path / "a", "--show", "2")
+    assert nothing.count("nothing in this molecule speaks for ") == 2
+    assert nothing.count(" log-odds\n") == 2
+    assert "In 100% of the graphs nothing stands out." in nothing
+    assert not any(word in nothing for word in ("of the evidence", "critical:", "nan", "None"))
+    some = printed(run, *words, "--select", "top", "--top", "2", "-o", tmp_path / "b")
+    assert "Critical structures keep " in some
+    assert "(medians over the graphs that have one)" in some
+    assert "nothing stands out." not in some
+    assert f"6 graphs explained: open {tmp_path / 'b' / 'index.html'}" in some
 
 
 def test_explaining_another_class_turns_what_speaks_for_into_what_speaks_against(
@@ -65,26 +89,18 @@ def test_the_papers_technique_leaves_its_attention_beside_the_model_and_finds_it
     assert (tmp_path / "a/structures.jsonl").read_bytes() == (tmp_path / "b/structures.jsonl").read_bytes()
 
 
-def test_explain_with_json_prints_one_object_with_the_summary(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
-    _, out, _ = run("explain", alcohol_run, ALCOHOLS, "-o", tmp_path, "--limit", "4", "--json")
-    summary = json.loads(out)
-    assert summary["graphs"] == 4
-    assert 0 <= summary["accuracy"] <= 1
-    assert Path(summary["page"]).exists()
-
-
-def test_a_folder_that_holds_something_else_is_left_alone(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
+def test_an_earlier_report_is_replaced_and_a_folder_that_holds_something_else_is_left_alone(
+    run: Run, alcohol_run: Path, tmp_path: Path
+) -> None:
+    for limit in (2, 3):
+        words = ("explain", alcohol_run, ALCOHOLS, "-o", tmp_path / "report", "--limit", limit, "--json", "--quiet")
+        summary = json.loads(printed(run, *words))
+        assert summary["graphs"] == len((tmp_path / "report" / "structures.jsonl").read_text().splitlines()) == limit
+        assert 0 <= summary["accuracy"] <= 1
+        assert Path(summary["page"]).exists()
     (tmp_path / "thesis.txt").write_text("years of work")
-    code, _, err = run("explain", alcohol_run, ALCOHOLS, "-o", tmp_path)
-    assert code == 2
-    assert "holds no earlier report" in err
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_an_earlier_report_is_replaced(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
-    for limit in ("2", "3"):
-        assert run("explain", alcohol_run, ALCOHOLS, "-o", tmp_path, "--limit", limit)[0] == 0
-    assert len((tmp_path / "structures.jsonl").read_text().splitlines()) == 3
+    check_refused(run, "holds no earlier report", "explain", alcohol_run, ALCOHOLS, "-o", tmp_path)
+    assert names_in(tmp_path) == ["report", "thesis.txt"]
 
 
 @pytest.mark.parametrize(
@@ -99,21 +115,42 @@ def test_an_earlier_report_is_replaced(run: Run, alcohol_run: Path, tmp_path: Pa
 def test_what_cannot_be_explained_is_refused_with_one_line(
     run: Run, alcohol_run: Path, tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
-    code, _, err = run("explain", alcohol_run, ALCOHOLS, "-o", tmp_path / "report", *words)
-    assert code == 2
-    assert reason in err
+    check_refused(run, reason, "explain", alcohol_run, ALCOHOLS, "-o", tmp_path / "report", *words)
     assert not (tmp_path / "report").exists()
 
 
+def test_the_console_tells_as_findings_only_patterns_that_are_commoner_in_their_class() -> None:
+    chains = [f"{'C' * n}O" for n in range(2, 14)]
+    found = [*molecules(chains, "[OH]", "alcohol"), *molecules(["C" * n for n in range(2, 14)], "CC", "alkane")]
+    none = np.zeros(0, np.int64)
+    hollow = [replace(one, critical_nodes=none, critical_edges=none) for one in found[-3:]]
+    patterns = find_patterns([*found[:-3], *hollow])
+    assert any(one.lift <= 1 for one in patterns)
+    lines = console_lines(patterns, [*found[:-3], *hollow])
+    assert lines[0].startswith("alcohol: OH group (hydroxyl): in 100% of class alcohol")
+    told = "\n".join(lines)
+    for one in patterns:
+        assert (one.sentence in told) == (one.lift > 1)
+    assert lines[-2:] == [
+        f"no commoner in their class though they recur: {sum(one.lift <= 1 for one in patterns)}, listed on the page",
+        "nothing stands out in 3 of 12 graphs of class alkane",
+    ]
+
+
+def test_the_demo_opens_with_an_alcohol_that_is_predicted_right_and_has_a_structure() -> None:
+    alkanes = molecules(["CC", "CCC"], "CC", "alkane")
+    empty, right = molecules(["CO", "CCO"], "[OH]", "alcohol")
+    none = np.zeros(0, np.int64)
+    empty = replace(empty, critical_nodes=none, critical_edges=none)
+    wrong = replace(right, predicted="alkane", explained="alkane")
+    given = [alkanes[0], empty, wrong, right, alkanes[1]]
+    assert [given.index(one) for one in opening_first(given)] == [3, 0, 1, 2, 4]
+    assert opening_first(given[:3]) == given[:3]
+    assert opening_first([]) == []
+
+
 def test_patterns_come_with_a_page_and_sentences(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
-    code, out, _ = run("patterns", alcohol_run, ALCOHOLS, "-o", tmp_path / "patterns", "--min-support", "2")
-    assert code == 0
-    assert "pattern" in out
+    words = ("patterns", alcohol_run, ALCOHOLS, "-o", tmp_path / "patterns", "--min-support", "2", "--quiet")
+    assert "pattern" in printed(run, *words)
     assert (tmp_path / "patterns" / "index.html").exists()
     assert isinstance(json.loads((tmp_path / "patterns" / "patterns.json").read_text()), (list, dict))
-
-
-def test_the_list_of_experiments_names_explanations_and_figures(run: Run) -> None:
-    _, out, _ = run("reproduce", "--list")
-    for name in ("alcohols", "explain", "patterns", "figure5", "figure6"):
-        assert name in out

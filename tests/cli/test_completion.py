@@ -72,7 +72,7 @@ def test_a_shell_that_is_not_known_is_refused(run: Run) -> None:
         (["train", "--no-h"], ["--no-hydrogens", "--no-head-norm"]),
         (["train", "MUTAG", "--readout", "mean"], ["mean", "mean+max", "mean+log+max"]),
         (["train", "MUTAG", "--readout", "=", "so"], ["sort"]),
-        (["train", "--preset", ""], ["default", "paper", "accurate"]),
+        (["train", "--preset", ""], ["default", "paper"]),
         (["train", "--epochs", ""], []),
         (["train", ""], []),
         (["info", "--ep"], []),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
@@ -68,11 +67,3 @@ def test_a_cluster_elsewhere_is_sent_the_lab_where_it_is_used() -> None:
 def test_the_wheel_holds_the_package_alone() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["egocnn"]
-
-
-def test_nothing_in_the_package_imports_the_lab() -> None:
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            assert not any(name.split(".")[0] == "lab" for name in names), path

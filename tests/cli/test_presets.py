@@ -16,8 +16,8 @@ from egocnn.cli.main import parse
 from egocnn.cli.options import from_options
 from egocnn.config import PRESET_NAMES, PRESETS, ModelConfig, PresetName, TrainConfig
 from lab.tables import presets as of_tables
-from tests.support.commands import SHORT, Run, check_refused
-from tests.support.tiny import ALCOHOLS
+from tests.support.commands import SHORT, Run, check_refused, printed
+from tests.support.tiny import ALCOHOLS, SIZES
 
 TYPED = {
     "depth": (["--depth", "2"], 2),
@@ -46,11 +46,9 @@ def parsed(*words: str, command: Sequence[str] = ("crossval", ALCOHOLS)) -> tupl
 def test_a_preset_gives_all_its_settings_and_no_others(name: PresetName, command: Sequence[str]) -> None:
     preset = PRESETS[name]
     assert parsed("--preset", name, command=command) == (preset.model, preset.train)
+    typed = replace(preset.train, seed=5, device="cpu")  # which are never the preset's
+    assert parsed("--preset", name, "--seed", "5", "--device", "cpu", command=command)[1] == typed
     assert set(preset.options()) == {field.name for config in (ModelConfig, TrainConfig) for field in fields(config)}
-
-
-def test_without_a_preset_settings_are_the_default_ones() -> None:
-    assert parsed() == parsed("--preset", "default") == (ModelConfig(), TrainConfig())
 
 
 @settings(max_examples=15)
@@ -74,38 +72,30 @@ def test_a_usual_value_that_is_typed_goes_before_the_preset_too() -> None:
     assert parsed("--readout", usual.readout, "--preset", "paper")[0] == replace(paper, readout=usual.readout)
 
 
-def test_seed_and_device_are_never_the_presets() -> None:
-    assert parsed("--preset", "paper", "--seed", "5", "--device", "cpu")[1] == replace(
-        PRESETS["paper"].train, seed=5, device="cpu"
-    )
-
-
 def test_the_paper_preset_has_the_papers_numbers() -> None:
     model, train = PRESETS["paper"].model, PRESETS["paper"].train
     assert (model.slots, model.k, model.width, model.depth, model.hidden, model.dropout) == (10, 16, 128, 5, 128, 0.5)
-    assert (model.rest, model.jump, model.head_norm, model.pool_norm, model.degrees, model.pool_dropout) == (
-        *("none", False, False, False, False),
-        0.0,
-    )
+    assert (model.rest, model.pool_dropout) == ("none", 0.0)
+    assert not any((model.jump, model.head_norm, model.pool_norm, model.degrees))
     assert train.learning_rate == 1e-4
     assert PRESETS["default"].options() == {**asdict(ModelConfig()), **asdict(TrainConfig())}
+    assert parsed() == parsed("--preset", "default")
 
 
 def test_the_tables_take_their_settings_from_the_presets() -> None:
     assert (PRESETS["paper"].model, PRESETS["paper"].train) == (of_tables.PAPER_MODEL, of_tables.PAPER_TRAIN)
-    assert (PRESETS["accurate"].model, PRESETS["accurate"].train) == (of_tables.OUR_MODEL, of_tables.OUR_TRAIN)
+    ours = PRESETS["default"]
+    assert (ours.model, replace(ours.train, networks=1)) == (of_tables.OUR_MODEL, of_tables.OUR_TRAIN)
 
 
 def test_a_model_trained_with_a_preset_says_so_in_its_config(tmp_path: Path, run: Run) -> None:
-    words = ("--preset", "accurate", "-o", tmp_path / "run", "--device", "cpu")
-    code, _, err = run("train", ALCOHOLS, *SHORT, *words)
-    assert (code, err) == (0, "")
+    words = ("--preset", "paper", "-o", tmp_path / "run", "--device", "cpu")
+    printed(run, "train", ALCOHOLS, *SHORT, *words)
     config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
-    wanted = PRESETS["accurate"]
-    assert config["model"] == asdict(wanted.model) | {"width": 8, "depth": 2, "hidden": 8, "slots": 4, "k": 4}
+    wanted = PRESETS["paper"]
+    assert config["model"] == asdict(wanted.model) | SIZES
     assert config["train"] == asdict(wanted.train) | {"epochs": 2, "device": "cpu"}
-    code, _, err = run("predict", tmp_path / "run", ALCOHOLS, "-o", tmp_path / "p.csv")
-    assert (code, err) == (0, "")
+    printed(run, "predict", tmp_path / "run", ALCOHOLS, "-o", tmp_path / "p.csv")
 
 
 def test_presets_that_do_not_exist_or_go_with_another_model_are_refused(run: Run) -> None:

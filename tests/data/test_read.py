@@ -14,7 +14,6 @@ import pytest
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.sources.networkx import to_networkx
 from egocnn.data.sources.pyg import to_pyg
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from tests.support.samples import refusal
@@ -160,8 +159,6 @@ def test_networkx_that_is_missing_names_the_extra(tmp_path: Path, monkeypatch: p
     (tmp_path / "g.graphml").write_text("<graphml/>")
     with pytest.raises(MissingExtraError, match=r"egocnn\[networks\]"):
         read(tmp_path / "g.graphml")
-    with pytest.raises(MissingExtraError, match=r"egocnn\[networks\]"):
-        to_networkx(pair())
 
 
 def test_pytorch_geometric_that_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,18 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.nn.batch import Batch
+from tests.support.networks import tensors_of
 from tests.support.strategies import random_graphs
-
-CONFIG = ModelConfig(k=3, slots=3)
-
-
-def prepare(graphs: Graphs, config: ModelConfig = CONFIG) -> EncodedGraphs:
-    return Encoder.fit(graphs, config).apply(graphs, config)
+from tests.support.tiny import plain_model
 
 
 def bags_of(batch: Batch) -> list[list[tuple[int, float]]]:
@@ -34,7 +28,7 @@ def bags_of(batch: Batch) -> list[list[tuple[int, float]]]:
 def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(
     graphs: Graphs, data: st.DataObject, max_hops: int
 ) -> None:
-    config = ModelConfig(k=3, slots=3, max_hops=max_hops)
+    config = plain_model(k=3, slots=3, max_hops=max_hops)
     chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=6))
     encoder = Encoder.fit(graphs, config)
     batch = encoder.apply(graphs, config).batch(torch.tensor(chosen))
@@ -50,35 +44,16 @@ def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(
         assert batch.place[nodes].argsort().tolist() == alone.place[nodes].argsort().tolist()
 
 
-@given(random_graphs(max_graphs=5))
-def test_neighbours_in_a_batch_stay_inside_their_graph(graphs: Graphs) -> None:
-    batch = prepare(graphs).batch(torch.arange(len(graphs)).flip(0))
-    table = batch.neighbours.table
-    node, rank = torch.nonzero(table >= 0, as_tuple=True)
-    assert (batch.graph_of[node] == batch.graph_of[table[node, rank]]).all()
-    assert (table[node, rank] != node).all()
-
-
-def test_graphs_without_a_target_make_batches_without_one() -> None:
-    graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.array([[0, 1]]))
-    assert prepare(graphs).batch(torch.tensor([1])).target is None
-
-
-def test_a_batch_of_no_graphs_is_empty() -> None:
-    graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.array([[0, 1]]))
-    batch = prepare(graphs).batch(torch.zeros(0, dtype=torch.long))
-    assert (len(batch), len(batch.graph_of), tuple(batch.neighbours.table.shape)) == (0, 0, (0, 3))
-
-
 def test_a_prepared_collection_knows_its_size_and_moves_as_a_whole() -> None:
-    graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.array([[0, 1]]), edge_weight=np.ones(1))
-    prepared = prepare(graphs)
+    graphs = Graphs.from_edges(node_counts=[5, 1], edges=np.array([[0, 1], [0, 2], [0, 3]]), edge_weight=np.ones(3))
+    config = plain_model(k=1, slots=2, rest="sum")
+    prepared = Encoder.fit(graphs, config).apply(graphs, config)
     assert len(prepared) == 2
-    tensors = [getattr(prepared, name) for name in EncodedGraphs.__dataclass_fields__]
-    assert prepared.megabytes == sum(t.numel() * t.element_size() for t in tensors if t is not None) / 1e6
-    moved = prepared.to(torch.device("meta"))
-    assert all(
-        value is None or value.device.type == "meta"
-        for value in (getattr(moved, name) for name in EncodedGraphs.__dataclass_fields__)
-    )
-    assert moved.target is None
+    assert prepared.target is None
+    found = [tensor for _, tensor in tensors_of(prepared)]
+    assert prepared.megabytes == sum(t.numel() * t.element_size() for t in found) / 1e6
+    moved = [tensor.device.type for _, tensor in tensors_of(prepared.to(torch.device("meta")))]
+    assert moved == ["meta"] * len(found)
+    batch = prepared.batch(torch.zeros(0, dtype=torch.long))
+    assert (len(batch), len(batch.graph_of), tuple(batch.neighbours.table.shape)) == (0, 0, (0, 1))
+    assert batch.target is None

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.beyond import find_rest
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import rank_neighbours
 from egocnn.nn.engines.beyond import Rest
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
+from tests.support.tiny import plain_model
 
 Pairs = list[tuple[int, int]]
 
@@ -39,10 +37,13 @@ def pairs_of(rest: Rest) -> Pairs:
     return sorted(zip(rest.owner.tolist(), rest.source.tolist(), strict=True))
 
 
-def prepare(graphs: Graphs, **changes: Any) -> EncodedGraphs:
+def rest_of(graphs: Graphs, chosen: list[int], **changes: Any) -> Rest:
+    """What a batch of these graphs brings."""
     usual: dict[str, Any] = {"k": 1, "slots": 2, "rest": "sum"}
-    config = ModelConfig(**(usual | changes))
-    return Encoder.fit(graphs, config).apply(graphs, config)
+    config = plain_model(**(usual | changes))
+    rest = Encoder.fit(graphs, config).apply(graphs, config).batch(torch.tensor(chosen)).rest
+    assert rest is not None
+    return rest
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────
@@ -61,28 +62,9 @@ def test_the_rest_is_every_neighbour_that_the_table_lacks(graphs: Graphs, k: int
     assert (table[owner] >= 0).all()
 
 
-def test_a_loop_is_no_neighbour_and_takes_no_place() -> None:
-    graphs = one_graph(4, [(0, 0), (0, 1), (0, 2), (0, 3), (1, 1)])
-    ptr, neighbours = find_rest(graphs, rank_neighbours(graphs, 3))
-    assert ptr.tolist() == [0] * 5
-    ptr, neighbours = find_rest(graphs, rank_neighbours(graphs, 2))
-    assert ptr.tolist() == [0, 1, 1, 1, 1]
-    assert neighbours[0] in (1, 2, 3)
-
-
-def test_with_more_places_than_any_node_has_neighbours_there_is_no_rest() -> None:
-    graphs = one_graph(6, [(0, leaf) for leaf in range(1, 6)])
-    for k in (5, 6, 40):
-        ptr, neighbours = find_rest(graphs, rank_neighbours(graphs, k))
-        assert ptr.tolist() == [0] * 7
-        assert len(neighbours) == 0
-
-
 def test_the_rest_begins_after_the_widest_layer() -> None:
     star = one_graph(8, [(0, leaf) for leaf in range(1, 8)])
-    rest = prepare(star, k=(2, 4), depth=2).batch(torch.tensor([0])).rest
-    assert rest is not None
-    assert pairs_of(rest) == naive_rest(star, 4)
+    assert pairs_of(rest_of(star, [0], k=(2, 4), depth=2)) == naive_rest(star, 4)
 
 
 # ── batches ───────────────────────────────────────────────────────────────────────────────────────
@@ -92,8 +74,7 @@ def test_the_rest_begins_after_the_widest_layer() -> None:
 @given(graphs=random_graphs(min_graphs=2, max_graphs=4, max_nodes=8), data=st.data())
 def test_a_batch_brings_the_rest_of_its_graphs_in_its_own_numbers(graphs: Graphs, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=5))
-    rest = prepare(graphs).batch(torch.tensor(chosen)).rest
-    assert rest is not None
+    rest = rest_of(graphs, chosen)
     wanted, first = [], 0
     for number in chosen:
         start, stop = (int(at) for at in graphs.node_ptr[number : number + 2])
@@ -105,29 +86,6 @@ def test_a_batch_brings_the_rest_of_its_graphs_in_its_own_numbers(graphs: Graphs
     assert rest.share.shape == (first,)
 
 
-def test_the_share_is_one_for_a_sum_and_one_over_the_number_for_a_mean() -> None:
-    star = one_graph(5, [(0, leaf) for leaf in range(1, 5)])
-    for kind, share in (("sum", 1.0), ("mean", 1 / 3)):
-        rest = prepare(star, rest=kind).batch(torch.tensor([0])).rest
-        assert rest is not None
-        assert rest.share.tolist() == pytest.approx([share, 1, 1, 1, 1])
-
-
-def test_where_the_network_does_not_read_the_rest_no_batch_brings_it() -> None:
-    star = one_graph(5, [(0, leaf) for leaf in range(1, 5)])
-    prepared = prepare(star, rest="none")
-    assert prepared.rest is None
-    assert prepared.batch(torch.tensor([0])).rest is None
-    assert prepared.megabytes < prepare(star).megabytes
-
-
-def test_a_prepared_collection_moves_with_its_rest() -> None:
-    star = one_graph(5, [(0, leaf) for leaf in range(1, 5)])
-    moved = prepare(star).to(torch.device("meta"))
-    assert moved.rest is not None
-    assert {part.device.type for part in (moved.rest.ptr, moved.rest.steps, moved.rest.share)} == {"meta"}
-
-
 # ── adding up ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -137,8 +95,7 @@ def test_what_is_gathered_is_the_sum_or_mean_of_every_nodes_rest(graphs: Graphs,
     random = torch.Generator().manual_seed(seed)
     x = torch.randn(graphs.n_nodes, 3, generator=random)
     y, filters = torch.randn(graphs.n_nodes, 2, generator=random), torch.randn(3, 2, generator=random)
-    rest = prepare(graphs, rest=kind).batch(torch.arange(len(graphs))).rest
-    assert rest is not None
+    rest = rest_of(graphs, [*range(len(graphs))], rest=kind)
     wanted = torch.zeros_like(x)
     for node in range(graphs.n_nodes):
         sources = [v for u, v in naive_rest(graphs, 1) if u == node]

@@ -53,7 +53,7 @@ def untrained(graphs: Graphs, config: ModelConfig) -> Model:
     """With norms whose statistics are not those of a fresh layer, as after a training."""
     torch.manual_seed(0)
     predictor = Model.build(config, Encoder.fit(graphs, config))
-    for module in predictor.network.modules():
+    for module in predictor.networks[0].modules():
         if isinstance(module, torch.nn.BatchNorm1d):
             assert module.running_mean is not None
             assert module.running_var is not None
@@ -87,6 +87,18 @@ def test_nodes_without_labels_are_described_by_degrees_in_blocks_too() -> None:
         node_counts=graphs.node_counts, edges=graphs.edges, target=graphs.target, class_names=graphs.class_names
     )
     check_same(bare, replace(MODEL, degrees=True))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_network_reads_the_same_blocks(variant: str) -> None:
+    graphs, config = some_graphs(attributes=True), replace(MODEL, **VARIANTS[variant])
+    one = untrained(graphs, config)
+    other = Model.build(config, one.encoder)
+    several = replace(one, networks=(*one.networks, *other.networks))
+    expected = several.outputs_of_each(graphs, device="cpu")
+    for g in range(len(graphs)):
+        found = several.outputs_in_blocks(graphs[[g]], torch.device("cpu"))
+        np.testing.assert_allclose(found, expected[:, g], rtol=1e-4, atol=1e-5)
 
 
 def test_only_huge_graphs_are_taken_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,8 +54,3 @@ def test_orderly_graphs_do_not_crowd_the_slots(kind: str) -> None:
     tables = EdgeTable(graphs).tables
     assert (tables[0] >= 0).sum() > 0.7 * graphs.n_edges
     assert len(tables) < 12
-
-
-def test_nothing_is_joined_in_graphs_without_edges() -> None:
-    graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.zeros((0, 2), int))
-    assert EdgeTable(graphs).find(np.array([0, 1, 2]), np.array([1, 1, 0])).tolist() == [-1, -1, -1]

@@ -71,18 +71,6 @@ def test_summed_rows_are_the_dense_tensor_times_a_filter(graphs: Graphs, slots: 
         np.testing.assert_allclose(out[node], expected, atol=1e-9)
 
 
-@given(random_graphs(unseen=True))
-def test_every_row_lies_within_the_table_and_stands_once_a_node(graphs: Graphs) -> None:
-    shape = shape_of(graphs, 4)
-    patches = find_patches(graphs, rank_neighbours(graphs, 3), shape)
-    assert patches.ptr[-1] == len(patches.rows)
-    for first, last in zip(patches.ptr[:-1], patches.ptr[1:], strict=True):
-        rows = patches.rows[first:last]
-        assert len(set(rows)) == len(rows)
-        assert ((rows >= 0) & (rows < shape.rows)).all()
-    assert (patches.weight is None) == (graphs.edge_weight is None)
-
-
 def test_few_nodes_at_a_time_give_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = one_graph(7, [*cycle(0, 1, 2, 3), (3, 4), (4, 5)], node_label=[*"CCNCOCC"], edge_weight=range(6))
     table, shape = rank_neighbours(graphs, 3), shape_of(graphs, 4)

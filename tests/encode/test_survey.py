@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.survey import ColourCounts, Moments, Survey
 from tests.support.strategies import random_graphs, random_trees
+from tests.support.tiny import plain_model
 
 
 def cut(length: int, places: list[int]) -> list[slice]:
@@ -83,7 +83,7 @@ def test_a_preparation_fitted_on_portions_is_that_of_all_graphs() -> None:
     trees = random_trees(30, nodes=20, seed=0)
     numbers = np.random.default_rng(0)
     graphs = trees.replace(node_attr=numbers.normal(size=(trees.n_nodes, 3)), target=numbers.normal(size=30))
-    config = ModelConfig()
+    config = plain_model()
     portions = [graphs[some] for some in (slice(0, 1), slice(1, 20), slice(20, 20), slice(20, 30))]
     found = Encoder.fit_portions(portions, config, target=graphs.target, by_degree=False)
     wanted = Encoder.fit(graphs, config)

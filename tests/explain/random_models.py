@@ -10,16 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from egocnn.config import ExplainConfig, ModelConfig
+from egocnn.config import PLAIN, ExplainConfig, ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.explain.attention import AttentionHead
 from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.question import Question
 from egocnn.explain.techniques import ExplainedBatch
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.support.networks import build, doubled, whole_batch
+from tests.support.tiny import plain_model
 
 SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 8, "depth": 2, "hidden": 12, "sort_nodes": 5}
+USUAL: dict[str, Any] = {name: getattr(ModelConfig(), name) for name in ("readout", *PLAIN)}
+"""what makes it a network of the default settings"""
 Array = NDArray[np.float64]
 
 
@@ -36,15 +40,28 @@ class OwnVectors(nn.Module):
 
 
 def small(**changes: Any) -> ModelConfig:
-    return ModelConfig(**(SMALL | changes))
+    return plain_model(**(SMALL | changes))
 
 
-def predictor_for(graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool = False, **changes: Any) -> Model:
-    """A network with random weights that fits the graphs; with ``own``, one over the user's own embedding."""
+def predictor_for(
+    graphs: Graphs, *, outputs: int = 0, seed: int = 0, own: bool = False, networks: int = 1, **changes: Any
+) -> Model:
+    """Networks with random weights that fit the graphs; with ``own``, over the user's own embedding."""
     config = small(**changes)
     embed: dict[str, Any] = {"embed": OwnVectors(), "embed_width": 4} if own else {}
-    network, encoder = build(graphs, config, outputs=outputs or len(graphs.class_names) or 1, seed=seed, **embed)
-    return Model(config=config, encoder=encoder, network=network)
+    built = [
+        build(graphs, config, outputs=outputs or len(graphs.class_names) or 1, seed=seed + r, **embed)
+        for r in range(networks)
+    ]
+    return Model(config=config, encoder=built[0][1], networks=tuple(network for network, _ in built))
+
+
+def question_for(predictor: Model, graphs: Graphs, classes: Sequence[int] | None = None) -> Question:
+    """What the model is asked about the graphs, in double precision; class 0 unless others are given."""
+    batch = doubled(predictor.encode(graphs).batch(torch.arange(len(graphs))))
+    networks = [network.double().eval().requires_grad_(False) for network in predictor.networks]
+    wanted = torch.tensor([0] * len(graphs) if classes is None else list(classes))
+    return Question(networks, batch, wanted, predictor)
 
 
 def forward_pass(
@@ -58,7 +75,7 @@ def forward_pass(
     """In double precision; class 0 unless others are given. The network itself is changed to double."""
     config, encoder = predictor.config, predictor.encoder
     batch = doubled(whole_batch(graphs, encoder, config))
-    network = predictor.network.double().eval()
+    network = predictor.networks[0].double().eval()
     with torch.no_grad():
         output = network(batch)
     return ExplainedBatch(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,13 @@ def folder(trained: Model, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def weights(head: AttentionHead) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in head.state_dict().items()}
+def weights(heads: Sequence[AttentionHead]) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in torch.nn.ModuleList(heads).state_dict().items()}
 
 
 def loss(predictor: Model, head: AttentionHead, graphs: Graphs) -> float:
     batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
-    h = predictor.network.eval()(batch).layers[-1].detach()
+    h = predictor.networks[0].eval()(batch).layers[-1].detach()
     assert batch.target is not None
     return float(loss_of(head(h, batch), batch.target).detach())
 
@@ -80,11 +81,11 @@ def test_large_scores_do_not_overflow() -> None:
 
 
 def test_training_the_attention_takes_seconds_learns_and_leaves_the_model_as_it_was(trained: Model) -> None:
-    before = state(trained.network)
+    before = state(trained.networks[0])
     began = time.perf_counter()
-    head = fit_attention(trained, alcohols())
+    (head,) = fit_attention(trained, alcohols())
     assert time.perf_counter() - began < 10
-    assert same(state(trained.network), before)
+    assert same(state(trained.networks[0]), before)
     assert loss(trained, head, alcohols()) < 0.7 * loss(trained, AttentionHead(8, 2), alcohols())
     assert float(head.attend.abs().max()) > 0
 
@@ -99,7 +100,7 @@ def test_the_same_seed_trains_the_same_attention_and_random_numbers_elsewhere_ar
     assert torch.equal(torch.rand(3), expected)
     again, other = (fit_attention(trained, alcohols(), epochs=2, seed=seed) for seed in (1, 2))
     assert all(torch.equal(value, weights(again)[name]) for name, value in weights(one).items())
-    assert not torch.equal(one.out.weight, other.out.weight)
+    assert not torch.equal(one[0].out.weight, other[0].out.weight)
 
 
 def test_graphs_of_unknown_class_are_learned_as_the_model_sees_them(trained: Model) -> None:
@@ -112,12 +113,12 @@ def test_graphs_of_unknown_class_are_learned_as_the_model_sees_them(trained: Mod
         found = weights(fit_attention(trained, unlabelled, epochs=2))
         assert all(torch.equal(value, wanted[name]) for name, value in found.items())
     opposite = weights(fit_attention(trained, labelled.replace(target=1 - np.asarray(labelled.target)), epochs=2))
-    assert not torch.equal(opposite["out.weight"], wanted["out.weight"])
+    assert not torch.equal(opposite["0.out.weight"], wanted["0.out.weight"])
 
 
 def test_a_regressors_attention_learns_its_values() -> None:
     predictor = learn(oxygens(), MODEL, replace(TRAIN, epochs=10))[0]
-    head = fit_attention(predictor, oxygens())
+    (head,) = fit_attention(predictor, oxygens())
     assert head.out.out_features == 1
     assert loss(predictor, head, oxygens()) < 0.7 * loss(predictor, AttentionHead(8, 1), oxygens())
 
@@ -126,8 +127,8 @@ def test_graphs_without_nodes_among_others_do_no_harm(trained: Model) -> None:
     graphs = alcohols()[:3]
     nodes = np.ones(graphs.n_nodes, bool)
     nodes[: graphs.node_counts[0]] = False
-    head = fit_attention(trained, keep_nodes(graphs, nodes), epochs=2)
-    assert all(bool(torch.isfinite(value).all()) for value in weights(head).values())
+    heads = fit_attention(trained, keep_nodes(graphs, nodes), epochs=2)
+    assert all(bool(torch.isfinite(value).all()) for value in weights(heads).values())
 
 
 def test_what_cannot_be_trained_is_refused(trained: Model) -> None:
@@ -145,18 +146,38 @@ def test_what_cannot_be_trained_is_refused(trained: Model) -> None:
 def test_the_attention_is_saved_beside_the_model_and_loaded_back(trained: Model, tmp_path: Path) -> None:
     trained.save(tmp_path)
     assert load_attention(tmp_path, trained) is None
-    head = fit_attention(trained, alcohols(), epochs=3)
-    save_attention(head, tmp_path)
+    heads = fit_attention(trained, alcohols(), epochs=3)
+    save_attention(heads, tmp_path)
     assert names_in(tmp_path) == sorted([FILE, "config.json", "model.safetensors"])
     loaded = load_attention(tmp_path, Model.load(tmp_path))
     assert loaded is not None
-    assert all(torch.equal(value, weights(head)[name]) for name, value in weights(loaded).items())
-    assert not any(parameter.requires_grad for parameter in loaded.parameters())
+    assert all(torch.equal(value, weights(heads)[name]) for name, value in weights(loaded).items())
+    assert not any(parameter.requires_grad for head in loaded for parameter in head.parameters())
+
+
+def test_every_network_has_an_attention_of_its_own_and_they_are_saved_together(tmp_path: Path) -> None:
+    several, _ = learn(alcohols(), MODEL, replace(TRAIN, epochs=2, networks=2))
+    heads = fit_attention(several, alcohols(), epochs=2)
+    for network, head in zip(several.networks, heads, strict=True):
+        (alone,) = fit_attention(replace(several, networks=(network,)), alcohols(), epochs=2)
+        assert same(dict(head.state_dict()), dict(alone.state_dict()))
+    several.save(tmp_path)
+    save_attention(heads, tmp_path)
+    loaded = load_attention(tmp_path, Model.load(tmp_path))
+    assert loaded is not None
+    assert same(weights(loaded), weights(heads))
+    with pytest.raises(RunError, match="does not fit"):
+        load_attention(tmp_path, replace(several, networks=several.networks[:1]))
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"attend": None}, {"attend": torch.zeros(9)}, {"out.bias": torch.full((2,), torch.nan)}, {"more": torch.zeros(1)}],
+    [
+        {"0.attend": None},
+        {"0.attend": torch.zeros(9)},
+        {"0.out.bias": torch.full((2,), torch.nan)},
+        {"more": torch.zeros(1)},
+    ],
     ids=["missing", "too wide", "not finite", "unknown"],
 )
 def test_an_attention_that_does_not_fit_is_refused_in_one_line(
@@ -191,9 +212,9 @@ def test_any_bytes_anywhere_in_the_file_are_read_or_refused(
     refusal = ""
     try:
         (folder / FILE).write_bytes(content[:at] + insert + content[at + remove :])
-        head = load_attention(folder, trained)
-        assert head is not None
-        assert all(bool(torch.isfinite(value).all()) for value in weights(head).values())
+        heads = load_attention(folder, trained)
+        assert heads is not None
+        assert all(bool(torch.isfinite(value).all()) for value in weights(heads).values())
     except RunError as error:
         refusal = str(error)
     finally:

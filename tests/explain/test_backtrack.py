@@ -13,8 +13,8 @@ from egocnn.explain.backtrack import backtrack
 from egocnn.explain.contributions import through_embedding
 from egocnn.explain.evidence import SAME, evidence
 from egocnn.explain.techniques import TECHNIQUES, Importances, by_attention, by_grad_cam, by_relevance
-from tests.explain.naive import Found, Naive
 from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
+from tests.support.naive_techniques import Found, Naive
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 
@@ -75,7 +75,7 @@ def test_the_papers_technique_reconstructs_the_adjacency_matrix_entry_by_entry(g
     held = explained.h[-1]
     for step in backtrack(explained, [held], None):
         held = step.nodes
-    entries = through_embedding(predictor.network, explained.batch, explained.places, held, None).adjacency
+    entries = through_embedding(predictor.networks[0], explained.batch, explained.places, held, None).adjacency
     naive = Naive(predictor, graphs)
     wanted = np.zeros(entries.shape)
     for (node, rank), amount in naive.backtracked([naive.h[-1]], None)[0].entries.items():
@@ -102,7 +102,7 @@ def test_grad_cam_weighs_embeddings_by_the_mean_slope_of_the_class(graphs: Graph
     predictor = predictor_for(graphs, outputs=2, seed=seed, readout="mean")
     explained = forward_pass(predictor, graphs, attention_threshold=0.0)
     importances, naive = by_grad_cam(explained), Naive(predictor, graphs)
-    network = predictor.network
+    network = predictor.networks[0]
     top = np.zeros_like(naive.h[-1])
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
         h = naive.h[-1][first:last]
@@ -203,4 +203,4 @@ def test_the_reference_in_plain_loops_reaches_what_the_network_reaches(
     naive = Naive(predictor, graphs)
     for reached, wanted in zip(explained.h, naive.h, strict=True):
         assert_close(reached, wanted)
-    assert_close(explained.h[-1], predictor.network(explained.batch).layers[-1].detach())
+    assert_close(explained.h[-1], predictor.networks[0](explained.batch).layers[-1].detach())

@@ -56,7 +56,7 @@ def test_the_evidence_of_a_graph_adds_up_to_gradient_times_what_was_pooled_or_su
     found = np.zeros(len(graphs))
     for own in evidence(explained):
         np.add.at(found, graphs.graph_of, own.sum(dim=1).detach().numpy())
-    network = predictor.network
+    network = predictor.networks[0]
     pooled = network.read_out(explained.h, explained.batch).detach().requires_grad_()
     (gradient,) = torch.autograd.grad(margins(network.head(pooled), torch.tensor(classes)).sum(), pooled)
     taken, first = pooled.detach().clone(), 0
@@ -79,7 +79,7 @@ def test_the_slope_is_the_gradient_wherever_no_two_nodes_attain_the_maximum(
     classes = torch.zeros(len(graphs), dtype=torch.long)
     explained = forward_pass(predictor, graphs)
     reached = [h.detach().requires_grad_() for h in explained.h]
-    network = predictor.network
+    network = predictor.networks[0]
     total = margins(network.head(network.read_out(reached, explained.batch)), classes).sum()
     read = reached if jump else reached[-1:]
     for h, gradient, found in zip(read, torch.autograd.grad(total, read), slopes(explained), strict=True):
@@ -128,8 +128,8 @@ def chain() -> Graphs:
 def of_inputs_alone(graphs: Graphs, **changes: Any) -> Model:
     """A network whose head is deaf to its explained."""
     predictor = predictor_for(graphs, outputs=2, count_inputs=True, **changes)
-    hidden = predictor.network.hidden
-    columns = predictor.network.counted
+    hidden = predictor.networks[0].hidden
+    columns = predictor.networks[0].counted
     read = columns * hidden.in_features // (predictor.config.layer_width[-1] + columns)
     with torch.no_grad():
         hidden.weight[:, :-read] = 0
@@ -140,7 +140,7 @@ def of_inputs_alone(graphs: Graphs, **changes: Any) -> Model:
 def test_the_evidence_of_the_labels_is_the_gradient_times_what_they_were_read_as(readout: Any) -> None:
     graphs = chain()
     predictor = of_inputs_alone(graphs, readout=readout, pool_norm=True)
-    explained, network = forward_pass(predictor, graphs, [1]), predictor.network
+    explained, network = forward_pass(predictor, graphs, [1]), predictor.networks[0]
     classes = torch.tensor([1])
     found = evidence_of_inputs(explained)
     assert found.shape == (6, 3)
@@ -162,9 +162,9 @@ def test_the_gradient_techniques_find_what_the_labels_count(readout: Any) -> Non
     if "max" not in readout:  # nodes that share a maximum share its gradient otherwise
         assert_close(by_gradient(explained).nodes, own)
     batch = explained.batch
-    nothing = torch.zeros(6, predictor.network.counted)
+    nothing = torch.zeros(6, predictor.networks[0].counted)
     with torch.no_grad():
-        network = predictor.network
+        network = predictor.networks[0]
         empty, whole = (
             margins(network.head(network.read_out(explained.h, replace(batch, inputs=labels))), explained.classes)
             for labels in (nothing, None)
@@ -187,7 +187,7 @@ def test_labels_that_the_model_does_not_know_count_for_none() -> None:
     predictor = predictor_for(graphs, outputs=2, count_inputs=True, readout="sum")
     for names, counts in ((("C", "N", "O"), [3, 2, 1]), (("C", "N", "Xe"), [3, 2, 0])):
         explained = forward_pass(predictor, graphs.replace(node_label_names=names))
-        assert predictor.network.read_out(explained.h, explained.batch)[0, -3:].tolist() == counts
+        assert predictor.networks[0].read_out(explained.h, explained.batch)[0, -3:].tolist() == counts
 
 
 @COUNTED_READOUTS

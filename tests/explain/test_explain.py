@@ -5,19 +5,20 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ExplainConfig, Technique
+from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.explain import explain, fit_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
-from egocnn.nn import predict
+from egocnn.nn import Output, predict
 from egocnn.study.invariance import relabel
 from egocnn.train.recipe import learn
-from tests.data.test_subgraphs import by_hand
 from tests.explain.random_models import assert_close, predictor_for
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
@@ -103,7 +104,7 @@ def check_record(structure: CriticalStructure, technique: str, depth: int) -> No
     assert (np.diff(structure.critical_nodes) > 0).all()
     inside = np.isin(structure.graph.edges, structure.critical_nodes).all(axis=1)
     np.testing.assert_array_equal(structure.critical_edges, np.flatnonzero(inside))
-    assert (structure.trace is not None) == (technique in ("relevance", "paper", "grad-cam"))
+    assert (structure.trace is not None) == (technique in ("contributions", "relevance", "paper", "grad-cam"))
     if structure.trace is not None:
         assert structure.trace.nodes.shape == (depth + 2, N)
         assert structure.trace.edges.shape == (depth + 2, E)
@@ -139,6 +140,11 @@ def test_every_technique_explains_every_model_on_every_graph(technique: Techniqu
 @pytest.fixture(scope="module")
 def trained() -> Model:
     return replace(learn(alcohols(), MODEL, replace(TRAIN, epochs=15))[0], temperature=1.7)
+
+
+@pytest.fixture(scope="module")
+def several() -> Model:
+    return learn(alcohols(), MODEL, replace(TRAIN, epochs=4, networks=2))[0]
 
 
 @pytest.fixture(scope="module")
@@ -189,23 +195,50 @@ def test_classes_that_the_model_does_not_know_are_refused(trained: Model, regres
         explain(trained, alcohols(), ExplainConfig(technique="paper"))
 
 
-def test_fidelity_is_what_the_model_predicts_for_graphs_cut_by_hand(trained: Model, regressor: Model) -> None:
-    for predictor, graphs in ((trained, alcohols()[:12]), (regressor, oxygens()[:12])):
-        found = explain_by(predictor, graphs, "relevance", threshold=0.5)
+def predicted_with(predictor: Model, graphs: Graphs, number: int, nodes: Ints) -> Floats:
+    """What the networks say where nothing but these nodes of one graph is present: (C) outputs"""
+    batch = predictor.encode(graphs).batch(torch.tensor([number]))
+    presence = torch.from_numpy(np.isin(np.arange(len(batch.place)), nodes)).float()
+    with torch.no_grad():
+        outputs: list[Output] = [network.eval()(batch, presence) for network in predictor.networks]
+    found: Floats = torch.stack([each.output[0] for each in outputs]).mean(dim=0).double().numpy()
+    return found
+
+
+def test_fidelity_is_what_the_model_predicts_for_parts_of_the_graph_and_the_share_of_the_evidence_in_them(
+    trained: Model, several: Model, regressor: Model
+) -> None:
+    for predictor, graphs in ((trained, alcohols()[:12]), (several, alcohols()[:12]), (regressor, oxygens()[:12])):
+        found = explain_by(predictor, graphs, "relevance", select="threshold", threshold=0.5)
         assert any(0 < len(structure.critical_nodes) < structure.graph.n_nodes for structure in found)
         for number, structure in enumerate(found):
-            whole, critical = graphs[[number]], set(structure.critical_nodes.tolist())
-            rest = [node for node in range(whole.n_nodes) if node not in critical]
-            predicted = []
-            for nodes in (rest, sorted(critical)):
-                cut = by_hand(whole, nodes)
+            rest = np.setdiff1d(np.arange(structure.graph.n_nodes), structure.critical_nodes)
+            shown, asked = [], []
+            for nodes in (rest, structure.critical_nodes):
+                outputs = predicted_with(predictor, graphs, number, nodes)[None]
+                (row,) = predictor.interpret(torch.from_numpy(outputs))
                 if predictor is regressor:
-                    predicted.append(float(predictor.values(cut)[0]))
+                    shown.append(float(row))
+                    asked.append(float(row))
                 else:
-                    (row,) = predictor.probabilities(cut)
-                    predicted.append(float(row[predictor.class_names.index(str(structure.explained))]))
+                    shown.append(float(row[predictor.class_names.index(str(structure.explained))]))
+                    asked.append(float(np.log(shown[-1] / (1 - shown[-1]))))
             assert structure.fidelity is not None
-            assert [structure.fidelity.removed, structure.fidelity.kept] == pytest.approx(predicted, rel=1e-4, abs=1e-5)
+            assert [structure.fidelity.removed, structure.fidelity.kept] == pytest.approx(shown, rel=1e-4, abs=1e-5)
+            evidence = structure.output - structure.base
+            lost, kept = (structure.output - asked[0]) / evidence, (asked[1] - structure.base) / evidence
+            assert structure.fidelity.evidence_lost == pytest.approx(lost, rel=1e-3, abs=1e-3)
+            assert structure.fidelity.evidence_kept == pytest.approx(kept, rel=1e-3, abs=1e-3)
+
+
+def test_where_nothing_is_critical_nothing_is_lost_and_none_of_the_evidence_is_kept(trained: Model) -> None:
+    found = explain_by(trained, alcohols(), "contributions", largest=0.0, evidence=1.0)
+    empty = [structure for structure in found if not len(structure.critical_nodes)]
+    assert empty
+    for structure in empty:
+        assert structure.fidelity is not None
+        assert structure.fidelity.evidence_lost == pytest.approx(0, abs=1e-5)
+        assert structure.fidelity.evidence_kept == pytest.approx(0, abs=1e-5)
 
 
 def test_fidelity_can_be_left_out(trained: Model) -> None:
@@ -217,14 +250,14 @@ def test_the_smallest_set_alone_is_predicted_as_the_whole_graph_is(trained: Mode
         for number, structure in enumerate(explain_by(predictor, graphs, "relevance", select="smallest")):
             if len(structure.critical_nodes) == structure.graph.n_nodes:
                 continue
-            alone = by_hand(graphs[[number]], structure.critical_nodes.tolist())
+            alone = predicted_with(predictor, graphs, number, structure.critical_nodes)
             outside = np.setdiff1d(np.arange(structure.graph.n_nodes), structure.critical_nodes)
             least = structure.node_importance[structure.critical_nodes].min()
             assert (structure.node_importance[outside] < least).all()
             if predictor is trained:
-                assert predictor.class_names[predictor.probabilities(alone)[0].argmax()] == structure.predicted
+                assert predictor.class_names[alone.argmax()] == structure.predicted
             else:
-                assert abs(float(predictor.outputs(alone)[0, 0] - predictor.outputs(graphs[[number]])[0, 0])) <= 0.1001
+                assert abs(float(alone[0] - predictor.outputs(graphs[[number]])[0, 0])) <= 0.1001
     sizes = [
         len(s.critical_nodes) / s.graph.n_nodes for s in explain_by(trained, alcohols(), "relevance", select="smallest")
     ]
@@ -252,7 +285,8 @@ def test_progress_is_reported_portion_by_portion_and_portions_change_nothing(
 def assert_permuted(graphs: Graphs, predictor: Model, technique: Technique, seed: int, tolerance: float) -> None:
     """Importances, relative to the graph's largest, move along with the nodes and edges; nothing else changes."""
     relabelled, new = relabel(graphs, seed)
-    one, other = (explain_by(predictor, some, technique, attention_threshold=0.0) for some in (graphs, relabelled))
+    chosen: dict[str, Any] = {"attention_threshold": 0.0, "select": "threshold", "threshold": 0.3}
+    one, other = (explain_by(predictor, some, technique, **chosen) for some in (graphs, relabelled))
     for g, (before, after) in enumerate(zip(one, other, strict=True)):
         inner = new[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] - graphs.node_ptr[g]
         largest = max(
@@ -343,6 +377,7 @@ def test_two_runs_give_the_very_same_structures(technique: Technique) -> None:
         assert one.to_plain(trace=True) == other.to_plain(trace=True)
 
 
-def test_the_technique_by_default_is_relevance(trained: Model) -> None:
-    (one,), (other,) = explain(trained, alcohols()[:1]), explain_by(trained, alcohols()[:1], "relevance")
-    assert one.to_plain() == other.to_plain()
+def test_by_default_contributions_are_found_and_a_connected_part_chosen(trained: Model) -> None:
+    one = explain(trained, alcohols())
+    other = explain_by(trained, alcohols(), "contributions", select="connected", steps=4)
+    assert [each.to_plain(trace=True) for each in one] == [each.to_plain(trace=True) for each in other]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from egocnn.config import ExplainConfig, ModelConfig, Technique
+from egocnn.config import ExplainConfig, Technique
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain, fit_attention
 from egocnn.explain.attention import AttentionHead, load_attention, save_attention
@@ -19,7 +19,7 @@ from egocnn.model import Model
 from egocnn.train.recipe import learn
 from tests.explain.random_models import assert_close, forward_pass, head_for, predictor_for
 from tests.explain.test_explain import assert_permuted
-from tests.support.tiny import MODEL, TRAIN, alcohols
+from tests.support.tiny import TRAIN, plain_model
 
 TECHNIQUES = pytest.mark.parametrize("technique", get_args(Technique))
 FULL: dict[str, Any] = {"k": 2, "jump": True, "head_norm": True, "pool_norm": True, "degrees": True}
@@ -43,8 +43,8 @@ def hubs(n_graphs: int = 6, *, seed: int = 0) -> Graphs:
     return Graphs.from_edges(node_counts=counts, edges=np.array(edges), target=target, class_names=("no", "yes"))
 
 
-def answers(predictor: Model, graphs: Graphs, technique: Technique, head: AttentionHead) -> list[Any]:
-    return explain(predictor, graphs, ExplainConfig(technique=technique, steps=4), attention=head, device="cpu")
+def answers(predictor: Model, graphs: Graphs, technique: Technique, heads: Sequence[AttentionHead]) -> list[Any]:
+    return explain(predictor, graphs, ExplainConfig(technique=technique, steps=4), attention=heads, device="cpu")
 
 
 # ── evidence of every layer ───────────────────────────────────────────────────────────────────────
@@ -54,7 +54,7 @@ def test_a_head_that_looks_at_the_embeddings_alone_sends_nothing_through_the_lay
     graphs = hubs()
     predictor = predictor_for(graphs, jump=True, depth=2, rest="mean", k=1)
     with torch.no_grad():
-        predictor.network.hidden.weight[:, 8:] = 0
+        predictor.networks[0].hidden.weight[:, 8:] = 0
     above, between, embedded, at_the_input = by_relevance(forward_pass(predictor, graphs, [0, 1] * 3)).trace
     for nodes, edges in (above, between):
         assert bool((nodes == 0).all())
@@ -69,7 +69,7 @@ def test_the_papers_technique_is_blind_to_evidence_of_lower_layers() -> None:
     predictor = predictor_for(graphs, jump=True)
     one = by_attention(forward_pass(predictor, graphs, attention=head_for(8)))
     with torch.no_grad():
-        predictor.network.hidden.weight.zero_()
+        predictor.networks[0].hidden.weight.zero_()
     other = by_attention(forward_pass(predictor, graphs, attention=head_for(8)))
     assert float(one.nodes.abs().max()) > 0
     assert torch.equal(one.nodes, other.nodes)
@@ -81,11 +81,11 @@ def test_the_papers_technique_is_blind_to_evidence_of_lower_layers() -> None:
 def test_with_more_places_than_neighbours_nothing_is_beyond_and_nothing_changes() -> None:
     graphs = hubs()
     plain, with_rest = (predictor_for(graphs, k=12, rest=rest) for rest in ("none", "mean"))
-    state = plain.network.state_dict()
-    with_rest.network.load_state_dict(state, strict=False)
-    head = fit_attention(plain, graphs, epochs=1)
+    state = plain.networks[0].state_dict()
+    with_rest.networks[0].load_state_dict(state, strict=False)
+    heads = fit_attention(plain, graphs, epochs=1)
     for technique in ("relevance", "paper", "gradient"):
-        pairs = zip(*(answers(each, graphs, technique, head) for each in (plain, with_rest)), strict=True)
+        pairs = zip(*(answers(each, graphs, technique, heads) for each in (plain, with_rest)), strict=True)
         for one, other in pairs:
             assert_close(one.node_importance, other.node_importance, tolerance=1e-6)
             assert_close(one.edge_importance, other.edge_importance, tolerance=1e-6)
@@ -103,11 +103,11 @@ def test_renumbering_graphs_with_hubs_permutes_the_answer(technique: Technique, 
 
 def test_a_trained_model_with_every_setting_is_saved_with_its_attention_and_explains_as_before(tmp_path: Path) -> None:
     graphs = hubs(12)
-    config = ModelConfig(**(FULL | {"width": 8, "depth": 2, "hidden": 8, "slots": 4, "rest": "mean", "readout": "sum"}))
+    config = plain_model(**(FULL | {"width": 8, "depth": 2, "hidden": 8, "slots": 4, "rest": "mean", "readout": "sum"}))
     predictor, _ = learn(graphs, config, TRAIN)
-    head = fit_attention(predictor, graphs, epochs=2)
+    heads = fit_attention(predictor, graphs, epochs=2)
     predictor.save(tmp_path)
-    save_attention(head, tmp_path)
+    save_attention(heads, tmp_path)
     loaded = Model.load(tmp_path)
     assert loaded.config == config
     assert loaded.encoder.by_degree
@@ -115,7 +115,7 @@ def test_a_trained_model_with_every_setting_is_saved_with_its_attention_and_expl
     again = load_attention(tmp_path, loaded)
     assert again is not None
     for technique in ("relevance", "paper"):
-        one, other = answers(predictor, graphs, technique, head), answers(loaded, graphs, technique, again)
+        one, other = answers(predictor, graphs, technique, heads), answers(loaded, graphs, technique, again)
         assert [each.to_plain(trace=True) for each in one] == [each.to_plain(trace=True) for each in other]
         assert any(np.abs(each.node_importance).max() > 0 for each in one)
 
@@ -123,23 +123,9 @@ def test_a_trained_model_with_every_setting_is_saved_with_its_attention_and_expl
 def test_a_network_left_in_training_mode_is_read_in_evaluation_and_keeps_its_statistics() -> None:
     graphs = hubs()
     predictor = predictor_for(graphs, rest="mean", **FULL)
-    expected = answers(predictor, graphs, "relevance", head_for(8))
-    before = {name: value.clone() for name, value in predictor.network.state_dict().items()}
-    predictor.network.train()
-    found = answers(predictor, graphs, "relevance", head_for(8))
+    expected = answers(predictor, graphs, "relevance", [head_for(8)])
+    before = {name: value.clone() for name, value in predictor.networks[0].state_dict().items()}
+    predictor.networks[0].train()
+    found = answers(predictor, graphs, "relevance", [head_for(8)])
     assert [each.to_plain() for each in found] == [each.to_plain() for each in expected]
-    assert all(torch.equal(value, before[name]) for name, value in predictor.network.state_dict().items())
-
-
-def test_a_model_saved_before_these_settings_existed_still_loads(tmp_path: Path) -> None:
-    predictor, _ = learn(alcohols(), MODEL, TRAIN)
-    predictor.save(tmp_path)
-    plain = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    for name in ("rest", "jump", "head_norm", "pool_norm", "count_inputs", "degrees"):
-        del plain["model"][name]
-    del plain["encoder"]["by_degree"], plain["digests"]
-    (tmp_path / "config.json").write_text(json.dumps(plain), encoding="utf-8")
-    loaded = Model.load(tmp_path)
-    assert loaded.config == MODEL
-    assert not loaded.encoder.by_degree
-    np.testing.assert_array_equal(loaded.outputs(alcohols()), predictor.outputs(alcohols()))
+    assert all(torch.equal(value, before[name]) for name, value in predictor.networks[0].state_dict().items())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
-from egocnn.explain.structure import CriticalStructure, Fidelity, Trace, read_structures, write_structures
+from egocnn.explain.structure import CriticalStructure, Fidelity, Trace, read_structures, wording, write_structures
 from tests.support.samples import assert_same, molecules, one_graph
 from tests.support.strategies import random_graphs
 
@@ -35,11 +35,13 @@ def structure_of(graph: Graph, **changes: Any) -> CriticalStructure:
         probability=0.75,
         explained="yes",
         technique="relevance",
+        base=-0.5,
+        output=1.5,
         node_importance=random.normal(size=graph.n_nodes),
         edge_importance=random.normal(size=len(graph.edges)),
         critical_nodes=critical,
         critical_edges=np.flatnonzero(np.isin(graph.edges, critical).all(axis=1)),
-        fidelity=Fidelity(0.25, 0.5),
+        fidelity=Fidelity(0.25, 0.5, 0.75, None),
         trace=Trace(random.normal(size=(4, graph.n_nodes)), random.normal(size=(4, len(graph.edges)))),
     )
     return replace(whole, **changes)
@@ -103,7 +105,8 @@ def test_the_fields_of_a_line_are_those_that_are_promised() -> None:
     assert [(u, v) for u, v, _ in plain["edge_importance"]] == [(0, 1), (0, 2), (1, 2), (3, 3)]
     assert plain["critical_nodes"] == [0, 1]
     assert plain["critical_edges"] == [[0, 1]]
-    assert plain["fidelity"] == {"removed": 0.25, "kept": 0.5}
+    assert (plain["base"], plain["output"], plain["spread"]) == (-0.5, 1.5, None)
+    assert plain["fidelity"] == {"removed": 0.25, "kept": 0.5, "evidence_lost": 0.75, "evidence_kept": None}
     assert plain["smiles"] == "CCC"
     assert "trace" not in plain
     assert replace(ring(), fidelity=None).to_plain()["fidelity"] is None
@@ -192,11 +195,17 @@ WRONG: dict[str, list[Any]] = {
     "predicted": [None, ["yes"], float("nan")],
     "probability": ["high"],
     "class": [3],
+    "base": [None, "low", float("inf")],
+    "output": [None, [1.0], float("nan")],
+    "spread": ["wide", float("nan")],
     "true": [[1]],
     "smiles": [7],
     "node_label": [["C"]],
     "edge_label": [5],
-    "fidelity": [{"kept": 1.0}, {"kept": float("nan"), "removed": 0.0}, [0.5, 0.5]],
+    "fidelity": [
+        *({"kept": 1.0}, {"kept": float("nan"), "removed": 0.0}, [0.5, 0.5]),
+        {"kept": 1.0, "removed": 0.0, "evidence_kept": "all"},
+    ],
     "trace": [
         *({"nodes": [[1.0] * 4], "edges": []}, {"nodes": [[1.0] * 3], "edges": [[1.0] * 4]}),
         *({"nodes": [], "edges": []}, 1),
@@ -213,7 +222,9 @@ def test_wrong_values_are_refused_in_one_line(key: str, wrong: Any) -> None:
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("key", ["name", "predicted", "probability", "class", "critical_nodes", "critical_edges"])
+@pytest.mark.parametrize(
+    "key", [*("name", "predicted", "probability", "class", "base", "output"), "critical_nodes", "critical_edges"]
+)
 def test_a_missing_field_is_named(key: str) -> None:
     plain = ring().to_plain()
     del plain[key]
@@ -273,21 +284,66 @@ def test_any_bytes_in_the_file_are_read_or_refused(place: float, insert: bytes, 
 # ── as text ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_text_names_prediction_critical_nodes_by_importance_and_fidelity() -> None:
-    labelled = replace(water(), node_importance=np.array([0.5, 2.0, -1.0]), critical_nodes=np.array([0, 1]))
-    assert str(labelled) == "water: yes (75.0%)\n  critical: O1, H0\n  kept alone 50.0%, removed 25.0%"
+def test_the_text_names_prediction_critical_nodes_by_importance_and_evidence() -> None:
+    labelled = replace(
+        water(),
+        node_importance=np.array([0.5, 2.5, -1.0]),
+        critical_nodes=np.array([0, 1]),
+        spread=0.025,
+        fidelity=Fidelity(0.25, 0.5, evidence_lost=0.75, evidence_kept=0.9),
+    )
+    assert str(labelled) == (
+        "water: yes (75.0% ± 2.5%)\n  critical: O1, H0\n  base -0.50, for +3.00, against -1.00, output 1.50 log-odds\n"
+        "  the structure alone keeps 90% of the evidence (probability 50%); "
+        "75% goes with it (probability 25% without it)"
+    )
 
 
 def test_the_text_says_when_another_class_was_explained_and_when_nothing_was_found() -> None:
     nothing = np.zeros(0, np.int64)
-    other = replace(water(), explained="no", critical_nodes=nothing, fidelity=None)
-    assert str(other) == "water: yes (75.0%), explained for no\n  critical: nothing"
-
-
-def test_the_text_of_a_value_gives_numbers() -> None:
-    assert str(replace(value(), node_importance=np.array([1.0, 0.0]))) == (
-        "0: 3.25\n  critical: 0\n  kept alone 3, removed 1"
+    other = replace(water(), explained="no", critical_nodes=nothing, node_importance=np.array([1.0, 0.5, 0.5]))
+    assert str(other) == (  # how true nothing is to the prediction is no news
+        "water: yes (75.0%), explained for no\n"
+        "  nothing in this molecule speaks for no more than the rest: what speaks for it is spread over all of it, or "
+        "what would have spoken against it is absent\n"
+        "  base -0.50, for +2.00, against 0.00, output 1.50 log-odds"
     )
+    assert other.caption == "water: yes, 75%; nothing speaks for no"
+    without = replace(value(), critical_nodes=nothing)
+    assert "no part of this graph stands out: its value is near that of an empty one" in str(without)
+    assert without.caption == "0: 3.25; no part stands out"
+
+
+def test_the_text_of_a_value_tells_what_raised_it_from_what_lowered_it() -> None:
+    whole = replace(value(), node_importance=np.array([2.5, -0.5]), critical_nodes=np.array([0, 1]), spread=0.125)
+    assert str(whole) == (
+        "0: 3.25 ± 0.12\n  critical: raised by 0; lowered by 1\n  base -0.50, raised +2.50, lowered -0.50, value 1.50\n"
+        "  the structure alone: value 3; without it: value 1"
+    )
+    assert "critical: lowered by 1" in str(replace(whole, critical_nodes=np.array([1])))
+
+
+def test_importances_that_do_not_add_up_are_not_said_to() -> None:
+    assert "base -0.50, output 1.50 log-odds" in str(replace(water(), node_importance=np.array([9.0, 0.0, 0.0])))
+
+
+def test_the_sums_are_written_and_are_those_of_the_importances() -> None:
+    plain = replace(water(), node_importance=np.array([0.5, 2.5, -1.0])).to_plain()
+    assert (plain["base"], plain["for"], plain["against"], plain["output"]) == (-0.5, 3.0, -1.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        ((-1.234, 12.345, -0.04, 11.071), ["-1.2", "12.3", "0.0", "11.1"]),
+        ((0.0, 0.0), ["0.0", "0.0"]),
+        ((1234.5, -10.0), ["1234", "-10"]),
+        ((2.5e7, 1.0), ["2.5e+07", "1"]),
+        ((float("nan"), 1.0), ["nan", "1"]),
+    ],
+)
+def test_numbers_read_together_have_as_many_decimals(numbers: tuple[float, ...], told: list[str]) -> None:
+    assert wording.alike(*numbers) == told
 
 
 def test_of_many_critical_nodes_the_text_names_the_most_important() -> None:

@@ -19,8 +19,8 @@ from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, by_gradient, b
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.data.test_subgraphs import without_edge, without_node
-from tests.explain.naive import Found
 from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
+from tests.support.naive_techniques import Found
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 
@@ -130,7 +130,7 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
     predictor = predictor_for(trees, outputs=outputs, seed=2, **(SMOOTH | changes | more))
     explained = forward_pass(predictor, trees, [number % outputs for number in range(4)], steps=500)
     importances = by_integrated_gradients(explained)
-    network, batch = predictor.network, explained.batch
+    network, batch = predictor.networks[0], explained.batch
     if changes.get("own"):
         before = margins_from(explained, torch.zeros(trees.n_nodes, 4, dtype=torch.float64))
     else:
@@ -153,7 +153,7 @@ def test_one_step_of_integrated_gradients_is_the_gradient_half_way_times_the_inp
     explained = forward_pass(predictor, trees, steps=1)
     half = replace(explained.batch, attributes=explained.batch.attributes / 2)
     attributes = half.attributes.requires_grad_()
-    total = margins(predictor.network(half).output, explained.classes).sum()
+    total = margins(predictor.networks[0](half).output, explained.classes).sum()
     (gradient,) = torch.autograd.grad(total, attributes)
     wanted = (gradient * explained.batch.attributes).sum(dim=1)
     assert_close(by_integrated_gradients(explained).nodes, wanted.detach())
@@ -207,11 +207,11 @@ def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
     trees = random_trees(3, nodes=6, seed=0)
     predictor: Model = predictor_for(trees, outputs=2)
     explained = forward_pass(predictor, trees, attention=head_for(8))
-    before = {name: value.clone() for name, value in predictor.network.state_dict().items()}
+    before = {name: value.clone() for name, value in predictor.networks[0].state_dict().items()}
     for technique in TECHNIQUES.values():
         technique(explained)
-    assert all(torch.equal(value, before[name]) for name, value in predictor.network.state_dict().items())
-    assert all(parameter.grad is None for parameter in predictor.network.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in predictor.networks[0].state_dict().items())
+    assert all(parameter.grad is None for parameter in predictor.networks[0].parameters())
 
 
 # ── sums over nodes and edges ─────────────────────────────────────────────────────────────────────

@@ -24,6 +24,7 @@ from egocnn.model import Model
 from tests.support.commands import check_refused, runner
 from tests.support.networks import build
 from tests.support.strategies import random_graphs, random_trees
+from tests.support.tiny import plain_model
 
 READOUTS = ("max", "mean", "sum", "log", "mean+max", "log+max", "mean+log+max", "sort")
 SMALL: dict[str, Any] = {"width": 5, "depth": 2, "hidden": 6, "slots": 4, "k": 3, "sort_nodes": 4}
@@ -50,21 +51,21 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """what the graphs have, and the settings; between them every kind of input and every reduction"""
 
 
-def predictor_for(graphs: Graphs, config: ModelConfig) -> Model:
+def predictor_for(graphs: Graphs, config: ModelConfig, *, networks: int = 1) -> Model:
     """Random weights, fitted to the graphs; the answers need a temperature, or a mean and a scale, of their own."""
-    network, encoder = build(graphs, config, outputs=len(graphs.class_names) or 1)
-    encoder = replace(encoder, target_mean=40.0, target_scale=3.0)
-    return Model(config=config, encoder=encoder, network=network, temperature=1.7)
+    built = [build(graphs, config, outputs=len(graphs.class_names) or 1, seed=seed) for seed in range(networks)]
+    encoder = replace(built[0][1], target_mean=40.0, target_scale=3.0)
+    fitted: dict[str, Any] = {"temperature": 1.7, "noise": 0.2, "spread_scale": 1.5}
+    return Model(config=config, encoder=encoder, networks=tuple(network for network, _ in built), **fitted)
 
 
 def fitted_graphs(columns: dict[str, Any]) -> Graphs:
     trees = random_trees(8, nodes=9, seed=0)
     random = np.random.default_rng(0)
     changes: dict[str, Any] = {}
-    if not columns["node_labels"]:
-        changes |= {"node_label": None, "node_label_names": ()}
-    if not columns["edge_labels"]:
-        changes |= {"edge_label": None, "edge_label_names": ()}
+    for kind in ("node_label", "edge_label"):
+        if not columns[f"{kind}s"]:
+            changes |= {kind: None, f"{kind}_names": ()}
     if columns["attributes"]:
         changes["node_attr"] = random.choice([0.5, 1.0, 2.0], (trees.n_nodes, 2)).astype(np.float32)
     if columns.get("classes", True):
@@ -75,14 +76,12 @@ def fitted_graphs(columns: dict[str, Any]) -> Graphs:
 @cache
 def model_of(case: str) -> Model:
     columns, changes = CASES[case]
-    return predictor_for(fitted_graphs(columns), ModelConfig(**SMALL | changes))
+    return predictor_for(fitted_graphs(columns), plain_model(**SMALL | changes))
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
+def exported(tmp_path_factory: pytest.TempPathFactory, libraries: None) -> dict[str, Exported]:  # noqa: ARG001
     """Every case written once."""
-    for library in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(library, reason=f"{library} is not installed")
     folder = tmp_path_factory.mktemp("exported")
     return {case: export_onnx(model_of(case), folder / f"{i}.onnx") for i, case in enumerate(CASES)}
 
@@ -106,7 +105,7 @@ def test_plain_operations_compute_what_the_network_does(
 ) -> None:
     graphs = data.draw(random_graphs(min_nodes=0, unseen=True, classes=True).filter(lambda drawn: drawn.n_nodes > 0))
     embeddings = ["patchy-san", "adjacency", *(["attributes"] if graphs.node_attr is not None else [])]
-    config = ModelConfig(
+    config = plain_model(
         **SMALL | {"k": data.draw(st.sampled_from([1, (2, 1)]))},  # small, so that many neighbours are beyond it
         embedding=data.draw(st.sampled_from(embeddings)),
         degrees=data.draw(st.booleans()),
@@ -142,14 +141,22 @@ def test_onnxruntime_computes_what_the_model_does(case: str, exported: dict[str,
     agrees()
 
 
-def test_batches_of_any_size_go_through_the_same_file(exported: dict[str, Exported]) -> None:
-    case = "every layer of labelled nodes"
-    runtime = session(exported[case].file)
-    random = np.random.default_rng(1)
-    for n_graphs in (1, 2, 40):
-        trees = random_trees(n_graphs, nodes=30, seed=n_graphs, most_neighbours=9)
-        trees = trees.replace(node_attr=random.standard_normal((trees.n_nodes, 2)).astype(np.float32))
-        check_close(runtime.run(None, inputs_for(model_of(case), trees))[0], model_of(case).outputs(trees))
+@pytest.mark.parametrize("case", ["every layer of labelled nodes", "a value from attributes"])
+def test_the_mean_of_several_networks_and_their_spread_are_in_the_file(case: str, tmp_path: Path) -> None:
+    for library in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    columns, changes = CASES[case]
+    graphs = fitted_graphs(columns)
+    predictor = predictor_for(graphs, plain_model(**SMALL | changes), networks=3)
+    written = export_onnx(predictor, tmp_path / "three.onnx")
+    assert written.outputs[2:] == ("spread",)
+    output, answer, spread = session(written.file).run(None, inputs_for(predictor, graphs))
+    check_close(output, predictor.outputs(graphs, device="cpu"))
+    predicted, wanted = predictor.predictions_and_spread(graphs, device="cpu")
+    check_close(answer, predicted)
+    assert wanted is not None
+    assert wanted.max() > 0.01
+    check_close(spread, wanted)
 
 
 # ── the file ──────────────────────────────────────────────────────────────────────────────────────
@@ -188,12 +195,11 @@ def test_the_file_says_what_its_numbers_stand_for_and_nothing_of_the_machine(exp
     assert b"plain.py" not in stored
 
 
+@pytest.mark.usefixtures("libraries")
 def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for library in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(library, reason=f"{library} is not installed")
-    predictor = predictor_for(fitted_graphs(BARE), ModelConfig(**SMALL | {"depth": 1}))
+    predictor = predictor_for(fitted_graphs(BARE), plain_model(**SMALL | {"depth": 1}))
     monkeypatch.setattr("egocnn.interop.onnx.write.TOLERANCE", -1.0)  # no difference is small enough
     (tmp_path / "model.onnx").write_bytes(b"earlier")
     with pytest.raises(EgoCNNError, match="nothing is written: onnxruntime and the model differ by"):
@@ -204,8 +210,8 @@ def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays
 
 def test_a_module_of_the_users_own_is_refused(tmp_path: Path) -> None:
     graphs = fitted_graphs(BARE)
-    network, encoder = build(graphs, ModelConfig(**SMALL), embed=nn.Identity(), embed_width=5)
-    predictor = Model(config=network.config, encoder=encoder, network=network)
+    network, encoder = build(graphs, plain_model(**SMALL), embed=nn.Identity(), embed_width=5)
+    predictor = Model(config=network.config, encoder=encoder, networks=(network,))
     with pytest.raises(ConfigError, match="a module of its author, which has no form in ONNX"):
         export_onnx(predictor, tmp_path / "model.onnx")
 

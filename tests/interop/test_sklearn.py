@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 import egocnn
 from egocnn import EgoCNNClassifier, EgoCNNRegressor
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import PLAIN, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError, RunError
 from tests.support.sealing import write_config
 from tests.support.strategies import random_trees
-from tests.support.tiny import SIZES, alcohols, names_in, oxygens, same
-from tests.train.test_saved_model import OwnLabels
+from tests.support.tiny import SIZES, alcohols, names_in, oxygens, same, state
+from tests.train.runs.test_saved_model import OwnLabels
 
-SMALL: dict[str, Any] = SIZES | {"epochs": 3, "learning_rate": 1e-2}
+SMALL: dict[str, Any] = SIZES | {"networks": 1, "epochs": 3, "learning_rate": 1e-2}
 
 
 def trees(n_graphs: int = 24) -> Graphs:
@@ -48,6 +48,7 @@ def test_parameters_are_the_fields_of_the_settings_with_their_defaults(kind: Any
         for name in config.__dataclass_fields__:
             assert parameters.pop(name) == getattr(config, name)
     assert parameters == {"embed": None, "embed_width": None, "verbose": False}
+    assert (is_classifier(kind()), is_regressor(kind())) == (kind is EgoCNNClassifier, kind is EgoCNNRegressor)
 
 
 def test_parameters_can_be_set_cloned_and_shown(fitted: EgoCNNClassifier) -> None:
@@ -70,31 +71,17 @@ def test_an_unknown_setting_is_refused() -> None:
         EgoCNNClassifier().set_params(wdith=8)
 
 
-def test_a_setting_out_of_range_is_refused_when_fitting() -> None:
-    model = EgoCNNClassifier(width=0)
-    with pytest.raises(ConfigError, match="width must be at least 1, got 0"):
-        model.fit(trees())
-
-
-def test_scikit_learn_knows_what_they_are() -> None:
-    assert is_classifier(EgoCNNClassifier())
-    assert is_regressor(EgoCNNRegressor())
-
-
 @pytest.mark.parametrize("kind", [EgoCNNClassifier, EgoCNNRegressor])
 def test_what_has_not_been_fitted_does_not_predict(kind: Any, tmp_path: Path) -> None:
-    model = kind()
-    with pytest.raises(NotFittedError, match=f"this {kind.__name__} has not been fitted; call fit first"):
-        model.predict(trees())
-    with pytest.raises(NotFittedError):
-        model.score(trees() if kind is EgoCNNClassifier else oxygens())
-    with pytest.raises(NotFittedError):
-        model.save(tmp_path / "run")
+    model, graphs = kind(), trees() if kind is EgoCNNClassifier else oxygens()
+    uses: list[Any] = [lambda: model.predict(graphs), lambda: model.score(graphs), lambda: model.save(tmp_path)]
+    if kind is EgoCNNClassifier:
+        uses += [lambda: model.predict_proba(graphs), lambda: model.classes_]
+    for use in uses:
+        with pytest.raises(NotFittedError, match=f"this {kind.__name__} has not been fitted; call fit first"):
+            use()
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
-    if kind is EgoCNNClassifier:
-        with pytest.raises(NotFittedError):
-            model.predict_proba(trees())
     assert names_in(tmp_path) == []
 
 
@@ -108,6 +95,24 @@ def test_probabilities_sum_to_one_and_their_columns_follow_the_classes(fitted: E
     np.testing.assert_allclose(probability.sum(axis=1), 1)
     assert fitted.classes_.tolist() == ["no", "yes"]
     assert fitted.predict(trees()).tolist() == [fitted.classes_[i] for i in probability.argmax(axis=1)]
+
+
+@pytest.mark.parametrize("kind", [EgoCNNClassifier, EgoCNNRegressor])
+def test_an_estimator_of_several_networks_says_its_spread_and_one_of_a_single_network_has_none(
+    kind: type[EgoCNNClassifier] | type[EgoCNNRegressor], tmp_path: Path
+) -> None:
+    y = np.arange(24.0) if kind is EgoCNNRegressor else None
+    several = kind(**SMALL | {"networks": 3}).fit(trees(), y)
+    assert several.get_params()["networks"] == len(several.model_.networks) == 3
+    spread = several.spread(trees())
+    assert spread is not None
+    assert spread.shape == (24,)
+    assert (spread >= 0).all()
+    several.save(tmp_path)
+    again = kind.load(tmp_path)
+    assert again.get_params()["networks"] == 3
+    np.testing.assert_array_equal(again.spread(trees()), spread)
+    assert kind(**SMALL).fit(trees(), y).spread(trees()) is None
 
 
 @pytest.mark.parametrize(
@@ -178,10 +183,9 @@ def test_fitting_needs_targets_of_the_right_kind_and_number() -> None:
     with pytest.raises(DataError, match="these graphs have no values to predict; pass y, or use EgoCNNClassifier"):
         EgoCNNRegressor(**SMALL).fit(trees())
     for y in (np.zeros(23), np.zeros((24, 1)), np.zeros((24, 2))):
-        with pytest.raises(DataError, match=r"y has shape .* for 24 graphs"):
-            EgoCNNClassifier(**SMALL).fit(trees(), y)
-        with pytest.raises(DataError, match=r"y has shape .* for 24 graphs"):
-            EgoCNNRegressor(**SMALL).fit(trees(), y)
+        for kind in (EgoCNNClassifier, EgoCNNRegressor):
+            with pytest.raises(DataError, match=r"y has shape .* for 24 graphs"):
+                kind(**SMALL).fit(trees(), y)
 
 
 def test_scores_need_a_truth(fitted: EgoCNNClassifier) -> None:
@@ -244,36 +248,22 @@ def test_cross_validation_works_with_classes_and_with_groups() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("with_y", [True, False])
-def test_fit_trains_on_all_that_it_is_given_whatever_split_the_graphs_carry(part: str, with_y: bool) -> None:
+@pytest.mark.parametrize("kind", [EgoCNNClassifier, EgoCNNRegressor])
+def test_fit_trains_on_all_that_it_is_given_whatever_split_the_graphs_carry(kind: Any, part: str, with_y: bool) -> None:
     """A fold of scikit-learn may hold graphs of any part, or of one part alone."""
-    graphs = trees()
+    graphs = trees() if kind is EgoCNNClassifier else oxygens()
     y = graphs.target if with_y else None
     marked = graphs.replace(part=np.full(len(graphs), PARTS.index(part), np.int8))
-    model = EgoCNNClassifier(**SMALL).fit(marked, y)
-    np.testing.assert_array_equal(
-        model.predict_proba(graphs), EgoCNNClassifier(**SMALL).fit(graphs, y).predict_proba(graphs)
-    )
-
-
-def test_a_regressor_trains_on_all_that_it_is_given_too() -> None:
-    graphs = oxygens()
-    marked = graphs.replace(part=np.full(len(graphs), PARTS.index("test"), np.int8))
-    one, other = (EgoCNNRegressor(**SMALL).fit(each) for each in (marked, graphs))
-    np.testing.assert_array_equal(one.predict(graphs), other.predict(graphs))
+    one, other = (kind(**SMALL).fit(each, y).model_ for each in (marked, graphs))
+    assert same(state(one.networks[0]), state(other.networks[0]))
 
 
 def test_fit_keeps_groups_together_when_it_splits_off_a_validation_part() -> None:
     """Two groups, one of each class: whichever chooses the epoch, the other is all there is to learn from."""
     graphs = trees().replace(group=np.arange(24) % 2, part=np.zeros(24, np.int8))
-    model = EgoCNNClassifier(**SMALL).fit(graphs)
+    model = EgoCNNClassifier(**SMALL | PLAIN | {"readout": "max", "parts": 0.0}).fit(graphs)
     assert model.history_.best is not None
     assert model.history_.epochs[-1].train_score == 1, "all graphs to learn from are of one class"
-
-
-def test_every_fold_of_graphs_with_a_split_of_their_own_gets_a_score() -> None:
-    graphs = alcohols()
-    scores = cross_val_score(EgoCNNClassifier(**SMALL), graphs, graphs.target, cv=3)
-    assert np.isfinite(scores).all()
 
 
 def test_a_grid_search_finds_settings_and_refits() -> None:
@@ -328,7 +318,7 @@ def test_a_model_trained_on_a_gpu_predicts_where_there_is_none(fitted: EgoCNNCla
 def test_a_loaded_model_can_be_cloned_and_fitted_to_the_same_weights(fitted: EgoCNNClassifier, tmp_path: Path) -> None:
     fitted.save(tmp_path)
     again = clone(egocnn.load(tmp_path)).fit(trees())
-    assert same(again.model_.network.state_dict(), fitted.model_.network.state_dict())
+    assert same(again.model_.networks[0].state_dict(), fitted.model_.networks[0].state_dict())
 
 
 # ── a module of the user's own ────────────────────────────────────────────────────────────────────
@@ -342,7 +332,7 @@ def test_a_module_of_ones_own_trains_and_loads_again_only_when_it_is_passed(tmp_
     first = model.predict_proba(trees())
     np.testing.assert_array_equal(clone(model).fit(trees()).predict_proba(trees()), first)
     np.testing.assert_array_equal(model.fit(trees()).predict_proba(trees()), first)
-    assert not torch.equal(own.vectors.weight, model.model_.network.embed.get_parameter("vectors.weight"))
+    assert not torch.equal(own.vectors.weight, model.model_.networks[0].embed.get_parameter("vectors.weight"))
 
     model.save(tmp_path)
     with pytest.raises(RunError, match="pass it as embed="):
@@ -351,9 +341,17 @@ def test_a_module_of_ones_own_trains_and_loads_again_only_when_it_is_passed(tmp_
     np.testing.assert_array_equal(loaded.predict_proba(trees()), first)
 
 
-def test_a_module_needs_its_width() -> None:
-    with pytest.raises(ConfigError, match="needs embed_width, the width it returns"):
-        EgoCNNClassifier(**SMALL, embed=OwnLabels()).fit(trees())
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 0}, "width must be at least 1, got 0"),
+        ({"embed": OwnLabels()}, "needs embed_width, the width it returns"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_when_fitting(settings: dict[str, Any], message: str) -> None:
+    model = EgoCNNClassifier(**SMALL | settings)
+    with pytest.raises(ConfigError, match=message):
+        model.fit(trees())
 
 
 # ── the package's front door ──────────────────────────────────────────────────────────────────────

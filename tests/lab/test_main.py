@@ -38,16 +38,10 @@ def test_every_script_has_its_own_help_and_a_place_for_its_record(
     assert f"results/{name}.json" in text
 
 
-def test_reproduce_and_bench_are_those_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["bench", "--list"], ["reproduce", "--list"]):
-        assert main(words) == 0
-    assert {"layer", "table2"} <= {line.split()[0] for line in capsys.readouterr().out.splitlines()}
-
-
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["prove"], "no part of the lab is called 'prove'; there are reproduce, bench and measure"),
+        (["prove"], "no part of the lab is called 'prove'; there are reproduce, bench, measure and truths"),
         (["measure", "speed"], "nothing to measure is called 'speed'; there are cpu_step"),
         (["measure", "cpu_step", "--data", "no/such/set.csv"], "no/such/set.csv"),
         (["bench", "speed"], "no benchmark is called 'speed'"),

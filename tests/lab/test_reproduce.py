@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError
 from lab.tables import experiments as module
 from lab.tables.experiments import EXPERIMENTS, Experiment, TrainedSetting, run_experiment
+from tests.support.tiny import plain_model, plain_train
 
 SMALL = "compounds:alcohols:sizes=3-8,per_size=4"
 
@@ -19,10 +19,10 @@ SMALL = "compounds:alcohols:sizes=3-8,per_size=4"
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> str:
     """An experiment of two settings that takes a second."""
-    train = TrainConfig(epochs=2)
+    train = plain_train(epochs=2)
     settings = [
         TrainedSetting(
-            data=SMALL, model=f"depth {depth}", goal=0.5, network=ModelConfig(depth=depth, width=8), train=train
+            data=SMALL, model=f"depth {depth}", goal=0.5, network=plain_model(depth=depth, width=8), train=train
         )
         for depth in (1, 2)
     ]

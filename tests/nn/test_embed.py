@@ -12,6 +12,7 @@ from egocnn.nn import AdjacencyVector, Attributes, PatchySan
 from tests.support.networks import doubled, randomise, whole_batch
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs
+from tests.support.tiny import plain_model
 
 
 def layer_for(encoder: Encoder, config: ModelConfig, width: int = 3) -> PatchySan:
@@ -24,7 +25,7 @@ def layer_for(encoder: Encoder, config: ModelConfig, width: int = 3) -> PatchySa
 @given(random_graphs(unseen=True), st.integers(1, 5), st.integers(1, 4))
 def test_the_layer_is_a_linear_filter_bank_over_the_dense_tensor(graphs: Graphs, slots: int, k: int) -> None:
     """The paper's equation 2: the labelled adjacency tensor of the first slots, times a filter, norm and rectifier."""
-    config = ModelConfig(slots=slots, k=k)
+    config = plain_model(slots=slots, k=k)
     encoder = Encoder.fit(graphs, config)
     layer, shape = layer_for(encoder, config), encoder.shape(config)
     batch = doubled(whole_batch(graphs, encoder, config))
@@ -56,7 +57,7 @@ def test_the_layer_is_a_linear_filter_bank_over_the_dense_tensor(graphs: Graphs,
 
 def test_only_the_rows_of_entries_that_exist_are_trained() -> None:
     graphs = one_graph(4, cycle(0, 1, 2, 3))
-    config = ModelConfig(slots=4, k=3)
+    config = plain_model(slots=4, k=3)
     encoder = Encoder.fit(graphs, config)
     layer = layer_for(encoder, config)
     batch = doubled(whole_batch(graphs, encoder, config))
@@ -67,14 +68,14 @@ def test_only_the_rows_of_entries_that_exist_are_trained() -> None:
 
 
 def test_attributes_reach_no_farther_than_the_neighbours_of_a_batch() -> None:
-    shape = Encoder.fit(one_graph(2, [(0, 1)]), ModelConfig()).shape(ModelConfig(slots=10))
+    shape = Encoder.fit(one_graph(2, [(0, 1)]), plain_model()).shape(plain_model(slots=10))
     assert PatchySan(shape, attributes=2, width=3, k=4).attributes.shape == (5, 2, 3)
     assert PatchySan(shape, attributes=2, width=3, k=16).attributes.shape == (10, 2, 3)
 
 
 def test_graphs_without_edges_and_labels_are_read_too() -> None:
     graphs = Graphs.from_edges(node_counts=[2, 1], edges=np.zeros((0, 2), int))
-    config = ModelConfig(slots=3, k=2)
+    config = plain_model(slots=3, k=2)
     encoder = Encoder.fit(graphs, config)
     out = layer_for(encoder, config)(doubled(whole_batch(graphs, encoder, config)))
     assert out.shape == (3, 3)
@@ -83,7 +84,7 @@ def test_graphs_without_edges_and_labels_are_read_too() -> None:
 
 def test_plain_embeddings_pass_on_what_the_batch_holds() -> None:
     graphs = one_graph(3, [(0, 1), (1, 2)], edge_weight=[2, 3], node_attr=[[1], [2], [6]])
-    config = ModelConfig(slots=1, k=2)
+    config = plain_model(slots=1, k=2)
     batch = whole_batch(graphs, Encoder.fit(graphs, config), config)
     assert AdjacencyVector(2)(batch).tolist() == [[2, 0], [3, 2], [3, 0]]
     torch.testing.assert_close(Attributes()(batch), batch.attributes)

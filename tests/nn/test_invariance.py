@@ -21,6 +21,7 @@ from egocnn.study.invariance import assert_relabelling_invariant
 from tests.support.networks import build, whole_batch
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs, random_trees
+from tests.support.tiny import plain_model
 
 SMALL: dict[str, Any] = {"slots": 6, "k": 5, "width": 12, "hidden": 12, "sort_nodes": 8}
 
@@ -41,7 +42,7 @@ class Untrained:
 
 
 def check(graphs: Graphs, *, seeds: int = 2, **changes: Any) -> None:
-    predict = Untrained(graphs, ModelConfig(**(SMALL | changes)))
+    predict = Untrained(graphs, plain_model(**(SMALL | changes)))
     for seed in range(seeds):
         assert_relabelling_invariant(predict, graphs, seed=seed)
 
@@ -68,7 +69,7 @@ def test_trees_with_attributes_and_weights() -> None:
 @settings(max_examples=60)
 @given(graphs=random_graphs(max_graphs=3, max_nodes=8), seed=st.integers(0, 20))
 def test_small_graphs_of_every_kind(changes: dict[str, Any], graphs: Graphs, seed: int) -> None:
-    assert_relabelling_invariant(Untrained(graphs, ModelConfig(**SMALL, **changes)), graphs, seed=seed)
+    assert_relabelling_invariant(Untrained(graphs, plain_model(**SMALL, **changes)), graphs, seed=seed)
 
 
 @pytest.mark.parametrize("readout", get_args(Readout))

@@ -22,6 +22,7 @@ from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
 from tests.support.networks import Array, build, doubled, randomise, whole_batch
 from tests.support.strategies import random_graphs
+from tests.support.tiny import plain_model
 
 SMALL: dict[str, Any] = {"slots": 3, "k": 1, "width": 5, "depth": 2, "hidden": 4, "sort_nodes": 3}
 RESTS = pytest.mark.parametrize("rest", ["none", "mean", "sum"])
@@ -146,7 +147,7 @@ def test_logits_are_those_of_dense_matrices(rest: Any, jump: bool, readout: Any,
     more: dict[str, Any] = {"k": (1, 2)} if seed % 3 == 0 else {"max_hops": 1 + seed % 2}
     more |= {"embedding": "adjacency"} if seed % 5 == 0 else {}
     head_norm = bool(seed % 2)
-    config = ModelConfig(
+    config = plain_model(
         **(SMALL | more), rest=rest, jump=jump, readout=readout, head_norm=head_norm, pool_norm=seed % 3 > 0
     )
     config = replace(config, count_inputs=seed % 4 < 2)
@@ -191,7 +192,7 @@ def test_a_hub_reads_a_leaf_beyond_k_only_through_the_rest() -> None:
     )
     kinds: dict[Kind, bool] = {"none": False, "mean": True, "sum": True}
     for rest, reads in kinds.items():
-        config = ModelConfig(**(SMALL | {"depth": 1, "embedding": "attributes"}), rest=rest)
+        config = plain_model(**(SMALL | {"depth": 1, "embedding": "attributes"}), rest=rest)
         network, encoder = build(graphs, config)
         batch = whole_batch(graphs, encoder, config)
         attributes = batch.attributes.requires_grad_()
@@ -204,14 +205,14 @@ def test_a_hub_reads_a_leaf_beyond_k_only_through_the_rest() -> None:
 
 
 def test_tied_layers_share_the_filter_of_the_rest() -> None:
-    network = EgoCNN(ModelConfig(**(SMALL | {"depth": 3}), rest="mean", tie=True), shape=SHAPE, attributes=0, outputs=2)
+    network = EgoCNN(plain_model(**(SMALL | {"depth": 3}), rest="mean", tie=True), shape=SHAPE, attributes=0, outputs=2)
     filters = {id(conv.get_parameter("rest")) for conv in network.convs}
     assert len(filters) == 1
 
 
 def test_the_settings_add_the_parameters_that_they_need_and_no_others() -> None:
     def count(**settings: Any) -> int:
-        return EgoCNN(ModelConfig(**SMALL, **settings), shape=SHAPE, attributes=0, outputs=2).n_parameters
+        return EgoCNN(plain_model(**SMALL, **settings), shape=SHAPE, attributes=0, outputs=2).n_parameters
 
     D, hidden = 5, 4
     plain = count()
@@ -221,11 +222,11 @@ def test_the_settings_add_the_parameters_that_they_need_and_no_others() -> None:
     assert count(head_norm=True) == plain + 2 * hidden
     assert count(pool_norm=True) == plain + 2 * D
     assert count(count_inputs=True) == plain + SHAPE.node_labels * hidden
-    network = EgoCNN(ModelConfig(**SMALL, count_inputs=True), shape=SHAPE, attributes=2, outputs=2)
+    network = EgoCNN(plain_model(**SMALL, count_inputs=True), shape=SHAPE, attributes=2, outputs=2)
     assert network.hidden.in_features == D + SHAPE.node_labels + 2 * 16
 
 
 def test_without_the_settings_a_network_has_the_weights_it_always_had() -> None:
-    network = EgoCNN(ModelConfig(**SMALL), shape=SHAPE, attributes=0, outputs=2)
+    network = EgoCNN(plain_model(**SMALL), shape=SHAPE, attributes=0, outputs=2)
     names = set(network.state_dict())
     assert not any("rest" in name or name.startswith(("norm.", "pool_norm.")) for name in names)

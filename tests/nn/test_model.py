@@ -17,6 +17,7 @@ from egocnn.nn.embed import PatchShape
 from tests.support.networks import build, doubled, naive_logits, randomise, whole_batch
 from tests.support.samples import cycle
 from tests.support.strategies import random_graphs
+from tests.support.tiny import plain_model
 
 SMALL: dict[str, Any] = {"slots": 4, "k": 3, "width": 5, "depth": 2, "hidden": 4, "sort_nodes": 3}
 
@@ -54,7 +55,7 @@ def check_forward(graphs: Graphs, config: ModelConfig) -> None:
 @pytest.mark.parametrize("readout", get_args(Readout))
 @pytest.mark.parametrize("embedding", ["patchy-san", "adjacency", "attributes"])
 def test_the_network_computes_its_equations(embedding: Any, readout: Readout) -> None:
-    check_forward(some_graphs(), ModelConfig(**SMALL, embedding=embedding, readout=readout))
+    check_forward(some_graphs(), plain_model(**SMALL, embedding=embedding, readout=readout))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_the_network_computes_its_equations(embedding: Any, readout: Readout) ->
     ids="+".join,
 )
 def test_columns_may_be_missing(missing: tuple[str, ...]) -> None:
-    check_forward(without(some_graphs(), *missing), ModelConfig(**SMALL))
+    check_forward(without(some_graphs(), *missing), plain_model(**SMALL))
 
 
 @pytest.mark.parametrize(
@@ -87,14 +88,14 @@ def test_columns_may_be_missing(missing: tuple[str, ...]) -> None:
     ids=str,
 )
 def test_other_settings_compute_their_equations_too(settings: dict[str, Any]) -> None:
-    check_forward(some_graphs(), ModelConfig(**(SMALL | settings)))
-    check_forward(without(some_graphs(), "edge_weight"), ModelConfig(**(SMALL | settings)))
+    check_forward(some_graphs(), plain_model(**(SMALL | settings)))
+    check_forward(without(some_graphs(), "edge_weight"), plain_model(**(SMALL | settings)))
 
 
 @settings(max_examples=30)
 @given(random_graphs(unseen=True))
 def test_any_graphs_are_computed_as_their_equations_say(graphs: Graphs) -> None:
-    check_forward(graphs, ModelConfig(**SMALL))
+    check_forward(graphs, plain_model(**SMALL))
 
 
 class LabelTable(nn.Module):
@@ -109,7 +110,7 @@ class LabelTable(nn.Module):
 
 
 def test_a_module_of_the_users_own_takes_the_place_of_the_embedding() -> None:
-    graphs, config = some_graphs(), ModelConfig(**SMALL)
+    graphs, config = some_graphs(), plain_model(**SMALL)
     embed = LabelTable(3, 7)
     network, encoder = build(graphs, config, embed=embed, embed_width=7)
     network.double()
@@ -121,7 +122,7 @@ def test_a_module_of_the_users_own_takes_the_place_of_the_embedding() -> None:
 
 
 def test_a_module_of_the_users_own_is_trained_with_the_rest() -> None:
-    graphs, config = some_graphs(), ModelConfig(**SMALL)
+    graphs, config = some_graphs(), plain_model(**SMALL)
     embed = LabelTable(3, 7)
     network, encoder = build(graphs, config, embed=embed, embed_width=7)
     torch.autograd.backward(network(whole_batch(graphs, encoder, config)).output.sum())
@@ -141,7 +142,7 @@ NORMS: dict[str, Any] = {"k": 1, "jump": True, "head_norm": True, "pool_norm": T
     ids=str,
 )
 def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(settings: dict[str, Any]) -> None:
-    graphs, config = some_graphs(), ModelConfig(**SMALL | settings)
+    graphs, config = some_graphs(), plain_model(**SMALL | settings)
     network, encoder = build(graphs, config)
     prepared = encoder.apply(graphs, config)
     network.train()
@@ -154,7 +155,7 @@ def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(set
 
 
 def test_dropout_acts_in_training_alone() -> None:
-    graphs, config = some_graphs(), ModelConfig(**SMALL, dropout=0.5)
+    graphs, config = some_graphs(), plain_model(**SMALL, dropout=0.5)
     network, encoder = build(graphs, config)
     batch = whole_batch(graphs, encoder, config)
     assert torch.equal(network(batch).output, network(batch).output)
@@ -166,7 +167,7 @@ def test_dropout_acts_in_training_alone() -> None:
 
 
 def count(**settings: Any) -> int:
-    config = ModelConfig(**settings)
+    config = plain_model(**settings)
     shape = PatchShape(slots=config.slots, node_labels=0, edge_labels=0)
     return EgoCNN(config, shape=shape, attributes=0, outputs=2).n_parameters
 
@@ -189,7 +190,7 @@ def test_parameters_are_about_as_many_as_in_the_papers_fourth_table() -> None:
 
 
 def test_every_layer_has_its_own_width_and_number_of_neighbours() -> None:
-    config = ModelConfig(depth=3, k=(4, 2, 3), width=(8, 6, 7), hidden=5)
+    config = plain_model(depth=3, k=(4, 2, 3), width=(8, 6, 7), hidden=5)
     network = EgoCNN(config, shape=PatchShape(slots=10, node_labels=2, edge_labels=3), attributes=4, outputs=2)
     shapes = [tuple(conv.get_parameter("weight").shape) for conv in network.convs]
     assert shapes == [(5, 8, 8), (3, 8, 6), (4, 6, 7)]
@@ -201,7 +202,7 @@ def test_every_layer_has_its_own_width_and_number_of_neighbours() -> None:
 
 @pytest.mark.parametrize(("readout", "inputs"), [("max", 8), ("mean+max", 16), ("sort", 24)])
 def test_the_head_fits_the_readout(readout: Any, inputs: int) -> None:
-    config = ModelConfig(depth=1, width=8, readout=readout, sort_nodes=3)
+    config = plain_model(depth=1, width=8, readout=readout, sort_nodes=3)
     network = EgoCNN(config, shape=PatchShape(slots=2, node_labels=0, edge_labels=0), attributes=0, outputs=2)
     assert network.hidden.in_features == inputs
 
@@ -213,19 +214,19 @@ SHAPE = PatchShape(slots=4, node_labels=0, edge_labels=0)
 
 def test_tied_layers_of_unequal_widths_are_refused() -> None:
     with pytest.raises(ConfigError, match="tied layers share one filter bank"):
-        ModelConfig(depth=2, width=(8, 9), tie=True)
-    config = ModelConfig(depth=2, width=8, k=3, tie=True, embedding="adjacency")
+        plain_model(depth=2, width=(8, 9), tie=True)
+    config = plain_model(depth=2, width=8, k=3, tie=True, embedding="adjacency")
     with pytest.raises(ConfigError, match="the embedding gives 3, not 8"):
         EgoCNN(config, shape=SHAPE, attributes=0, outputs=2)
     with pytest.raises(ConfigError, match="the embedding gives 5, not 8"):
-        EgoCNN(ModelConfig(width=8, tie=True), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity(), embed_width=5)
+        EgoCNN(plain_model(width=8, tie=True), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity(), embed_width=5)
 
 
 def test_an_embedding_that_lacks_what_it_needs_is_refused() -> None:
     with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
-        EgoCNN(ModelConfig(embedding="attributes"), shape=SHAPE, attributes=0, outputs=2)
+        EgoCNN(plain_model(embedding="attributes"), shape=SHAPE, attributes=0, outputs=2)
     with pytest.raises(ConfigError, match="needs embed_width"):
-        EgoCNN(ModelConfig(), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity())
+        EgoCNN(plain_model(), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity())
 
 
 # ── gradients ─────────────────────────────────────────────────────────────────────────────────────
@@ -235,7 +236,7 @@ def test_an_embedding_that_lacks_what_it_needs_is_refused() -> None:
 @pytest.mark.parametrize("readout", get_args(Readout))
 def test_gradients_of_the_whole_network_equal_finite_differences(readout: Readout, tie: bool) -> None:
     """In training mode, so that they also flow through the statistics of the batch."""
-    graphs, config = some_graphs(), ModelConfig(**SMALL, readout=readout, tie=tie, dropout=0.0)
+    graphs, config = some_graphs(), plain_model(**SMALL, readout=readout, tie=tie, dropout=0.0)
     network, encoder = build(graphs, config)
     randomise(network, seed=3)
     network.double().train()

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
 from egocnn.nn.batch import Bags, Batch
@@ -21,6 +20,7 @@ from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import Rest
 from tests.support.networks import build, doubled, whole_batch
 from tests.support.strategies import random_connected
+from tests.support.tiny import plain_model
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "the usual": {},
@@ -51,7 +51,7 @@ def some_graphs(seed: int = 0) -> Graphs:
 
 def network_and_batch(seed: int = 0, **changes: Any) -> tuple[EgoCNN, Batch, PatchShape]:
     graphs = some_graphs(seed)
-    config = ModelConfig(**{"depth": 2, "width": 5, "k": 4, "slots": 4, "hidden": 6} | changes)
+    config = plain_model(**{"depth": 2, "width": 5, "k": 4, "slots": 4, "hidden": 6} | changes)
     network, encoder = build(graphs, config, outputs=2, seed=seed)
     return network.eval(), whole_batch(graphs, encoder, config), encoder.shape(config)
 

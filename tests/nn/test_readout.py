@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.config import ModelConfig, Readout
+from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.nn import Pool, SortPool
@@ -20,8 +20,9 @@ from egocnn.study.invariance import relabel
 from tests.support.networks import whole_batch
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
+from tests.support.tiny import plain_model
 
-CONFIG = ModelConfig(k=2, slots=2)
+CONFIG = plain_model(k=2, slots=2)
 POOLS: list[Readout] = [readout for readout in get_args(Readout) if readout != "sort"]
 
 

@@ -201,12 +201,8 @@ def test_a_type_checker_refuses_a_setting_of_the_wrong_type(tmp_path: Path) -> N
     )
     # of what these import nothing is followed: the signature alone is asked for, and torch takes a minute to read
     options = ["--config-file=", "--follow-imports=skip", "--ignore-missing-imports", "--explicit-package-bases"]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path / 'cache'}", str(snippet), *sources],
-        cwd=Path(__file__).resolve().parent.parent.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path / 'cache'}", str(snippet), *sources]
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     refused = [line for line in done.stdout.splitlines() if "snippet.py" in line and ": error:" in line]
     assert [int(line.split("snippet.py:")[1].split(":")[0]) for line in refused] == [3, 4, 5], done.stdout + done.stderr

@@ -20,14 +20,8 @@ WIDEST = 88
 def run(name: str, folder: Path, *words: str) -> str:
     """What the script prints, run in a folder of its own as a user would run it."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / f"{name}.py", *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -9,21 +9,18 @@ import pytest
 
 from egocnn.errors import DataError
 from egocnn.files import replacing, write_json, write_text
+from tests.support.tiny import names_in
 
 
-def contents(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-def test_text_is_written_as_it_is_and_nothing_else_is_left(tmp_path: Path) -> None:
-    write_text(tmp_path / "note.txt", "größer\n")
-    assert (tmp_path / "note.txt").read_bytes() == "größer\n".encode()
-    assert contents(tmp_path) == ["note.txt"]
-
-
-def test_missing_folders_are_made(tmp_path: Path) -> None:
-    write_text(tmp_path / "a" / "b" / "note.txt", "x")
-    assert (tmp_path / "a" / "b" / "note.txt").read_text() == "x"
+def test_text_is_written_as_it_is_once_it_is_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
+    folder = tmp_path / "to be" / "made"
+    write_text(folder / "note.txt", "größer\n")
+    assert (folder / "note.txt").read_bytes() == "größer\n".encode()
+    with replacing(folder / "note.txt") as temporary:
+        temporary.write_text("new")
+        assert (folder / "note.txt").read_bytes() == "größer\n".encode()
+    assert (folder / "note.txt").read_text() == "new"
+    assert names_in(folder) == ["note.txt"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
@@ -37,33 +34,17 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path: Path, e
     with pytest.raises(error):
         write_half()
     assert (tmp_path / "note.txt").read_text() == "old"
-    assert contents(tmp_path) == ["note.txt"]
-
-
-def test_the_old_file_stays_in_place_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    write_text(tmp_path / "note.txt", "old")
-    with replacing(tmp_path / "note.txt") as temporary:
-        temporary.write_text("new")
-        assert (tmp_path / "note.txt").read_text() == "old"
-    assert (tmp_path / "note.txt").read_text() == "new"
+    assert names_in(tmp_path) == ["note.txt"]
 
 
 def test_a_file_gets_the_permissions_of_an_ordinary_new_file(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write_text(tmp_path / "note.txt", "x")
+        assert os.umask(0o027) == 0o027  # it has not been changed
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "note.txt").stat().st_mode) == 0o640
-
-
-def test_writing_does_not_change_the_permission_mask(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        write_text(tmp_path / "note.txt", "x")
-        assert os.umask(0o027) == 0o027
-    finally:
-        os.umask(before)
 
 
 def test_json_is_read_back_equal_and_ends_with_a_newline(tmp_path: Path) -> None:
@@ -78,4 +59,4 @@ def test_json_is_read_back_equal_and_ends_with_a_newline(tmp_path: Path) -> None
 def test_numbers_that_json_does_not_know_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="JSON"):
         write_json(tmp_path / "value.json", {"loss": float("nan")})
-    assert contents(tmp_path) == []
+    assert names_in(tmp_path) == []

@@ -22,20 +22,14 @@ LARGEST = 8_000
 """Bytes of the README: picture, install, ten lines, five commands, one table, links."""
 
 NUMBER = re.compile(r"\d+\.\d+|\d+")
-KNOWN_TRUTHS = {
-    "benzene rings, node ROC AUC": ("benzene", "node_auc"),
-    "fluoride and carbonyl (logic7), node ROC AUC": ("logic7", "node_auc"),
-    "OH of alcohols up to C82, precision": ("alcohols", "node_precision"),
-    "unmatched methyls of isomers above all matched": ("isomers", "unmatched_above_matched"),
-    "NO2 and NH2 of mutagens, edge ROC AUC": ("mutagenicity", "edge_auc"),
+REPORTED = {
+    "16 classifications, node ROC AUC": "node_auc",
+    "their edges, pooled ROC AUC": "pooled_edge_auc",
+    "4 regressions, contributions, Pearson": "pearson",
+    "critical structures that are connected": "connected",
+    "graphs without a structure, none marked": "nothing_chosen",
 }
-"""A row of the README -> the task and the score in results/explain.json."""
-
-SPEEDS = {
-    "explaining a molecule on two cores, all at once, ms": "relevance_together",
-    "explaining a molecule on two cores, one at a time, ms": "relevance_one_by_one",
-}
-"""A row of the README -> the field in results/explain_speed.json."""
+"""A row of the README -> the score in results/truths_reporting.json."""
 
 
 def results(name: str) -> Any:
@@ -61,11 +55,8 @@ def shows(cell: str, *values: float) -> bool:
 # ── the README ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short_and_its_quickstart_runs_as_it_stands(data_folder: Path, tmp_path: Path) -> None:
     assert len(README.encode()) <= LARGEST
-
-
-def test_the_quickstart_is_short_and_runs_as_it_stands(data_folder: Path, tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len([line for line in code.splitlines() if line.strip()]) <= 12
     environment = {**os.environ, "EGOCNN_DATA": str(data_folder), "PYTHONPATH": str(ROOT)}
@@ -113,29 +104,26 @@ def test_the_links_of_the_metadata_lead_to_the_same_project() -> None:
 
 
 def test_every_figure_in_the_table_of_the_readme_stands_in_results() -> None:
-    explained = results("explain")["rows"]
-    scores = {(row["data"], row["model"]): row for name in ("table2", "table3") for row in results(name)["rows"]}
-    speed = results("explain_speed")
+    reported = results("truths_reporting")["summary"]["reporting"]
+    gin = {
+        row["data"]: row["mean"]
+        for name in ("table2", "table3")
+        for row in results(name)["rows"]
+        if row["model"] == "GIN"
+    }
     rows = list(table_rows(README))
-    assert len(rows) > len(KNOWN_TRUTHS) + len(SPEEDS)
+    assert len(rows) > len(REPORTED)
     for title, ours, beside, _ in rows:
-        if title in KNOWN_TRUTHS:
-            data, score = KNOWN_TRUTHS[title]
-            found = {
-                (row["model"], row["technique"]): row["scores"].get(score) for row in explained if row["data"] == data
-            }
-            mean = found["egocnn", "relevance"]
-            assert shows(ours, mean["mean"], mean["min"]), title
-            assert shows(beside, max(each["mean"] for (model, _), each in found.items() if model == "GINE")), title
-        elif title in SPEEDS:
-            assert shows(ours, speed[SPEEDS[title]]), title
-            assert shows(beside, speed["gnnexplainer"]), title
+        if title in REPORTED:
+            score = REPORTED[title]
+            assert shows(ours, reported["test"][score]["mean"], reported["test"][score]["worst"]), title
+            assert beside == "-" or shows(beside, reported["label"][score]["mean"]), title
         else:
             data = title.removesuffix(", accuracy")
-            row = scores[data, "Ego-CNN, our settings, averaged"]
-            assert shows(ours, row["mean"], *row["interval"]), title
+            found = results(f"default/{data}")
+            assert shows(ours, *(100 * value for value in (found["mean"], *found["interval"]))), title
             assert beside.endswith(" GIN")
-            assert shows(beside, scores[data, "GIN"]["mean"]), title
+            assert shows(beside, gin[data]), title
 
 
 # ── docs/measured.md ────────────────────────────────────────────────────────────────────────────────

@@ -36,10 +36,6 @@ def _needs(request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("monkeypatch").setenv("COLUMNS", "100")
 
 
-def test_there_is_one_for_molecules_one_for_proteins_and_one_for_social_networks() -> None:
-    assert PAGES.keys() == {"index", "molecules", "proteins", "social-networks"}
-
-
 @pytest.mark.parametrize("name", sorted(PAGES.keys() - {"index"}))
 def test_what_is_shown_follows_the_block_that_prints_it(name: str) -> None:
     kinds = [block.kind for block in blocks(PAGES[name])]
@@ -85,7 +81,8 @@ def test_the_page_on_training_loops_runs_and_what_it_saves_can_be_loaded(tmp_pat
     assert (tmp_path / "runs" / "own" / "model.safetensors").exists()
 
 
-def test_every_stand_in_is_used() -> None:
+def test_every_page_is_run_and_every_stand_in_is_used() -> None:
+    assert PAGES.keys() == {"index", "molecules", *SETS}
     assert set(KINDS) == set(SETS.values())
 
 

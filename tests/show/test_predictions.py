@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from egocnn.data.graphs import Graphs
 from egocnn.model import Model
 from egocnn.show.predictions import Prediction, predictions, write_csv
 from egocnn.train.recipe import learn
@@ -45,6 +46,21 @@ def test_a_regressor_predicts_values_without_a_probability() -> None:
     assert [row.true for row in rows] == [graph.target for graph in oxygens()[:5]]
 
 
+@pytest.mark.parametrize("graphs", [alcohols(), oxygens()], ids=["classes", "values"])
+def test_several_networks_have_a_column_for_their_spread_and_one_has_none(graphs: Graphs, tmp_path: Path) -> None:
+    several, _ = learn(graphs, MODEL, replace(SHORT, networks=2))
+    rows = list(predictions(several, graphs[:4]))
+    spread = several.spread(graphs[:4])
+    assert spread is not None
+    assert [row.spread for row in rows] == spread.tolist()
+    write_csv(rows, tmp_path / "two.csv")
+    head, *lines = read_back(tmp_path / "two.csv")
+    assert head == ["name", "predicted", "probability", "spread", "true"]
+    assert [float(line[3]) for line in lines] == spread.tolist()
+    write_csv(list(predictions(replace(several, networks=several.networks[:1]), graphs[:4])), tmp_path / "one.csv")
+    assert read_back(tmp_path / "one.csv")[0] == ["name", "predicted", "probability", "true"]
+
+
 def test_what_is_not_known_stays_empty(classifier: Model, tmp_path: Path) -> None:
     some = alcohols()[:2].replace(target=np.array([-1, 1]))
     write_csv(list(predictions(classifier, some)), tmp_path / "some.csv")
@@ -67,19 +83,12 @@ def test_the_file_has_the_promised_columns_and_is_plain_where_names_are(tmp_path
 
 
 ODD = ["=1+1", "a,b", 'say "so"', "two\nlines", "2\r\nlines", "a\rb", "\r", "", " padded ", "\t", "é☠", "'", "@x", "\0"]
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_odd_names_survive(name: str, tmp_path: Path) -> None:
-    write_csv([Prediction(name, name, 0.5, name), Prediction("next", "no", 0.5, None)], tmp_path / "p.csv")
-    assert read_back(tmp_path / "p.csv")[1:] == [[name, name, "0.5", name], ["next", "no", "0.5", ""]]
-
-
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.builds(Prediction, TEXT, TEXT, st.floats(0, 1), TEXT), max_size=4))
+@example([Prediction(name, name, 0.5, name) for name in ODD])
 def test_any_names_and_numbers_survive(tmp_path: Path, rows: list[Prediction]) -> None:
     write_csv(rows, tmp_path / "p.csv")
     header, *lines = read_back(tmp_path / "p.csv")

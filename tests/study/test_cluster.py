@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import DataError, EgoCNNError, MissingExtraError
 from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT, RETRIES, run_jobs
-from egocnn.study.crossval import CrossValidation, cross_validate, read_record
-from egocnn.study.sweep.search import Execution
-from tests.study.sweep.test_sweep import scores as sweep_scores
-from tests.study.sweep.test_sweep import tried
-from tests.support.commands import SHORT, Run, check_refused, kill_once, wait_until
-from tests.support.jobs import LONG, always_killed, broken, most, score_killed_once, slow, without_library
-from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
+from egocnn.study.crossval import CrossValidation, cross_validate
+from tests.support.commands import SHORT, Run, check_refused, wait_until
+from tests.support.jobs import LONG, always_killed, broken, most, slow, without_library
+from tests.support.tiny import ALCOHOLS, SIZES, alcohols, names_in, plain_model, plain_train
 
 if find_spec("ray") is None:
     pytest.skip("ray is not installed", allow_module_level=True)
 
-MODEL = ModelConfig(**SIZES)
-TRAIN = TrainConfig(epochs=2, device="cpu")
+MODEL = plain_model(**SIZES)
+TRAIN = plain_train(epochs=2, device="cpu")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,14 +32,8 @@ def two_workers() -> Iterator[None]:
             patch.setenv(name, value)
         import ray
 
-        ray.init(
-            LOCAL,
-            num_cpus=2,
-            object_store_memory=100_000_000,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+        ray.init(LOCAL, num_cpus=2, object_store_memory=100_000_000, **quiet)
         yield
         ray.shutdown()
 
@@ -54,11 +42,10 @@ def scores(record: CrossValidation) -> list[Any]:
     return [(fold.fold, fold.runs, fold.parameters) for fold in record.folds]
 
 
-def test_scores_are_the_same_in_one_process_in_several_and_on_ray() -> None:
+def test_scores_are_the_same_in_one_process_and_on_ray() -> None:
     here = cross_validate(alcohols(), MODEL, TRAIN, folds=2, restarts=2)
-    by_joblib = cross_validate(alcohols(), MODEL, TRAIN, folds=2, restarts=2, jobs=2)
     by_ray = cross_validate(alcohols(), MODEL, TRAIN, folds=2, restarts=2, ray=LOCAL)
-    assert scores(by_ray) == scores(by_joblib) == scores(here)
+    assert scores(by_ray) == scores(here)
     assert [fold.fold for fold in by_ray.folds] == [1, 2]
 
 
@@ -66,28 +53,11 @@ def test_a_killed_worker_costs_its_fold_one_retry_and_leaves_no_word_on_the_term
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     killed, alive = tmp_path / "killed", tmp_path / "alive"
-    killed.mkdir()
-    alive.mkdir()
     by_ray = cross_validate(alcohols(), most(killed, "killed once"), TRAIN, folds=3, ray=LOCAL, jobs=1)
     time.sleep(0.5)  # Ray would tell of it from another thread
     assert capfd.readouterr() == ("", "")
     assert scores(by_ray) == scores(cross_validate(alcohols(), most(alive), TRAIN, folds=3))
     assert len(names_in(killed)) == len(names_in(alive)) + 1
-
-
-def test_a_killed_worker_costs_a_sweep_one_retry_and_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    attempts = tmp_path / "attempts"
-    attempts.mkdir()
-    wanted = sweep_scores(tried(tmp_path / "here", "width=4,8"))
-    monkeypatch.setattr("egocnn.study.sweep.search.score_pair", partial(score_killed_once, attempts))
-    assert sweep_scores(tried(tmp_path / "ray", "width=4,8", execution=Execution(ray=LOCAL, jobs=1))) == wanted
-    assert len(names_in(attempts)) == 2 * 2 + 1
-
-
-def test_a_job_that_loses_every_worker_is_given_up_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(EgoCNNError, match=f"^{RETRIES + 1} workers died of the same job, one after the other; .*$"):
-        list(run_jobs(always_killed, [(tmp_path,)], ray=LOCAL))
-    assert len(names_in(tmp_path)) == RETRIES + 1
 
 
 def test_what_is_refused_on_a_worker_is_refused_here_and_not_tried_again(tmp_path: Path) -> None:
@@ -102,14 +72,14 @@ def test_refusals_that_cannot_be_pickled_arrive_all_the_same(ray: str | None) ->
         list(run_jobs(without_library, [()] * 4, jobs=2, ray=ray))
 
 
-def test_a_defect_on_a_worker_shows_as_itself_with_the_place_where_it_happened() -> None:
+def test_what_goes_wrong_on_a_worker_is_told_here(tmp_path: Path) -> None:
+    with pytest.raises(EgoCNNError, match=f"^{RETRIES + 1} workers died of the same job, one after the other; .*$"):
+        list(run_jobs(always_killed, [(tmp_path,)], ray=LOCAL))
+    assert len(names_in(tmp_path)) == RETRIES + 1
     with pytest.raises(ZeroDivisionError, match=r"^division by zero$") as caught:
         list(run_jobs(broken, [(0,)], ray=LOCAL))
-    assert "in broken" in str(caught.value.__cause__)
-
-
-def test_no_call_asks_for_no_worker() -> None:
-    assert list(run_jobs(broken, [], ray="nowhere:1")) == []
+    assert "in broken" in str(caught.value.__cause__)  # a defect shows with the place where it happened
+    assert list(run_jobs(broken, [], ray="nowhere:1")) == []  # without a call nobody is asked
 
 
 @pytest.mark.parametrize("jobs", [1, 3, None])
@@ -133,19 +103,3 @@ def test_one_bad_training_on_a_worker_is_one_line_and_exit_code_2(run: Run) -> N
     check_refused(run, "training diverged in fold", *words, "--learning-rate", "1e30")
     check_refused(run, "--stack does not go with it", *words, "--stack")
     check_refused(run, "--device cuda does not go with it", *words, "--device", "cuda")
-
-
-def test_what_was_finished_when_the_driver_was_killed_is_kept(tmp_path: Path, run: Run) -> None:
-    out, partial_file = tmp_path / "record.json", tmp_path / "record.json.partial"
-    words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "25", "--folds", "4", "--quiet", "--ray", LOCAL, "--jobs", "1"]
-    kill_once(partial_file.exists, *words, "-o", out)
-    kept = json.loads(partial_file.read_text())["folds"]
-    assert 1 <= len(kept) < 4
-    assert run(*words, "-o", out)[0] == 0
-    assert names_in(tmp_path) == ["record.json"]
-    record = json.loads(out.read_text())
-    assert [fold for fold in record["folds"] if fold in kept] == kept  # seconds included: not computed anew
-    unbroken = cross_validate(alcohols(), MODEL, TrainConfig(epochs=25, device="cpu"), folds=4)
-    again = read_record(out)
-    assert again is not None
-    assert scores(again) == scores(unbroken)

@@ -70,7 +70,7 @@ def test_values_to_predict_are_not_classes() -> None:
     assert "3 graphs have no target value" in problems(gap)
 
 
-def test_problems_with_classes_are_named() -> None:
+def test_problems_with_classes_and_loops_are_named() -> None:
     chains = Graphs.concat([one_graph(n, path(n)) for n in range(2, 24)])
     several: list[tuple[list[int], tuple[str, ...], str]] = [
         ([0] * 21 + [1], ("a", "b"), "far from equal in size; accuracy misleads, consider --class-weights"),
@@ -81,11 +81,8 @@ def test_problems_with_classes_are_named() -> None:
         (found,) = problems(chains.replace(target=np.array(target), class_names=names))
         assert wanted in found
     assert problems(chains.replace(target=np.arange(22) % 2, class_names=("a", "b"))) == []
-
-
-def test_loops_are_a_problem_worth_a_word() -> None:
-    (found,) = problems(pair(one_graph(2, [(0, 1), (0, 0)]), one_graph(3, path(3))))
-    assert found == "1 self-loops; they are read as adjacency of a node to itself, never as neighbours"
+    loops = "1 self-loops; they are read as adjacency of a node to itself, never as neighbours"
+    assert problems(pair(one_graph(2, [(0, 1), (0, 0)]), one_graph(3, path(3)))) == [loops]
 
 
 # ── twins ─────────────────────────────────────────────────────────────────────────────────────────
@@ -121,6 +118,7 @@ def test_differences_that_show_only_many_hops_away_make_no_twins() -> None:
     one, other = (one_graph(31, [*path(30), (at, 30)]) for at in (10, 11))
     assert problems(pair(one, other)) == []
     assert not [text for text in problems(read("compounds:isomers:per_size=64")) if "twin" in text]
+    assert problems(alcohols()) == []
 
 
 def test_twins_and_their_disagreement_are_counted() -> None:
@@ -133,10 +131,6 @@ def test_twins_and_their_disagreement_are_counted() -> None:
     alike = Graphs.concat([ring, ring, one_graph(2, path(2))]).replace(class_names=("no", "yes"))
     assert problems(alike.replace(target=np.array([0, 0, 1]))) == [twins + split]
     assert problems(alike.replace(target=np.array([0, -1, 1]))) == ["1 graphs have no class", twins + split]
-
-
-def test_the_generated_alcohols_have_no_problems() -> None:
-    assert describe(alcohols())["problems"] == []
 
 
 def test_mutag_is_described_as_published(data_folder: Path) -> None:

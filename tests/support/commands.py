@@ -14,16 +14,12 @@ from typing import Any
 import pytest
 
 from egocnn.cli import main
-from tests.support.tiny import FLAGS
+from tests.support.tiny import FLAGS, PATIENCE
 
 Run = Callable[..., tuple[int, str, str]]
 
 SHORT = [*FLAGS, "--epochs", "2", "--quiet"]
 """a small network, trained shortly and silently"""
-
-
-PATIENCE = 60.0
-"""seconds to wait for a process that should long have done what it is to do"""
 
 
 def runner(capsys: pytest.CaptureFixture[str]) -> Run:
@@ -36,6 +32,13 @@ def runner(capsys: pytest.CaptureFixture[str]) -> Run:
         return int(code or 0), *capsys.readouterr()
 
     return run
+
+
+def printed(run: Run, *words: object) -> str:
+    """What a command prints that succeeds and has nothing to remark."""
+    code, out, err = run(*words)
+    assert (code, err) == (0, ""), err
+    return out
 
 
 def check_refused(run: Run, wanted: str, *words: object) -> None:

@@ -7,20 +7,25 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError, MissingExtraError
-from egocnn.study.sweep.search import score_pair
-from egocnn.study.sweep.table import PairScore
 from lab.rivals.rival import Rival
 from tests.support.tiny import names_in
 
 LONG = 60.0
 """seconds that nobody waits for"""
+
+
+def attempt_in(folder: Path) -> int:
+    """Note an attempt of this process; how many there have been."""
+    attempt = len(names_in(folder)) + 1
+    (folder / f"{attempt}-{os.getpid()}").touch()
+    return attempt
 
 
 @dataclass(slots=True)
@@ -33,10 +38,11 @@ class Most:
     answer: int = 0
 
     def fit(self, graphs: Graphs, validation: Graphs) -> Self:
-        attempt = len(names_in(self.folder)) + 1
-        (self.folder / f"{attempt}-{os.getpid()}").touch()
+        attempt = attempt_in(self.folder)
         if self.fate == "killed once" and attempt == 1:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.fate == f"stopped at {attempt}":
+            raise KeyboardInterrupt
         if self.fate == "refuses":
             raise DataError(f"no use for {len(validation)} graphs")
         assert graphs.target is not None
@@ -48,6 +54,7 @@ class Most:
 
 
 def most(folder: Path, fate: str = "") -> Rival:
+    folder.mkdir(exist_ok=True)
     return Rival(name="most", source="a test", library="none", departures="none", build=lambda _: Most(folder, fate))
 
 
@@ -68,12 +75,3 @@ def slow(folder: Path, number: int) -> int:
     (folder / f"{number} started").touch()
     time.sleep(0 if number == 0 else LONG)
     return number
-
-
-def score_killed_once(folder: Path, *job: Any) -> tuple[int, PairScore]:
-    """A job of a sweep; the first worker that is given one dies."""
-    attempt = len(names_in(folder)) + 1
-    (folder / f"{attempt}-{os.getpid()}").touch()
-    if attempt == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return score_pair(*job)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,26 +36,23 @@ def randomise(module: nn.Module, seed: int = 0) -> None:
 
 
 def build(
-    graphs: Graphs,
-    config: ModelConfig,
-    *,
-    outputs: int = 2,
-    seed: int = 0,
-    embed: nn.Module | None = None,
-    embed_width: int | None = None,
+    graphs: Graphs, config: ModelConfig, *, outputs: int = 2, seed: int = 0, **own: Any
 ) -> tuple[EgoCNN, Encoder]:
-    """A network in evaluation mode that fits the graphs, with random weights."""
+    """A network in evaluation mode that fits the graphs, with random weights; ``own``: ``embed``, ``embed_width``."""
     encoder = Encoder.fit(graphs, config)
-    network = EgoCNN(
-        config,
-        shape=encoder.shape(config),
-        attributes=len(encoder.attr_mean),
-        outputs=outputs,
-        embed=embed,
-        embed_width=embed_width,
-    )
+    shape, attributes = encoder.shape(config), len(encoder.attr_mean)
+    network = EgoCNN(config, shape=shape, attributes=attributes, outputs=outputs, **own)
     randomise(network, seed)
     return network.eval(), encoder
+
+
+def tensors_of(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """All tensors of a record and their names, those of the records in it included."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from tensors_of(getattr(value, field.name), f"{name}.{field.name}")
 
 
 def whole_batch(graphs: Graphs, encoder: Encoder, config: ModelConfig) -> Batch:
@@ -135,9 +135,8 @@ def _edges(graphs: Graphs) -> dict[tuple[int, int], tuple[float, int]]:
 
 def _norm(y: Array, norm: nn.Module) -> Array:
     assert isinstance(norm, nn.BatchNorm1d)
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    scaled = (y - _array(norm.running_mean)) / np.sqrt(_array(norm.running_var) + norm.eps)
+    mean, variance = (_array(norm.get_buffer(f"running_{name}")) for name in ("mean", "var"))
+    scaled = (y - mean) / np.sqrt(variance + norm.eps)
     out: Array = scaled * _array(norm.weight) + _array(norm.bias)
     return out
 
@@ -145,8 +144,8 @@ def _norm(y: Array, norm: nn.Module) -> Array:
 def _nodes_of(graphs: Graphs, place: Ints) -> list[list[int]]:
     """The nodes of every graph, in the order of the ranking."""
     return [
-        sorted(range(int(first), int(last)), key=lambda node: int(place[node]))
-        for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)
+        sorted(range(first, last), key=lambda node: int(place[node]))
+        for first, last in pairwise(graphs.node_ptr.tolist())
     ]
 
 

@@ -18,11 +18,6 @@ def write_config(folder: Path, plain: dict[str, Any]) -> None:
     (folder / "config.json").write_text(json.dumps(sealed(plain, digest_of_file(folder / MODEL))), encoding="utf-8")
 
 
-def reseal(folder: Path) -> None:
-    """Let config.json hold the checksums of what is there."""
-    write_config(folder, json.loads((folder / "config.json").read_text(encoding="utf-8")))
-
-
 def without_checksums(folder: Path) -> None:
     """As older versions wrote it."""
     plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -31,9 +26,14 @@ def without_checksums(folder: Path) -> None:
 
 
 def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    plain = json.loads((folder / "config.json").read_text())
+    plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     edit(plain)
     write_config(folder, plain)
+
+
+def reseal(folder: Path) -> None:
+    """Let config.json hold the checksums of what is there."""
+    change(folder, lambda _: None)
 
 
 def change_arrays(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:

@@ -6,24 +6,18 @@ They share labels, attributes, classes and the kind of structure with the set wh
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 Random = np.random.Generator
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One graph, nodes counted from 0."""
-
-    n_nodes: int
-    edges: list[tuple[int, int]]
-    labels: list[int]
-    """of the nodes; empty where the set has none"""
-    attributes: list[float]
+Drawn = tuple[int, list[tuple[int, int]], list[int], list[float]]
+"""One graph: how many nodes, its edges, and labels and attributes of the nodes; empty where the set has none."""
 
 
 def protein(random: Random, *, first: bool) -> Drawn:
@@ -32,7 +26,7 @@ def protein(random: Random, *, first: bool) -> Drawn:
     labels = random.choice(3, n_nodes, p=[0.7, 0.2, 0.1] if first else [0.3, 0.6, 0.1]).tolist()
     edges = [(node, node + 1) for node in range(n_nodes - 1)]
     edges += [(node, node + 3) for node in range(n_nodes - 3) if random.random() < 0.4]
-    return Drawn(n_nodes, edges, labels, np.round(random.uniform(2, 30, n_nodes), 1).tolist())
+    return n_nodes, edges, labels, np.round(random.uniform(2, 30, n_nodes), 1).tolist()
 
 
 def thread(random: Random, *, first: bool) -> Drawn:
@@ -45,7 +39,7 @@ def thread(random: Random, *, first: bool) -> Drawn:
         other = int(heard[int(random.integers(len(heard)))])
         edges.append((other, node))
         heard += [other, node] + [int(random.integers(starters))] * 2
-    return Drawn(n_nodes, edges, [], [])
+    return n_nodes, edges, [], []
 
 
 KINDS: dict[str, tuple[Callable[..., Drawn], tuple[int, int]]] = {
@@ -58,28 +52,24 @@ def write_stand_in(folder: Path, name: str, *, graphs: int, seed: int = 0) -> Pa
     """``folder/tu/NAME.zip``, where ``EGOCNN_DATA=folder`` finds it."""
     draw, classes = KINDS[name]
     random = np.random.default_rng(seed)
-    drawn = [draw(random, first=number % 2 == 0) for number in range(graphs)]
-    first = np.cumsum([1, *(each.n_nodes for each in drawn)]).tolist()  # the format counts nodes from 1
-    files = {
+    sizes, edges, labels, attributes = zip(*(draw(random, first=n % 2 == 0) for n in range(graphs)), strict=True)
+    starts = (1 + np.cumsum(sizes) - sizes).tolist()  # the format counts nodes from 1
+    files: dict[str, list[Any]] = {
         "A": [
             f"{start + a}, {start + b}"
-            for start, each in zip(first, drawn, strict=False)
-            for u, v in each.edges
+            for start, some in zip(starts, edges, strict=True)
+            for u, v in some
             for a, b in ((u, v), (v, u))
         ],
-        "graph_indicator": [f"{number}" for number, each in enumerate(drawn, 1) for _ in range(each.n_nodes)],
-        "graph_labels": [f"{classes[number % 2]}" for number in range(graphs)],
-        "node_labels": [f"{label}" for each in drawn for label in each.labels],
-        "node_attributes": [f"{value}" for each in drawn for value in each.attributes],
+        "graph_indicator": np.repeat(np.arange(1, graphs + 1), sizes).tolist(),
+        "graph_labels": [classes[n % 2] for n in range(graphs)],
+        "node_labels": list(chain(*labels)),
+        "node_attributes": list(chain(*attributes)),
     }
     path = folder / "tu" / f"{name}.zip"
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, name, files)
-    return path
-
-
-def _write(path: Path, name: str, files: Mapping[str, Sequence[str]]) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for kind, lines in files.items():
             if lines:
-                archive.writestr(f"{name}/{name}_{kind}.txt", "\n".join(lines) + "\n")
+                archive.writestr(f"{name}/{name}_{kind}.txt", "".join(f"{line}\n" for line in lines))
+    return path

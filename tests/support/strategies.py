@@ -74,12 +74,12 @@ def random_trees(n_graphs: int, *, nodes: int, seed: int, most_neighbours: int =
     random = np.random.default_rng(seed)
     counts = random.integers(2, nodes + 1, n_graphs)
     edges: list[tuple[int, int]] = []
-    for first, count in zip(np.cumsum(counts) - counts, counts, strict=True):
+    for first, count in zip((np.cumsum(counts) - counts).tolist(), counts, strict=True):
         degree = np.zeros(count, int)
         for node in range(1, count):
             parent = int(random.choice(np.flatnonzero(degree[:node] < most_neighbours)))
             degree[[parent, node]] += 1
-            edges.append((parent + int(first), node + int(first)))
+            edges.append((parent + first, node + first))
     return _labelled(counts, np.array(edges), random, **columns)
 
 

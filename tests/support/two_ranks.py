@@ -17,23 +17,26 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.train.engines.common import Member
 from egocnn.train.engines.distributed.norm import SharedNorm
 from egocnn.train.engines.distributed.world import World, joined
-from egocnn.train.history import History
-from tests.support.tiny import SIZES, TRAIN, alcohols, fit, oxygens, parts
+from egocnn.train.history import History, mean_history
+from egocnn.train.loop import fit
+from tests.support.tiny import SIZES, TRAIN, alcohols, oxygens, parts, plain_model
 
 EXACT: dict[str, Any] = SIZES | {"dropout": 0.0}
 CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
-    "uneven shares": (ModelConfig(**EXACT), replace(TRAIN, batch_size=3)),
-    "weighted classes": (ModelConfig(**EXACT, head_norm=True), replace(TRAIN, class_weights=True, batch_size=5)),
-    "tied layers": (ModelConfig(**EXACT, tie=True), TRAIN),
-    "fewer graphs than ranks": (ModelConfig(**EXACT, head_norm=True, pool_norm=True), replace(TRAIN, batch_size=1)),
-    "values": (ModelConfig(**EXACT, readout="sort", sort_nodes=4), replace(TRAIN, batch_size=7)),
+    "uneven shares": (plain_model(**EXACT), replace(TRAIN, batch_size=3)),
+    "weighted classes": (plain_model(**EXACT, head_norm=True), replace(TRAIN, class_weights=True, batch_size=5)),
+    "tied layers": (plain_model(**EXACT, tie=True), TRAIN),
+    "fewer graphs than ranks": (plain_model(**EXACT, head_norm=True, pool_norm=True), replace(TRAIN, batch_size=1)),
+    "values": (plain_model(**EXACT, readout="sort", sort_nodes=4), replace(TRAIN, batch_size=7)),
     "all that can be read": (
-        ModelConfig(**EXACT, readout="mean+log+max", jump=True, rest="mean", pool_norm=True, count_inputs=True),
+        plain_model(**EXACT, readout="mean+log+max", jump=True, rest="mean", pool_norm=True, count_inputs=True),
         replace(TRAIN, batch_size=4),
     ),
-    "stopped early": (ModelConfig(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),
+    "several networks": (plain_model(**EXACT), replace(TRAIN, batch_size=3, networks=2, epochs=3)),
+    "stopped early": (plain_model(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),
 }
 ROWS = ((5, 2), (4, 0), (1, 1))
 """How many rows each of the two ranks has, in three batches."""
@@ -41,11 +44,14 @@ ROWS = ((5, 2), (4, 0), (1, 1))
 
 def trained(case: str, *, together: bool) -> tuple[dict[str, Tensor], History]:
     model, train = CASES[case]
-    network, learned, validation = parts(oxygens(20) if case == "values" else alcohols(), model)
-    network.double().out.register_forward_hook(lambda _, __, logits: logits.float())  # class weights are float32
-    history = fit(network, learned, validation, train, engine="distributed" if together else "plain")
-    assert not any(isinstance(module, SharedNorm) for module in network.modules())
-    return network.state_dict(), history
+    graphs = oxygens(20) if case == "values" else alcohols()
+    members = [Member(*parts(graphs, model, seed=seed), seed) for seed in range(train.networks)]
+    for member in members:  # class weights are float32
+        member.network.double().out.register_forward_hook(lambda _, __, logits: logits.float())
+    histories = fit(members, train, engine="distributed" if together else "plain")
+    networks = nn.ModuleList(member.network for member in members)
+    assert not any(isinstance(module, SharedNorm) for module in networks.modules())
+    return networks.state_dict(), mean_history(histories)
 
 
 def some_rows(batch: int) -> tuple[Tensor, Tensor]:

@@ -6,10 +6,9 @@ import math
 
 from torch import Tensor
 
-from egocnn.config import TrainConfig
 from egocnn.train.history import Epoch, History
 from egocnn.train.metrics import evaluate
-from tests.support.tiny import alcohols, fit, parts, same, state, with_opposite_classes
+from tests.support.tiny import alcohols, fit, parts, plain_train, same, state, with_opposite_classes
 
 
 def epoch(number: int, *, score: float = 0.5, loss: float = 1.0) -> Epoch:
@@ -29,7 +28,7 @@ def test_the_weights_left_are_those_of_the_best_epoch() -> None:
     predictor_parts = parts(with_opposite_classes(alcohols()))
     validation = predictor_parts[2]  # learning makes it worse, so the best epoch comes early
     after_epoch = []
-    config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2)
+    config = plain_train(epochs=12, patience=12, learning_rate=2e-2)
     history = fit(network, train, validation, config, keep=lambda _: after_epoch.append(state(network)))
     assert history.best is not None
     assert 1 <= history.best.epoch < 12
@@ -45,7 +44,7 @@ def test_the_weights_left_are_those_of_the_best_epoch() -> None:
 def test_training_stops_after_the_given_number_of_epochs_without_a_gain() -> None:
     network, train, _ = parts(alcohols())
     _, _, validation = parts(with_opposite_classes(alcohols()))
-    history = fit(network, train, validation, TrainConfig(epochs=200, patience=3, learning_rate=2e-2))
+    history = fit(network, train, validation, plain_train(epochs=200, patience=3, learning_rate=2e-2))
     assert len(history.epochs) < 200
     assert history.stale == 3
     assert not history.interrupted
@@ -97,15 +96,15 @@ def test_a_window_that_holds_a_loss_which_is_not_finite_is_never_the_best() -> N
 
 
 def test_a_window_is_as_long_as_it_takes_to_judge_so_many_graphs() -> None:
-    config = TrainConfig(judgements=100)
+    config = plain_train(judgements=100)
     assert [config.window(graphs) for graphs in (0, 1, 17, 50, 99, 100, 101)] == [100, 100, 6, 2, 2, 1, 1]
-    assert TrainConfig().window(1) == 1
+    assert plain_train().window(1) == 1
 
 
 def test_training_keeps_the_weights_that_end_the_best_window() -> None:
     network, train, validation = parts(alcohols())
     after_epoch: list[dict[str, Tensor]] = []
-    config = TrainConfig(epochs=12, patience=12, learning_rate=2e-2, judgements=4 * len(validation) - 1)
+    config = plain_train(epochs=12, patience=12, learning_rate=2e-2, judgements=4 * len(validation) - 1)
     history = fit(
         network, train, validation, config, keep=lambda several: after_epoch.append(state(several[0].network))
     )

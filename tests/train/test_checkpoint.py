@@ -26,6 +26,7 @@ from tests.support.tiny import (
     names_in,
     oxygens,
     parts,
+    plain_model,
     same,
     state,
     stop_after,
@@ -59,7 +60,7 @@ def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one
 ) -> None:
     """Bit by bit, dropout included."""
     graphs = alcohols() if task == "classification" else oxygens()
-    model, config = ModelConfig(**(SIZES | changes), dropout=0.3), replace(LONG, device=device, batch_size=7)
+    model, config = plain_model(**(SIZES | changes), dropout=0.3), replace(LONG, device=device, batch_size=7)
     unbroken, train, validation = parts(graphs, model)
     whole = fit(unbroken, train, validation, config, engine=engine)
 
@@ -80,7 +81,7 @@ def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one
 
 def test_tied_layers_are_still_tied_after_resuming(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
-    model = ModelConfig(**SIZES, tie=True)
+    model = plain_model(**SIZES, tie=True)
     fit(*parts(alcohols(), model), LONG, keep=checkpoint.keep, report=stop_after(2))
     network, train, validation = parts(alcohols(), model)
     fit(network, train, validation, LONG, resume=checkpoint.resume)
@@ -142,7 +143,7 @@ def test_weights_of_another_network_are_refused(stored: bytes, tmp_path: Path) -
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(stored)
     with pytest.raises(RunError, match="damaged"):
-        Checkpoint(path, "this run").resume([progress_of(ModelConfig(**(SIZES | {"width": 4})))])
+        Checkpoint(path, "this run").resume([progress_of(plain_model(**(SIZES | {"width": 4})))])
 
 
 def test_a_full_disk_leaves_the_last_checkpoint_whole_and_nothing_else(stored: bytes, tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_several_networks_go_on_from_one_checkpoint_each_with_its_own_history(
     engines: tuple[EngineName, EngineName], tmp_path: Path
 ) -> None:
     """One of them stops early, before the training is broken off."""
-    model, config = ModelConfig(**SIZES, dropout=0.0), replace(LONG, epochs=12, patience=3, learning_rate=2e-2)
+    model, config = plain_model(**SIZES, dropout=0.0), replace(LONG, epochs=12, patience=3, learning_rate=2e-2)
 
     def members() -> list[Member]:
         misled = parts(with_opposite_classes(alcohols()), model)[2]  # learning makes it worse

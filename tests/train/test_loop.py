@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from egocnn.config import ModelConfig, Readout, TrainConfig
+from egocnn.config import Readout, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
@@ -27,16 +27,16 @@ from egocnn.train.metrics import Scores, evaluate, loss_of
 from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, fit, oxygens, parts, same, state
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, fit, oxygens, parts, plain_model, plain_train, same, state
 
 # ── one seed, one result ──────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"dropout": 0.3}])
 def test_the_same_seed_gives_the_same_weights_bit_by_bit(changes: dict[str, object]) -> None:
-    model = ModelConfig(**(SIZES | changes))
+    model = plain_model(**(SIZES | changes))
     first, second, other = (
-        learn(alcohols(), model, replace(TRAIN, seed=seed))[0].network.state_dict() for seed in (3, 3, 4)
+        learn(alcohols(), model, replace(TRAIN, seed=seed))[0].networks[0].state_dict() for seed in (3, 3, 4)
     )
     assert same(first, second)
     assert not same(first, other)
@@ -70,8 +70,8 @@ def test_the_order_of_graphs_changes_from_epoch_to_epoch_and_with_the_seed() -> 
 
 
 def test_the_weights_at_first_follow_from_the_seed() -> None:
-    still = TrainConfig(epochs=1, learning_rate=1e-12)
-    one, other = (learn(alcohols(), MODEL, replace(still, seed=seed))[0].network.hidden.weight for seed in (0, 1))
+    still = plain_train(epochs=1, learning_rate=1e-12)
+    one, other = (learn(alcohols(), MODEL, replace(still, seed=seed))[0].networks[0].hidden.weight for seed in (0, 1))
     assert not torch.allclose(one, other, atol=0.1)
 
 
@@ -88,7 +88,7 @@ def test_the_random_state_outside_does_not_matter() -> None:
     results = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        results.append(learn(alcohols(), MODEL, TRAIN)[0].network.state_dict())
+        results.append(learn(alcohols(), MODEL, TRAIN)[0].networks[0].state_dict())
     assert same(*results)
 
 
@@ -97,7 +97,7 @@ def test_the_random_state_outside_does_not_matter() -> None:
 
 def test_the_loss_falls() -> None:
     network, train, validation = parts(alcohols())
-    history = fit(network, train, validation, TrainConfig(epochs=25, patience=25, learning_rate=1e-2))
+    history = fit(network, train, validation, plain_train(epochs=25, patience=25, learning_rate=1e-2))
     losses = [e.train_loss for e in history.epochs]
     assert len(losses) == 25
     assert losses[-1] < 0.7 * losses[0]
@@ -106,8 +106,8 @@ def test_the_loss_falls() -> None:
 
 def test_a_regressor_learns_to_count_and_answers_in_the_unit_of_the_target() -> None:
     graphs, unseen = oxygens(300)[:250], oxygens(300)[250:]
-    model = ModelConfig(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0)
-    predictor, history = learn(graphs, model, TrainConfig(epochs=30, patience=30, learning_rate=1e-2))
+    model = plain_model(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0)
+    predictor, history = learn(graphs, model, plain_train(epochs=30, patience=30, learning_rate=1e-2))
     assert history.best is not None
     assert history.best.validation_score > 0.9
     values = predictor.values(unseen)
@@ -122,8 +122,8 @@ def test_class_weights_make_a_rare_class_count_as_much_as_a_common_one(class_wei
     """Where all graphs look the same, what is learned is how common the classes are, or how common they count."""
     graphs = Graphs.concat([one_graph(3, [(0, 1), (1, 2)])] * 40)
     graphs = graphs.replace(target=np.array([1] * 4 + [0] * 36), class_names=("common", "rare"))
-    config = TrainConfig(epochs=30, patience=30, learning_rate=3e-2, validation=0.5, class_weights=class_weights)
-    predictor, _ = learn(graphs, ModelConfig(**SIZES, dropout=0.0), config)
+    config = plain_train(epochs=30, patience=30, learning_rate=3e-2, validation=0.5, class_weights=class_weights)
+    predictor, _ = learn(graphs, plain_model(**SIZES, dropout=0.0), config)
     assert predictor.probabilities(graphs[:1])[0, 1] == pytest.approx(0.5 if class_weights else 0.1, abs=0.1)
 
 
@@ -163,7 +163,7 @@ def test_graphs_without_nodes_train_too_even_one_at_a_time() -> None:
 
 
 def test_the_learning_rate_rises_shortly_and_then_falls_to_zero() -> None:
-    config = TrainConfig()
+    config = plain_train()
     shares = [rate(done, config) for done in np.linspace(0, 1, 201).tolist()]
     peak = int(np.argmax(shares))
     assert 0 < shares[0] < 0.1
@@ -178,7 +178,7 @@ def test_the_learning_rate_rises_shortly_and_then_falls_to_zero() -> None:
 def test_the_history_tells_the_learning_rate_of_every_epoch() -> None:
     for schedule in ("cosine", "constant"):
         network, train, validation = parts(alcohols())
-        config = TrainConfig(epochs=10, patience=10, learning_rate=0.02, schedule=schedule, batch_size=len(train))
+        config = plain_train(epochs=10, patience=10, learning_rate=0.02, schedule=schedule, batch_size=len(train))
         history = fit(network, train, validation, config)
         assert [e.learning_rate for e in history.epochs] == pytest.approx(
             [0.02 * rate(e / 10, config) for e in range(10)]
@@ -228,7 +228,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
 
 def test_a_loss_that_is_never_finite_is_one_clear_error() -> None:
     with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
-        learn(alcohols(), MODEL, TrainConfig(epochs=3, learning_rate=1e30))
+        learn(alcohols(), MODEL, plain_train(epochs=3, learning_rate=1e30))
 
 
 def test_a_training_that_diverges_later_keeps_the_weights_from_before() -> None:
@@ -239,7 +239,7 @@ def test_a_training_that_diverges_later_keeps_the_weights_from_before() -> None:
             with torch.no_grad():
                 network.out.weight.fill_(math.nan)
 
-    history = fit(network, train, validation, TrainConfig(epochs=6), report=spoil)
+    history = fit(network, train, validation, plain_train(epochs=6), report=spoil)
     assert math.isnan(history.epochs[-1].validation_loss)
     assert history.best is not None
     assert history.best.epoch <= 3

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.encode.encoder import Encoder
@@ -23,7 +23,7 @@ from egocnn.train.recipe import calibrate, is_best_stacked, learn, learn_and_tes
 from egocnn.train.validation import check_targets, part_numbers
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, same
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same
 
 
 def training_parts(graphs: Graphs, config: TrainConfig) -> list[Graphs]:
@@ -46,18 +46,18 @@ def test_the_datas_own_validation_part_chooses_the_best_epoch() -> None:
 def test_without_one_a_share_of_the_training_part_is_split_off_by_the_seed() -> None:
     part = np.array([PARTS.index("train")] * 30 + [PARTS.index("test")] * 10)
     for graphs, n_graphs in ((trees(40, part=part), 30), (trees(40), 40)):
-        learned, validation = training_parts(graphs, TrainConfig(validation=0.2))
+        learned, validation = training_parts(graphs, plain_train(validation=0.2))
         assert len(validation) == n_graphs // 5
         assert sorted((*learned.names, *validation.names), key=int) == list(graphs.names[:n_graphs])
         assert validation.target is not None
         assert validation.target.mean() == 0.5
-        assert training_parts(graphs, TrainConfig(validation=0.2))[1].names == validation.names
-        assert training_parts(graphs, TrainConfig(validation=0.2, seed=1))[1].names != validation.names
+        assert training_parts(graphs, plain_train(validation=0.2))[1].names == validation.names
+        assert training_parts(graphs, plain_train(validation=0.2, seed=1))[1].names != validation.names
 
 
 def test_groups_are_not_torn_apart() -> None:
     graphs = trees(40, group=np.arange(40) // 4)
-    learned, validation = training_parts(graphs, TrainConfig(validation=0.3))
+    learned, validation = training_parts(graphs, plain_train(validation=0.3))
     assert learned.group is not None
     assert validation.group is not None
     assert not set(learned.group) & set(validation.group)
@@ -80,7 +80,7 @@ def test_the_test_part_is_never_looked_at() -> None:
         part=np.full(3, PARTS.index("test")),
     )
     one, other = (learn(graphs, MODEL, TRAIN)[0] for graphs in (own, Graphs.concat([strange, own])))
-    assert same(one.network.state_dict(), other.network.state_dict())
+    assert same(one.networks[0].state_dict(), other.networks[0].state_dict())
     assert one.encoder.node_label_names == other.encoder.node_label_names == own.node_label_names
     np.testing.assert_array_equal(one.outputs(strange), other.outputs(strange))
 
@@ -140,7 +140,7 @@ def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_to
 
 def test_a_class_that_is_in_no_training_graph_is_never_the_likeliest() -> None:
     graphs = alcohols().replace(class_names=(*alcohols().class_names, "never"))
-    predictor, _ = learn(graphs, MODEL, TrainConfig(epochs=20, patience=20, learning_rate=2e-2))
+    predictor, _ = learn(graphs, MODEL, plain_train(epochs=20, patience=20, learning_rate=2e-2))
     probability = predictor.probabilities(graphs)
     assert probability.shape == (len(graphs), 3)
     assert set(probability.argmax(axis=1)) <= {0, 1}
@@ -190,7 +190,7 @@ def test_it_makes_no_difference_but_rounding_whether_a_network_is_trained_as_a_s
 
 def test_only_a_network_with_an_embedding_of_our_own_on_a_gpu_is_stacked_by_default() -> None:
     ours, _, _ = parts(alcohols())
-    given = Model.build(MODEL, Encoder.fit(alcohols(), MODEL), embed=Constant(), embed_width=4).network
+    given = Model.build(MODEL, Encoder.fit(alcohols(), MODEL), embed=Constant(), embed_width=4).networks[0]
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
     assert [is_best_stacked(*pair) for pair in ((ours, cuda), (ours, cpu), (given, cuda))] == [True, False, False]
 
@@ -258,4 +258,4 @@ def test_a_model_that_is_too_certain_is_cooled_and_one_that_is_right_is_left_alo
 
 
 def test_a_regressor_has_no_temperature() -> None:
-    assert learn(oxygens(), ModelConfig(**SIZES), replace(TRAIN, epochs=1))[0].temperature == 1
+    assert learn(oxygens(), plain_model(**SIZES), replace(TRAIN, epochs=1))[0].temperature == 1

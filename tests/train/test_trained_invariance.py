@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from egocnn.config import ModelConfig, ReadConfig, Readout, TrainConfig
+from egocnn.config import ReadConfig, Readout
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.model import Model
 from egocnn.study.invariance import assert_relabelling_invariant, relabel
 from egocnn.train.recipe import learn
 from tests.support.strategies import random_connected
+from tests.support.tiny import plain_model, plain_train
 
-TRAIN = TrainConfig(epochs=4, learning_rate=5e-3)
+TRAIN = plain_train(epochs=4, learning_rate=5e-3)
 TOLERANCE = 1e-5
 
 
 def trained(graphs: Graphs, **settings: Any) -> Model:
-    return learn(graphs, ModelConfig(**({"width": 16, "hidden": 16, "sort_nodes": 32} | settings)), TRAIN)[0]
+    return learn(graphs, plain_model(**({"width": 16, "hidden": 16, "sort_nodes": 32} | settings)), TRAIN)[0]
 
 
 def check(predictor: Model, graphs: Graphs, *, seeds: int = 3) -> float:

@@ -6,17 +6,14 @@ import argparse
 
 from egocnn.cli.completion import SHELLS, completion_script
 from egocnn.cli.options import Parser
-from egocnn.cli.output import print_json
-
-EPILOG = (
-    'bash and zsh: put eval "$(egocnn completion bash)" (or zsh) into ~/.bashrc (or ~/.zshrc, after compinit). '
-    "fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish"
-)
+from egocnn.cli.output import print_result
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
-    parser.epilog = EPILOG
+    parser.epilog = (
+        'bash and zsh: put eval "$(egocnn completion bash)" (or zsh) into ~/.bashrc (or ~/.zshrc, after compinit). '
+        "fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish"
+    )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" or ".join(SHELLS))
 
 
@@ -25,7 +22,4 @@ def completion(options: argparse.Namespace) -> None:
     from egocnn.cli.parser import command_parsers
 
     script = completion_script(options.shell, command_parsers())
-    if options.json:
-        print_json({"shell": options.shell, "script": script})
-    else:
-        print(script, end="")
+    print_result(options, {"shell": options.shell, "script": script}, script.splitlines())

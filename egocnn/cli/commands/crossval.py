@@ -7,56 +7,44 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import (
-    add_data_options,
-    add_fold_options,
-    add_job_options,
-    add_out,
-    add_training_options,
-    chosen_protocol,
-    positive_number,
-)
+from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
 from egocnn.cli.data import read_graphs, read_or_open_graphs
-from egocnn.cli.lab import find_rival
+from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser, from_options
-from egocnn.cli.output import check_file, print_json, progress_and_log
+from egocnn.cli.output import check_file, print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from egocnn.study.crossval import Builder, CrossValidation
-
-EPILOG = (
-    "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
-    "(--validation) chooses the best epoch and the best restart; the test fold is looked at once. Classes have "
-    "equal shares in all folds, groups (--group) are never torn apart, and a split of the data's own is set aside. "
-    "The paper's protocol has 10 folds and 5 restarts; the fair one takes the splits of Errica et al. and gives "
-    "the mean of 3 runs a fold. On a GPU all trainings of an Ego-CNN run together as one model. With -o, finished "
-    "folds are kept in FILE.json.partial, and the same command goes on from them. "
-    "Example: egocnn crossval MUTAG --protocol paper -o mutag.json"
-)
 FOR_ALL_MODELS = ("validation", "seed", "device")
 """Settings of the training that hold for every model."""
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
-    parser.epilog = EPILOG
+    parser.epilog = (
+        "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
+        "(--validation) chooses the best epoch and the best restart; the test fold is looked at once. Classes have "
+        "equal shares in all folds, groups (--group) are never torn apart, and a split of the data's own is set "
+        "aside. The paper's protocol has 10 folds and 5 restarts; the fair one takes the splits of Errica et al. and "
+        "gives the mean of 3 runs a fold. On a GPU all trainings of an Ego-CNN run together as one model. With -o, "
+        "finished folds are kept in FILE.json.partial, and the same command goes on from them. Example: egocnn "
+        "crossval MUTAG --protocol paper -o mutag.json"
+    )
     named = "ego-cnn, or a rival by name [%(default)s]"
     parser.add_option("folds", "--model", default="ego-cnn", metavar="NAME", help=named)
-    add_fold_options(parser, trainings="trainings per run, which --combine makes one")
     combine = "of the restarts, test the best in validation, or all with their probabilities averaged [best]"
     parser.add_option("folds", "--combine", rare=True, choices=("best", "average"), default="best", help=combine)
     runs = "scores per fold, their mean counts [1; fair: 3]"
     parser.add_option("folds", "--runs", rare=True, type=positive_number, metavar="N", help=runs)
-    add_data_options(parser, everyday=("smiles", "target"))
-    add_training_options(parser)
-    add_job_options(
+    add_study_options(
         parser,
+        trainings="trainings per run, which --combine makes one",
         jobs="folds at a time, each in a process of its own [1], or in one stack [all]",
         stack="train all folds and restarts as one model (default: where a GPU computes)",
         ray="every fold as one task with one CPU on a Ray cluster, not stacked; auto, HOST:PORT, ray://HOST:PORT, or "
         "local to start Ray on this machine; --jobs then limits the folds at a time [as many as CPUs]",
+        rare_jobs=False,
     )
     add_out(parser, "FILE.json", "also write the whole record", required=False)
     parser.add_switch("output", "--overwrite", "replace what is in FILE.json, finished folds too", rare=True)
@@ -87,11 +75,11 @@ def crossval(options: argparse.Namespace) -> None:
             overwrite=options.overwrite,
             **callbacks,
         )
-    if options.json:
-        compared = {"comparison": compare(result, against).to_plain()} if against else {}
-        print_json({**result.to_plain(), **compared})
-    else:
-        print("\n".join([*result.lines(), *([sentence(result, against)] if against else [])]))
+    plain, lines = result.to_plain(), list(result.lines())
+    if against is not None:
+        plain["comparison"] = compare(result, against).to_plain()
+        lines.append(sentence(result, against))
+    print_result(options, plain, lines)
 
 
 def read_other(path: Path | None) -> CrossValidation | None:
@@ -111,7 +99,7 @@ def find_model(options: argparse.Namespace) -> ModelConfig | Builder:
     config = from_options(options, ModelConfig)
     if options.model == EGO_CNN:
         return config
-    rival: Builder = find_rival(options.model)
+    rival: Builder = find_lab("rivals.names").find_rival(options.model)
     if options.preset is not None:  # settings of the Ego-CNN would not change a rival
         raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
     for settings in (ModelConfig(), TrainConfig()):

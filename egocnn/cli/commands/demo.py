@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import add_out
 from egocnn.cli.commands.explain import find_structures
@@ -11,16 +13,28 @@ from egocnn.cli.commands.train import train_and_print
 from egocnn.cli.options import Parser
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
+if TYPE_CHECKING:
+    from egocnn.explain.structure import CriticalStructure
+
 SOURCE = "compounds:alcohols"
+OPENS_WITH = "alcohol"
+"""The class of the first molecule on the page: it has something to point at, an alkane lacks it."""
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     add_out(parser, "FOLDER", "folder for the results [runs/demo]", default="runs/demo")
     # what training and explaining take, at its usual value; --seed and --device are the command's own
     for config in (ModelConfig, TrainConfig, ExplainConfig, ReadConfig):
         parser.set_defaults(**asdict(config()))
     parser.set_defaults(explained=None, test=0.2, limit=None, resume=False, overwrite=True, tensorboard=False)
+
+
+def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStructure]:
+    """The first alcohol that is predicted right and has a structure, then the others in their order."""
+    for number, one in enumerate(structures):
+        if len(one.critical_nodes) and one.predicted == one.graph.target == OPENS_WITH:
+            return [one, *structures[:number], *structures[number + 1 :]]
+    return list(structures)
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -44,7 +58,13 @@ def demo(options: argparse.Namespace) -> None:
     write_csv(list(predictions(model, held_out, device=options.device)), table)
     structures = list(find_structures(options, model, [held_out], len(held_out), run_folder=run))
     write_explanations(
-        structures, report, model=str(run), data=SOURCE, class_names=model.class_names, figures=24, title="Alcohols"
+        opening_first(structures),
+        report,
+        model=str(run),
+        data=SOURCE,
+        class_names=model.class_names,
+        figures=24,
+        title="Alcohols",
     )
     if not options.json:
         print(f"predictions for the test molecules: {table}")

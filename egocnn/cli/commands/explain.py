@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
 from egocnn.cli.data import read_graphs, read_portions
 from egocnn.cli.options import Parser, from_options
-from egocnn.cli.output import print_json, print_remark
+from egocnn.cli.output import print_remark, print_result
 from egocnn.config import ExplainConfig
 
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from egocnn.explain import AttentionHead
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
-    from egocnn.show.report import Summary
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     add_run_and_data(parser)
     add_explanation_options(parser)
     add_out(parser, "REPORT", "the folder for the report")
@@ -36,6 +34,7 @@ def add_arguments(parser: Parser) -> None:
 def explain(options: argparse.Namespace) -> None:
     """Explain every prediction and write the report."""
     from egocnn.model import Model
+    from egocnn.show.report import sentences
     from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.show.streaming import ON_PAGE
 
@@ -53,7 +52,9 @@ def explain(options: argparse.Namespace) -> None:
         figures=options.figures,
         on_page=None if isinstance(portions, list) else ON_PAGE,
     )
-    _print_summary(options, shown, summary)
+    page = options.out / "index.html"
+    last = f"{summary.graphs} graph{'' if summary.graphs == 1 else 's'} explained: open {page}"
+    print_result(options, {**asdict(summary), "page": str(page)}, [*map(str, shown), *sentences(summary), last])
 
 
 def find_structures(
@@ -86,8 +87,8 @@ def find_structures(
 
 def _attention(
     options: argparse.Namespace, model: Model, portions: Iterable[Graphs], run_folder: Path
-) -> AttentionHead:
-    """The attention layer of the paper's technique, fitted at the first use and kept in the run folder."""
+) -> tuple[AttentionHead, ...]:
+    """The attention layers of the paper's technique, fitted at the first use and kept in the run folder."""
     from egocnn.explain import fit_attention, load_attention, save_attention
 
     attention = load_attention(run_folder, model)
@@ -99,16 +100,3 @@ def _attention(
         except OSError as error:  # a model that may only be read can be explained all the same
             print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
     return attention
-
-
-def _print_summary(options: argparse.Namespace, structures: Sequence[CriticalStructure], summary: Summary) -> None:
-    from egocnn.show.report import sentences
-
-    if options.json:
-        print_json({**asdict(summary), "page": str(options.out / "index.html")})
-        return
-    for structure in structures:
-        print(structure)
-    for line in sentences(summary):
-        print(line)
-    print(f"{summary.graphs} critical structures: open {options.out / 'index.html'}")

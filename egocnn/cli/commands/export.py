@@ -7,11 +7,10 @@ from dataclasses import asdict
 
 from egocnn.cli.arguments import add_out, add_run_folder
 from egocnn.cli.options import Parser
-from egocnn.cli.output import check_file, print_json
+from egocnn.cli.output import check_file, print_result
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     parser.epilog = "What the file reads and answers: docs/interchange.md. Example: egocnn export RUN -o model.onnx"
     add_run_folder(parser)
     add_out(parser, "FILE.onnx", "the file to write")
@@ -24,7 +23,4 @@ def export(options: argparse.Namespace) -> None:
 
     check_file(options.out, str(options.run_folder))
     exported = export_onnx(Model.load(options.run_folder), options.out, seed=options.seed)
-    if options.json:
-        print_json(asdict(exported))
-    else:
-        print(exported)
+    print_result(options, asdict(exported), [str(exported)])

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, graph_count
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.data import read_graphs
 from egocnn.cli.options import Parser
-from egocnn.cli.output import print_json
+from egocnn.cli.output import print_result
+
+if TYPE_CHECKING:
+    from egocnn.explain.patterns import Pattern
+    from egocnn.explain.structure import CriticalStructure
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     add_run_and_data(parser)
     add_explanation_options(parser)
     support = "graphs that must share a pattern [5]"
@@ -36,9 +42,21 @@ def patterns(options: argparse.Namespace) -> None:
     structures = list(find_structures(options, model, [graphs], count, run_folder=run, fidelity=False))
     found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
     page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
-    if options.json:
-        print_json({"graphs": len(structures), "page": str(page), "patterns": [p.to_plain() for p in found]})
-        return
-    for pattern in found:
-        print(f"{pattern.class_name}: {pattern.sentence}")
-    print(f"{len(found)} pattern{'' if len(found) == 1 else 's'} in {len(structures)} graphs: open {page}")
+    plain = {"graphs": count, "page": str(page), "patterns": [pattern.to_plain() for pattern in found]}
+    print_result(options, plain, [*console_lines(found, structures), f"{count} graphs: open {page}"])
+
+
+def console_lines(found: Sequence[Pattern], structures: Sequence[CriticalStructure]) -> list[str]:
+    """What is commoner in its class than elsewhere, surely or perhaps; the rest is only counted."""
+    lines = [f"{one.class_name}: {one.sentence}" for one in found if one.is_significant]
+    perhaps = [f"{one.class_name}: {one.sentence}" for one in found if one.lift > 1 and not one.is_significant]
+    if perhaps:
+        lines += ["perhaps by chance:", *(f"  {line}" for line in perhaps)]
+    if no_commoner := sum(one.lift <= 1 for one in found):
+        lines.append(f"no commoner in their class though they recur: {no_commoner}, listed on the page")
+    graphs = Counter(s.explained for s in structures)
+    empty = Counter(s.explained for s in structures if not len(s.critical_nodes))
+    for name, count in sorted(empty.items(), key=str):
+        whose = "" if name is None else f" of class {name}"
+        lines.append(f"nothing stands out in {count} of {graphs[name]} graphs{whose}")
+    return lines

@@ -7,11 +7,10 @@ import argparse
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files
 from egocnn.cli.data import read_portions
 from egocnn.cli.options import Parser
-from egocnn.cli.output import check_file, print_json
+from egocnn.cli.output import check_file, print_result
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     add_run_and_data(parser)
     add_settings_files(parser, "read")
     add_out(parser, "FILE.csv", "where to write [%(default)s]", default="predictions.csv")
@@ -26,8 +25,6 @@ def predict(options: argparse.Namespace) -> None:
     model = Model.load(options.run_folder)
     portions, _ = read_portions(options, model)
     result = predict_to_csv(model, portions, options.out, device=options.device)
-    if options.json:
-        print_json(result)
-    else:
-        scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
-        print(f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else ""))
+    scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
+    text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
+    print_result(options, result, [text])

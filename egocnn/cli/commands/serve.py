@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from egocnn.cli.arguments import add_run_folder
 from egocnn.cli.options import Parser, add_options, from_options
+from egocnn.cli.output import print_result
 from egocnn.show.serve.settings import ServeConfig
-
-EPILOG = (
-    "Open the address in a browser: type SMILES or drop a file of graphs. Only this machine can reach it unless --host "
-    "says otherwise (--host 0.0.0.0: everyone in the network, unencrypted and without a password). "
-    "Example: egocnn serve runs/toxic"
-)
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
-    parser.epilog = EPILOG
+    parser.epilog = (
+        "Open the address in a browser: type SMILES or drop a file of graphs. Only this machine can reach it unless "
+        "--host says otherwise (--host 0.0.0.0: everyone in the network, unencrypted and without a password). "
+        "Example: egocnn serve runs/toxic"
+    )
     add_run_folder(parser)
     host = "address to listen on [%(default)s]"
     parser.add_option("server", "--host", default=ServeConfig().host, metavar="ADDRESS", help=host)
@@ -32,9 +29,7 @@ def serve(options: argparse.Namespace) -> None:
     config = from_options(options, ServeConfig)
 
     def print_address(address: str, model: str) -> None:
-        if options.json:
-            print(json.dumps({"address": address, "model": model, "workers": config.workers}), flush=True)
-        else:
-            print(f"{model} at {address} (Ctrl-C stops it)", flush=True)
+        plain = {"address": address, "model": model, "workers": config.workers}
+        print_result(options, plain, [f"{model} at {address} (Ctrl-C stops it)"])
 
     serve(options.run_folder, config, device=options.device, ready=print_address)

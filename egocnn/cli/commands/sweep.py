@@ -5,51 +5,38 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from egocnn.cli.arguments import (
-    add_data_options,
-    add_fold_options,
-    add_job_options,
-    add_out,
-    add_training_options,
-    chosen_protocol,
-    positive_number,
-)
+from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
 from egocnn.cli.data import read_graphs, read_or_open_graphs
 from egocnn.cli.options import Parser, from_options
-from egocnn.cli.output import print_json, progress_and_log
+from egocnn.cli.output import print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 
-EPILOG = (
-    "Every combination of the values is trained on every fold and scored by the fold's validation part; a share of the "
-    "training part, split off once more, chooses the epoch. The test folds are not touched, so they are as good as new "
-    "for the one setting that wins: --test-chosen looks at them once. All other settings are as typed (--epochs 30, "
-    "--preset accurate). Values of switches are yes and no; one value per layer is joined by x (width=128x64x32). "
-    "Finished trainings are kept in OUT at once: the same command goes on after a crash, and one with further values "
-    "computes only what is new. With a learning rate too large a training diverges; that setting comes last. "
-    "Examples: egocnn sweep MUTAG --over width=32,64,128 --over depth=2,3 -o sweeps/mutag; "
-    "egocnn sweep MUTAG --over learning_rate=3e-3,1e-3,3e-4 --over readout=max,mean+max --over dropout=0,0.1,0.5 "
-    "--sample 8 --folds 5 --jobs 2 --test-chosen -o sweeps/drawn"
-)
-
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
-    parser.epilog = EPILOG
+    parser.epilog = (
+        "Every combination of the values is trained on every fold and scored by the fold's validation part; a share "
+        "of the training part, split off once more, chooses the epoch. The test folds are not touched, so they are "
+        "as good as new for the one setting that wins: --test-chosen looks at them once. All other settings are as "
+        "typed (--epochs 30, --preset paper). Values of switches are yes and no; one value per layer is joined by "
+        "x (width=128x64x32). Finished trainings are kept in OUT at once: the same command goes on after a crash, "
+        "and one with further values computes only what is new. With a learning rate too large a training diverges; "
+        "that setting comes last. Examples: egocnn sweep MUTAG --over width=32,64,128 --over depth=2,3 -o "
+        "sweeps/mutag; egocnn sweep MUTAG --over learning_rate=3e-3,1e-3,3e-4 --over readout=max,mean+max --over "
+        "dropout=0,0.1,0.5 --sample 8 --folds 5 --jobs 2 --test-chosen -o sweeps/drawn"
+    )
     over = "a setting of the network or the training and the values to try; may be given several times"
     parser.add_option("sweep", "--over", action="append", default=[], metavar="FIELD=V,V…", help=over)
     drawn = "try N combinations drawn by the seed [all]"
-    parser.add_option("sweep", "--sample", type=positive_number, metavar="N", help=drawn)
+    parser.add_option("sweep", "--sample", rare=True, type=positive_number, metavar="N", help=drawn)
     parser.add_switch("sweep", "--test-chosen", "in the end, the best setting's one look at the test folds")
-    add_fold_options(parser, trainings="trainings per fold and setting")
-    add_data_options(parser, everyday=("smiles", "target"))
-    add_training_options(parser)
-    add_job_options(
+    add_study_options(
         parser,
-        rare_jobs=True,
+        trainings="trainings per fold and setting",
         jobs="trainings at a time, in processes of their own [1]",
         stack="train all folds of a setting as one model (default: where a GPU computes)",
         ray="every training as one task with one CPU on a Ray cluster; local starts Ray on this machine",
+        rare_jobs=True,
     )
     add_out(parser, "OUT", "folder for sweep.json, .csv, .md and what is kept")
     parser.add_switch("output", "--overwrite", "forget what an earlier sweep left in OUT", rare=True)
@@ -65,8 +52,9 @@ def sweep(options: argparse.Namespace) -> None:
     if options.stack and (options.jobs or 1) > 1:
         raise ConfigError("--stack trains the folds of a setting as one model in one process; leave --jobs out")
 
+    from egocnn.study.crossval.ego_folds import Execution
     from egocnn.study.sweep.folder import check_folder
-    from egocnn.study.sweep.search import Execution, sweep
+    from egocnn.study.sweep.search import sweep
 
     check_folder(options.out)
     protocol = chosen_protocol(options)
@@ -81,12 +69,8 @@ def sweep(options: argparse.Namespace) -> None:
             data=options.data,
             command=same_command(options, model, train),
         )
-    if options.json:
-        print_json(record.to_plain())
-        return
-    for line in record.lines():
-        print(line)
-    print(f"tables: {options.out / 'sweep.md'}, sweep.csv, sweep.json")
+    tables = f"tables: {options.out / 'sweep.md'}, sweep.csv, sweep.json"
+    print_result(options, record.to_plain(), [*record.lines(), tables])
 
 
 def same_command(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_data_options, add_out, add_training_options, share
 from egocnn.cli.data import read_for_training
 from egocnn.cli.options import Parser, from_options
-from egocnn.cli.output import print_json
+from egocnn.cli.output import print_result
 from egocnn.cli.settings import used_settings
 from egocnn.config import ModelConfig, TrainConfig
 
@@ -20,7 +21,6 @@ SCORES = ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "t
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     add_data_options(parser, everyday=("smiles", "target", "split"))
     add_training_options(parser)
     held_out = "share held out for the test, where the data has no split of its own; 0 for none [0.2]"
@@ -67,20 +67,20 @@ def train_and_print(
         )
     is_beside = metrics["interrupted"] and options.overwrite
     place = growing_place(folder) if is_beside else folder
-    if options.json:
-        print_json(metrics)
-    else:
-        print_scores(metrics, place)
+    print_result(options, metrics, score_lines(metrics, place))
     if metrics["interrupted"]:
         how = f"{folder} is as it was, the same command goes on" if is_beside else "--resume goes on from there"
         raise KeyboardInterrupt(f"stopped; the best model so far is in {place}, and {how}")
 
 
-def print_scores(metrics: dict[str, Any], folder: Path) -> None:
+def score_lines(metrics: dict[str, Any], folder: Path) -> Iterator[str]:
     """For people."""
     for name in SCORES:
         if metrics.get(name) is not None:
             graphs = f" ({metrics['test_graphs']} graphs)" if name.startswith("test") else ""
-            print(f"{name.replace('_', ' '):20} {metrics[name]:.4f}{graphs}")
-    print(f"{metrics['parameters']:,} parameters, best of {metrics['epochs']} epochs: {metrics['best_epoch']}")
-    print(f"run folder: {folder}")
+            yield f"{name.replace('_', ' '):20} {metrics[name]:.4f}{graphs}"
+    best, networks = metrics["best_epoch"], metrics["networks"]
+    several = f"{networks} networks, " if networks > 1 else ""
+    shown = ", ".join(map(str, best)) if networks > 1 else best
+    yield f"{several}{metrics['parameters']:,} parameters, best of {metrics['epochs']} epochs: {shown}"
+    yield f"run folder: {folder}"

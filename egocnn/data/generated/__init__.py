@@ -2,6 +2,5 @@
 
 from egocnn.data.generated.compounds import generate, read_compounds
 from egocnn.data.generated.compounds_config import CompoundsConfig
-from egocnn.data.generated.trees import mirror
 
-__all__ = ["CompoundsConfig", "generate", "mirror", "read_compounds"]
+__all__ = ["CompoundsConfig", "generate", "read_compounds"]

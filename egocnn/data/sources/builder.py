@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -93,28 +93,6 @@ def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Grap
         raise _explain_duplicate(records, edges, error) from None
 
 
-def take_apart(graphs: Graphs) -> Iterator[GraphRecord]:
-    """The collection as records again, each edge once; their places are the names of the graphs."""
-    for g, name in enumerate(graphs.names):
-        one = graphs[[g]]
-        once = one.entry_node <= one.indices
-
-        def of_edges(values: NDArray[Any] | None, once: NDArray[Any] = once) -> NDArray[Any] | None:
-            return None if values is None else values[once]
-
-        yield GraphRecord(
-            place=name,
-            n_nodes=one.n_nodes,
-            edges=one.edges,
-            node_label=_decode_labels(one.node_label, one.node_label_names),
-            edge_label=_decode_labels(of_edges(one.edge_label), one.edge_label_names),
-            edge_weight=of_edges(one.edge_weight),
-            node_attr=one.node_attr,
-            node_truth=None if one.node_truth is None else one.node_truth.tolist(),
-            edge_truth=None if one.edge_truth is None else one.edge_truth[once].tolist(),
-        )
-
-
 def checked_numbers(values: Any, place: str, what: str) -> NDArray[np.float32]:
     """Numbers of any type -> float32, all finite."""
     try:
@@ -175,10 +153,6 @@ def _attributes(records: Sequence[GraphRecord]) -> NDArray[np.float32]:
             raise DataError(f"{record.place}: {width} attributes per node, but {records[0].place} has {other}")
         tables.append(table)
     return np.concatenate(tables)
-
-
-def _decode_labels(codes: Ints | None, names: Sequence[str]) -> list[str | None] | None:
-    return None if codes is None else [names[code] if code >= 0 else None for code in codes]
 
 
 def _explain_duplicate(records: Sequence[GraphRecord], edges: Sequence[Ints], error: DuplicateEdgeError) -> DataError:

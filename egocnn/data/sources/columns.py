@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from egocnn.config import ReadConfig, Task
 from egocnn.data.arrays import LARGEST, Ints
-from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.data.sources.text import check_texts, listed, short
 from egocnn.errors import DataError, MissingColumnError
@@ -37,102 +36,61 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|inf
 _INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 
 
-def graph_columns(
-    fields: Sequence[Mapping[str, object]],
-    config: ReadConfig,
-    *,
-    where: str,
-    places: Sequence[str],
-    names: Sequence[str],
-    typed: bool = True,
-    available: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """The fields of each graph -> names, target, class_names, part and group.
-
-    ``places`` says where each graph stands, ``names`` what to call those without a name; ``typed`` fields distinguish
-    the number 1 from the text 1, which those of a CSV cannot; ``available`` names all fields of the file.
-    """
-    if available is None:
-        available = list(dict.fromkeys(key for row in fields for key in row))
-    name_field = choose_field(available, config.name, NAME_FIELDS, where)
-    target_field = choose_field(available, config.target, TARGET_FIELDS, where)
-    split_field = choose_field(available, config.split, (), where)
-    group_field = choose_field(available, config.group, (), where)
-
-    def texts(name: str) -> list[str]:
-        return ["" if (value := row.get(name)) is None else str(value).strip() for row in fields]
-
-    columns: dict[str, Any] = {"names": tuple(names)}
-    if name_field is not None:
-        columns["names"] = tuple(text or name for text, name in zip(texts(name_field), names, strict=True))
-    if target_field is not None and typed:
-        values = [row.get(target_field) for row in fields]
-        columns["target"], columns["class_names"] = encode_values(values, config.task, where, places)
-    elif target_field is not None:
-        columns["target"], columns["class_names"] = encode_targets(texts(target_field), config.task, where, places)
-    if split_field is not None:
-        columns["part"] = encode_parts(texts(split_field), places)
-    if group_field is not None:
-        columns["group"] = encode_groups(texts(group_field))
-    return columns
-
-
 @dataclass(slots=True)
 class GraphFields:
-    """The fields of the graphs of one file besides their structure, collected while the graphs are read one by one."""
+    """The fields of the graphs of one source besides their structure, collected while the graphs are read one by one.
+
+    ``typed`` fields distinguish the number 1 from the text 1, which those of a CSV cannot.
+    """
 
     where: str
     config: ReadConfig
-    typed: bool
-    places: list[str] = field(default_factory=list)
-    numbers: list[str] = field(default_factory=list)  # of lines or rows: the names of graphs without a name
+    typed: bool = True
+    places: list[str] = field(default_factory=list)  # for error messages
+    names: list[str] = field(default_factory=list)  # of graphs without a name: the numbers of their lines or rows
     rows: list[Mapping[str, Any]] = field(default_factory=list)
     smiles: list[Any] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)  # of molecules: copies of one molecule share a number
     available: dict[str, None] = field(default_factory=dict)
 
-    def add(self, place: str, number: int, row: Mapping[str, Any], smiles: Any) -> None:
+    def add(self, place: str, name: str, row: Mapping[str, Any], smiles: Any = None) -> None:
         """Add one graph; of its fields only those are stored that may be read: a table may have a thousand others."""
         config = self.config
         named = (config.name, config.target, config.split, config.group)
         self.places.append(place)
-        self.numbers.append(str(number))
+        self.names.append(name)
         self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
         self.smiles.append(smiles)
         self.available.update(dict.fromkeys(row))
 
     def columns(self) -> dict[str, Any]:
-        """The columns of Graphs with one entry per graph, once all graphs are added."""
-        columns = graph_columns(
-            self.rows,
-            self.config,
-            where=self.where,
-            places=self.places,
-            names=self.numbers,
-            typed=self.typed,
-            available=list(self.available),
-        )
+        """Names, target, class_names, part, group and smiles of Graphs, once all graphs are added."""
+        config, available = self.config, list(self.available)
+        name = choose_field(available, config.name, NAME_FIELDS, self.where)
+        target = choose_field(available, config.target, TARGET_FIELDS, self.where)
+        split = choose_field(available, config.split, (), self.where)
+        group = choose_field(available, config.group, (), self.where)
+        columns: dict[str, Any] = {"names": tuple(self.names)}
+        if name is not None:
+            columns["names"] = tuple(own or other for own, other in zip(self._texts(name), self.names, strict=True))
+        if target is not None:
+            values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
+            encode = encode_values if self.typed else encode_targets
+            columns["target"], columns["class_names"] = encode(values, config.task, self.where, self.places)
+        if split is not None:
+            columns["part"] = encode_parts(self._texts(split), self.places)
+        if group is not None:
+            columns["group"] = encode_groups(self._texts(group))
+        elif self.groups:
+            columns["group"] = np.array(self.groups, np.int64)
         if self.smiles and all(isinstance(text, str) for text in self.smiles):
             columns["smiles"] = tuple(self.smiles)
-        if self.groups:
-            columns["group"] = np.array(self.groups, np.int64)
-        for name in ("names", "smiles", "class_names"):
-            check_texts(self.where, columns.get(name, ()))
+        for kind in ("names", "smiles", "class_names"):
+            check_texts(self.where, columns.get(kind, ()))
         return columns
 
-
-def graph_facts(graphs: Graphs, g: int) -> dict[str, Any]:
-    """Name, target, split, group and SMILES of graph ``g``, as the fields that :func:`graph_columns` reads."""
-    facts: dict[str, Any] = {"name": graphs.names[g]}
-    if graphs.target is not None:
-        facts["target"] = graphs[g].target
-    if graphs.part is not None:
-        facts["split"] = PARTS[int(graphs.part[g])]
-    if graphs.group is not None:
-        facts["group"] = int(graphs.group[g])
-    if graphs.smiles is not None:
-        facts["smiles"] = graphs.smiles[g]
-    return facts
+    def _texts(self, name: str) -> list[str]:
+        return ["" if (value := row.get(name)) is None else str(value).strip() for row in self.rows]
 
 
 def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequence[str], where: str) -> str | None:
@@ -192,14 +150,16 @@ def encode_targets(
     known = [text for text in texts if text is not None]
     if not known:
         return None, ()
-    as_classes = task == "classification" or (task == "auto" and _look_like_classes(known))
-    if as_classes:
-        target, class_names = _encode_classes(texts)
+    if task == "classification" or (task == "auto" and _look_like_classes(known)):
+        target, names = _encode_classes(texts)
+        shown = listed(names[:5]) + (", ..." if len(names) > 5 else "")
+        guess = f"{len(names)} classes to predict ({shown}); --task regression for numbers"
     else:
-        target, class_names = _encode_numbers(texts, where, places), ()
+        target, names = _encode_numbers(texts, where, places), ()
+        guess = "numbers to predict; --task classification for classes"
     if task == "auto":
-        _log_guess(where, class_names)
-    return target, class_names
+        log.info("%s: %s", where, guess)
+    return target, names
 
 
 def encode_values(
@@ -209,7 +169,7 @@ def encode_values(
 
     Left to itself (``task="auto"``), a text or a boolean is a class and a number with a point a value to predict.
     """
-    texts = [target_text(value, place) for value, place in zip(values, places, strict=True)]
+    texts = [_target_text(value, place) for value, place in zip(values, places, strict=True)]
     if task == "auto":
         if any(isinstance(value, (str, bool, np.bool_)) for value in values):
             task = "classification"
@@ -218,8 +178,7 @@ def encode_values(
     return encode_targets(texts, task, where, places)
 
 
-def target_text(value: object, place: str) -> str | None:
-    """A target of any type as text; None where it is unknown."""
+def _target_text(value: object, place: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (bool, np.bool_, int, np.integer)):
@@ -280,19 +239,10 @@ def _encode_numbers(texts: Sequence[str | None], where: str, places: Sequence[st
         if text is None:
             continue
         number = _number(text)
+        place = f"{where}, row {row + 1}" if places is None else places[row]
         if number is None:
-            place = f"{where}, row {row + 1}" if places is None else places[row]
             raise DataError(f"{place}: target {short(text)} is not a finite number; leave unknown values empty")
         if abs(number) > LARGEST:
-            place = f"{where}, row {row + 1}" if places is None else places[row]
             raise DataError(f"{place}: target {short(text)} is too large; at most {LARGEST:.2g} is read: rescale them")
         numbers[row] = number
     return numbers
-
-
-def _log_guess(where: str, class_names: tuple[str, ...]) -> None:
-    if class_names:
-        shown = listed(class_names[:5]) + (", ..." if len(class_names) > 5 else "")
-        log.info("%s: %d classes to predict (%s); --task regression for numbers", where, len(class_names), shown)
-    else:
-        log.info("%s: numbers to predict; --task classification for classes", where)

@@ -21,21 +21,16 @@ GRAPH_SUFFIXES = (".graphml", ".gexf")
 READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)  # data of nodes and edges that are read
 
 
-def read_graph_file(path: Path, config: ReadConfig) -> Graphs:
-    """The graphs of one file; GraphML may hold several."""
-    return read_graph_files([path], path.name, config)
-
-
 def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> Graphs:
-    """The graphs of several files as one collection, called after their files."""
-    graphs, places, names = [], [], []
+    """The graphs of the files as one collection, called after their files; GraphML may hold several."""
+    found: list[tuple[Any, str, str]] = []
     for path in paths:
-        found = _parse_file(path)
-        for number, graph in enumerate(found, start=1):
-            graphs.append(graph)
-            places.append(path.name if len(found) == 1 else f"{path.name}, graph {number}")
-            names.append(path.stem if len(found) == 1 else f"{path.stem}-{number}")
-    return collect(graphs, config, where=where, places=places, names=names)
+        graphs = _parse_file(path)
+        if len(graphs) == 1:
+            found.append((graphs[0], path.name, path.stem))
+        else:
+            found += [(graph, f"{path.name}, graph {n}", f"{path.stem}-{n}") for n, graph in enumerate(graphs, 1)]
+    return collect(found, config, where)
 
 
 def _parse_file(path: Path) -> list[Any]:

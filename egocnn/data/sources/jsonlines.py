@@ -1,4 +1,4 @@
-"""JSON lines, one graph an object -> Graphs, and back.
+"""JSON lines, one graph an object -> Graphs.
 
 ::
 
@@ -38,24 +38,23 @@ import numpy as np
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import MOST_NODES, GraphRecord, SkippedRows, assemble, take_apart
-from egocnn.data.sources.columns import GraphFields, graph_facts
+from egocnn.data.sources.builder import MOST_NODES, GraphRecord, SkippedRows, assemble
+from egocnn.data.sources.columns import GraphFields
 from egocnn.data.sources.text import short, text_lines
 from egocnn.errors import DataError
-from egocnn.files import replacing
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 NODE_KEYS = ("label", "attributes")
 STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")
-UNMENTIONED_NODES = 250_000  # nodes beyond the number of its characters that a file may claim to have
 EDGE_KEYS = ("source", "target", "label", "weight")
-
-# ── reading ───────────────────────────────────────────────────────────────────────────────────────
+UNMENTIONED_NODES = 250_000
+"""Nodes beyond the number of its characters that a file may claim by number alone: a line of twenty bytes must not fill
+the memory. A graph whose nodes have edges takes more characters than it has nodes, so no real one is refused."""
 
 
 def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
     """Read one graph per line; blank lines are skipped, and a graph without a name is called by its line."""
-    fields = GraphFields(path.name, config, typed=True)
+    fields = GraphFields(path.name, config)
     records = list(json_records(path, fields))
     return assemble(records, path.name, **fields.columns())
 
@@ -63,43 +62,33 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
 def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
     """The graphs of a file one at a time; their other fields are added to ``fields``."""
     skipped = SkippedRows(skip=fields.config.skip_invalid, where=path.name)
-    budget = NodeBudget()
+    unmentioned = UNMENTIONED_NODES
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
         place = f"{path.name}, line {number}"
         try:
             value = _parse_line(line)
-            budget.check(value.get("nodes"), len(line))
+            unmentioned += len(line)
+            unmentioned -= _claimed(value.get("nodes"), unmentioned)
             record = _parse_graph(value, place)
         except DataError as error:
             skipped.add(DataError(f"{place}: {error}"))
             continue
         others = {key: item for key, item in value.items() if key not in STRUCTURE}
-        fields.add(place, number, others, value.get("smiles"))
+        fields.add(place, str(number), others, value.get("smiles"))
         yield record
     skipped.log_total()
 
 
-class NodeBudget:
-    """Nodes that a file may claim by number alone: a line of twenty bytes must not fill the memory.
-
-    A graph whose nodes have edges takes more characters than it has nodes, so no graph of the real world is refused.
-    """
-
-    def __init__(self) -> None:
-        self.left = UNMENTIONED_NODES
-
-    def check(self, nodes: Any, length: int) -> None:
-        """Take the nodes of one line, of this length, out of the budget."""
-        self.left += length
-        if _is_whole(nodes) and 0 < nodes <= MOST_NODES:  # any other number is no number of nodes anyway
-            if nodes > self.left:
-                raise DataError(
-                    f"{nodes} nodes by number alone; a file may have {UNMENTIONED_NODES} more nodes than characters, "
-                    "so list them"
-                )
-            self.left -= nodes
+def _claimed(nodes: Any, most: int) -> int:
+    """Nodes that a line claims by number alone; a number that is none of nodes is refused later."""
+    if not _is_whole(nodes) or not 0 < nodes <= MOST_NODES:
+        return 0
+    if nodes > most:
+        rule = f"a file may have {UNMENTIONED_NODES} more nodes than characters, so list them"
+        raise DataError(f"{nodes} nodes by number alone; {rule}")
+    return int(nodes)
 
 
 def _parse_line(line: str) -> dict[str, Any]:
@@ -245,40 +234,3 @@ def _numbers(values: Any, what: str) -> list[float]:
 
 def _is_whole(value: Any) -> bool:
     return type(value) is int  # isinstance would let booleans pass
-
-
-# ── writing ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def write_jsonlines(graphs: Graphs, path: str | Path) -> None:
-    """Write one object per graph; read back with split="split" and group="group" it is the same collection.
-
-    Names of labels and classes that no graph bears are not written.
-    """
-    with replacing(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        for g, record in enumerate(take_apart(graphs)):
-            value = {**_structure(record), **graph_facts(graphs, g)}
-            file.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def _structure(record: GraphRecord) -> dict[str, Any]:
-    edges = np.asarray(record.edges).tolist()
-    value: dict[str, Any] = {"nodes": record.n_nodes, "edges": edges}
-    if record.node_attr is not None:
-        value["nodes"] = [{"attributes": row} for row in np.asarray(record.node_attr).tolist()]
-        for node, label in zip(value["nodes"], record.node_label or (), strict=False):
-            node["label"] = label
-    elif record.node_label is not None:
-        value["nodes"] = record.node_label
-    if record.edge_weight is not None:
-        weights = np.asarray(record.edge_weight).tolist()
-        value["edges"] = [{"source": u, "target": v, "weight": w} for (u, v), w in zip(edges, weights, strict=True)]
-        for edge, label in zip(value["edges"], record.edge_label or (), strict=False):
-            edge["label"] = label
-    elif record.edge_label is not None:
-        value["edges"] = [[u, v, label] for (u, v), label in zip(edges, record.edge_label, strict=True)]
-    if record.node_truth is not None:
-        value["critical_nodes"] = np.flatnonzero(record.node_truth).tolist()
-    if record.edge_truth is not None:
-        value["critical_edges"] = [edge for edge, critical in zip(edges, record.edge_truth, strict=True) if critical]
-    return value

@@ -14,7 +14,7 @@ from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphRecord, assemble, checked_numbers
-from egocnn.data.sources.columns import NAME_FIELDS, graph_columns
+from egocnn.data.sources.columns import NAME_FIELDS, GraphFields
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError, MissingExtraError
 
@@ -30,16 +30,16 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     text, and a value to predict where it is real; ``name`` and the fields that ``config`` names are read, too.
     """
     settings = config or ReadConfig()
-    places = [f"graph {i}" for i in range(len(data))]
-    records = [_record(item, place) for item, place in zip(data, places, strict=True)]
     target = settings.target or "y"
     keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
-    fields = [_fields(item, keys, place) for item, place in zip(data, places, strict=True)]
-    targets = [row.get(target) for row in fields]
-    if settings.task == "auto" and not any(isinstance(value, float) for value in targets):
+    records = [_record(item, f"graph {i}") for i, item in enumerate(data)]
+    rows = [_fields(item, keys, f"graph {i}") for i, item in enumerate(data)]
+    if settings.task == "auto" and not any(isinstance(row.get(target), float) for row in rows):
         settings = replace(settings, task="classification")
-    names = [str(i) for i in range(len(data))]
-    return assemble(records, "data", **graph_columns(fields, settings, where="data", places=places, names=names))
+    fields = GraphFields("data", settings)
+    for i, row in enumerate(rows):
+        fields.add(f"graph {i}", str(i), row)
+    return assemble(records, "data", **fields.columns())
 
 
 def to_pyg(graphs: Graphs) -> list[Any]:

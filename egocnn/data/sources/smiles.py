@@ -61,7 +61,7 @@ def from_smiles(
         if len(values) != len(smiles):
             raise DataError(f"{len(values)} {what}s for {len(smiles)} SMILES")
     settings = replace(config or ReadConfig(), smiles=None, target=None, name=None, split=None, group=None)
-    fields = GraphFields("SMILES", settings, typed=True)
+    fields = GraphFields("SMILES", settings)
     rows = (
         (f"molecule {row}", row, {what: values[row] for what, values in given.items()}, text)
         for row, text in enumerate(smiles)
@@ -79,7 +79,7 @@ def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields) -> Itera
         except DataError as error:
             skipped.add(DataError(f"{place}: {error}; --skip-invalid leaves such rows out"))
             continue
-        fields.add(place, number, row, smiles.strip())
+        fields.add(place, str(number), row, smiles.strip())
         if config.group is None:
             fields.groups.append(molecules.setdefault(_canonical_smiles(molecule), len(molecules)))
         bonds = list(molecule.GetBonds())

@@ -1,4 +1,4 @@
-"""A CSV or TSV file with a header -> its rows, one at a time or all, or a DataError of one line."""
+"""A CSV or TSV file with a header -> its rows, one at a time, or a DataError of one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from egocnn.data.sources.text import one_line, short, text_lines
@@ -15,32 +14,11 @@ from egocnn.errors import DataError
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of text; data rows are counted from 1, the header and blank lines not counted."""
-
-    where: str
-    rows: list[dict[str, str]]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns, from left to right."""
-        return tuple(self.rows[0])
-
-    def place(self, row: int) -> str:
-        """What to call a row in an error message."""
-        return f"{self.where}, row {row + 1}"
-
-
-def read_table(path: Path) -> Table:
-    """All rows of a table; at least one."""
-    return Table(path.name, list(table_rows(path)))
-
-
 def table_rows(path: Path) -> Iterator[dict[str, str]]:
     """Column name -> text for every row, by commas, or by tabs where the name ends in .tsv or .tab.
 
-    Fields may be quoted and then span lines. A table without a header or without rows is refused.
+    Fields may be quoted and then span lines. A table without a header or without rows is refused. Rows are counted from
+    1, the header and blank lines not counted.
     """
     delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
     # newline="" leaves line ends inside quotes as they are, as the csv module asks for

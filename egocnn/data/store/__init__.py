@@ -3,10 +3,9 @@
 The layout is described in :mod:`egocnn.data.store.manifest`.
 """
 
-from egocnn.data.store.portions import choose_portions, cut
 from egocnn.data.store.read import Store, is_store
 from egocnn.data.store.stored import Stored
 from egocnn.data.store.stream import Source, stream_source
 from egocnn.data.store.write import write_store
 
-__all__ = ["Source", "Store", "Stored", "choose_portions", "cut", "is_store", "stream_source", "write_store"]
+__all__ = ["Source", "Store", "Stored", "is_store", "stream_source", "write_store"]

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -83,12 +83,12 @@ class Manifest:
     graphs: int
     nodes: int
     entries: int
-    columns: Mapping[str, Column]
     node_label_names: tuple[str, ...] = ()
     edge_label_names: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     source: str = ""  # what the graphs were read from
     read: Mapping[str, Any] = field(default_factory=dict)  # with which settings
+    columns: Mapping[str, Column]
 
     @property
     def size(self) -> int:
@@ -97,20 +97,7 @@ class Manifest:
 
     def to_text(self) -> str:
         """The manifest as JSON, with its own checksum."""
-        plain: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "graphs": self.graphs,
-            "nodes": self.nodes,
-            "entries": self.entries,
-            **{name: list(getattr(self, name)) for name in NAME_LISTS},
-            "source": self.source,
-            "read": dict(self.read),
-            "columns": {
-                name: {"dtype": column.dtype, "shape": list(column.shape), "digests": list(column.digests)}
-                for name, column in self.columns.items()
-            },
-        }
+        plain = {"format": FORMAT, "version": VERSION, **asdict(self)}
         return json.dumps({**plain, "digest": digest_of_plain(plain)}, indent=1, ensure_ascii=False) + "\n"
 
     @staticmethod

@@ -23,9 +23,11 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
 from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, NAME_LISTS, TEXT, Column, Manifest
-from egocnn.data.store.portions import PORTION_BYTES, cuts
 from egocnn.errors import DataError
 
+PORTION_BYTES = 1 << 23
+"""What the columns of a portion take, unless it is one larger graph; what is computed from them takes several times
+as much."""
 POINTER = 8  # bytes of a row of indptr, which is read along with every node
 HEAD = 200  # bytes at the start of a manifest that hold its format
 
@@ -65,11 +67,15 @@ class Store:
         """
         with _naming(self.folder):
             node_ptr, entry_ptr = (self._pointer(name) for name in ("node_ptr", "entry_ptr"))
-            sizes = {unit: sum(self._row_bytes(names)) for unit, names in _BY_UNIT.items()}
+            columns = self.manifest.columns
+            sizes = {
+                unit: sum(columns[name].row_bytes for name in names if name in columns)
+                for unit, names in _BY_UNIT.items()
+            }
             end = node_ptr[1:] * (sizes["nodes"] + POINTER) + entry_ptr[1:] * sizes["entries"]
             end += np.arange(1, len(self) + 1) * sizes["graphs"]
             before = int(end[first - 1]) if first else 0
-            for start, after in cuts(end[first:last] - before, most_bytes or PORTION_BYTES):
+            for start, after in _cuts(end[first:last] - before, most_bytes or PORTION_BYTES):
                 graphs = self._part(first + start, first + after, node_ptr, entry_ptr)
                 graphs.validate()
                 yield graphs
@@ -177,14 +183,19 @@ class Store:
             return np.zeros(column.shape, column.dtype)
         return np.memmap(self.folder / f"{name}.bin", column.dtype, "r", shape=column.shape)
 
-    def _row_bytes(self, names: tuple[str, ...]) -> Iterator[int]:
-        columns = self.manifest.columns
-        return (columns[name].row_bytes for name in names if name in columns)
-
 
 _BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}
 _GRAPHS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
 """Columns of a store that are fields of Graphs as they are."""
+
+
+def _cuts(end: Ints, most: int) -> Iterator[tuple[int, int]]:
+    """Running sums of sizes (G) -> first and last graph of portions, none above ``most`` unless one graph is."""
+    first, done = 0, 0
+    while first < len(end):
+        last = max(first + 1, int(np.searchsorted(end, done + most, side="right")))
+        yield first, last
+        first, done = last, int(end[last - 1])
 
 
 def read_checked(path: Path, column: Column, first: int, last: int) -> bytearray:
@@ -206,6 +217,8 @@ def read_checked(path: Path, column: Column, first: int, last: int) -> bytearray
 
 def _open(path: Path) -> Any:
     """A plain file that is no link: what a link points to may lie anywhere, and a pipe would wait for ever."""
+    if path.is_symlink():
+        raise DataError(f"{path.name} is no plain file")
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
@@ -240,17 +253,15 @@ def _read_manifest(folder: Path) -> bytes:
 def _check_files(folder: Path, manifest: Manifest) -> None:
     """Just the files that the manifest speaks of, plain ones, each of the size it says."""
     try:
-        there = {entry.name: entry.stat(follow_symlinks=False) for entry in os.scandir(folder)}
+        there = [entry.name for entry in folder.iterdir()]
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})") from None
     expected = {f"{name}.bin": column.size for name, column in manifest.columns.items()}
     for name, size in expected.items():
-        if name not in there:
-            raise DataError(f"{name} is missing")
-        if not stat.S_ISREG(there[name].st_mode):
-            raise DataError(f"{name} is no plain file")
-        if there[name].st_size != size:
-            raise DataError(f"{name} has {there[name].st_size} bytes; it should have {size}")
+        with _open(folder / name) as file:
+            found = os.fstat(file.fileno()).st_size
+        if found != size:
+            raise DataError(f"{name} has {found} bytes; it should have {size}")
     for name in there:
         if name not in expected and name != NAME:
             raise DataError(f"holds {ascii(name)[:60]}, which is no part of a store")

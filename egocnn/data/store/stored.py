@@ -11,9 +11,8 @@ import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import GRAPH_COLUMNS, graphs_of_part
+from egocnn.data.schema import GRAPH_COLUMNS
 from egocnn.data.store.read import Store
-from egocnn.errors import DataError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,15 +26,9 @@ class Stored:
     """(G) graphs without nodes: targets, groups and parts, all that decides who is learned from and who is tested"""
 
     @staticmethod
-    def of(store: Store, part: str = "", limit: int | None = None) -> Stored:
-        """All graphs, or those of one part of the data's own split; of these the first ``limit``."""
-        outline = store.outline()
-        stored = Stored(store, np.arange(len(store)), np.diff(store.node_ptr()), outline)
-        if part:
-            stored = stored.choose(graphs_of_part(outline.part, part))
-        if len(stored) == 0:
-            raise DataError(f"{store.folder}: no graph is in the part {part!r}")
-        return stored if limit is None else stored.choose(np.arange(min(limit, len(stored))))
+    def of(store: Store) -> Stored:
+        """All graphs of the store."""
+        return Stored(store, np.arange(len(store)), np.diff(store.node_ptr()), store.outline())
 
     def __len__(self) -> int:
         return len(self.numbers)

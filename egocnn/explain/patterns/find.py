@@ -95,11 +95,14 @@ def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sa
 def _count(
     fragment: Fragment, name: str, present: Bools, undecided: Bools, samples: Sequence[Sample], tests: int
 ) -> Counted:
+    from scipy.stats import hypergeom
+
     of_class = np.array([sample.group == name for sample in samples])
     # counted against the pattern: a search given up must not make it look more telling
     present = present | (undecided & ~of_class)
     members, holders, both = (int(some.sum()) for some in (of_class, present, present & of_class))
-    chance = chance_of_as_many(both, holders, members, len(samples))
+    # P(``both`` or more members among the holders), were they drawn blindly: Fisher's exact test, one-sided
+    chance = float(hypergeom.sf(both - 1, len(samples), members, holders))
     return fragment, PatternCounts(
         class_name=name,
         critical=len(fragment.where[name]),
@@ -112,23 +115,6 @@ def _count(
         tests=tests,
         undecided=int(undecided.sum()),
     )
-
-
-def chance_of_as_many(both: int, holders: int, members: int, graphs: int) -> float:
-    """P(``both`` or more members among the holders) if ``holders`` of the ``graphs`` were drawn blindly.
-
-    The hypergeometric tail, the p-value of Fisher's exact test, one-sided; summed as logarithms, for 1e-300 is common.
-    """
-
-    def ways(n: int, k: int) -> float:
-        return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-    logarithms = [
-        ways(members, k) + ways(graphs - members, holders - k) - ways(graphs, holders)
-        for k in range(max(both, holders + members - graphs), min(holders, members) + 1)
-    ]
-    most = max(logarithms, default=-math.inf)
-    return min(1.0, math.exp(most) * sum(math.exp(one - most) for one in logarithms)) if logarithms else 0.0
 
 
 def _rank(candidate: Counted) -> tuple[bool, float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,11 +47,10 @@ class Labelled:
     @cached_property
     def counts(self) -> Mapping[object, int]:
         """How often each label, and each edge with the labels of its ends, is there."""
-        counted: dict[object, int] = {label: len(nodes) for label, nodes in self.nodes_of.items()}
+        counted: Counter[object] = Counter(self.labels)
         for u, v, label in self.edges:
             ends = (self.labels[u], label, self.labels[v])
-            for kind in {ends, ends[::-1]}:
-                counted[kind] = counted.get(kind, 0) + 1
+            counted.update({ends, ends[::-1]})
         return counted
 
     @cached_property
@@ -160,6 +160,7 @@ class Shapes:
     def __init__(self) -> None:
         self.shapes: list[Labelled] = []
         self._alike: dict[object, list[int]] = {}
+        self._grown: dict[object, tuple[int, tuple[int, ...]]] = {}
 
     def identify(self, pattern: Labelled) -> tuple[int, tuple[int, ...]]:
         """The number of the pattern, and its nodes in the order of the one that was seen first."""
@@ -174,6 +175,15 @@ class Shapes:
         alike.append(len(self.shapes))
         self.shapes.append(pattern)
         return len(self.shapes) - 1, tuple(range(len(pattern.labels)))
+
+    def grow(self, number: int, label: str, ties: tuple[tuple[int, str], ...]) -> tuple[int, tuple[int, ...]]:
+        """The same for a known pattern with one node more; what grew the same way before is remembered."""
+        key = number, label, ties
+        if key not in self._grown:
+            smaller = self.shapes[number]
+            edges = [*smaller.edges, *((i, len(smaller.labels), bond) for i, bond in ties)]
+            self._grown[key] = self.identify(Labelled.from_edges((*smaller.labels, label), edges))
+        return self._grown[key]
 
 
 def _unfolding(pattern: Labelled) -> object:

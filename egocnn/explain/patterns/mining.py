@@ -19,8 +19,8 @@ MOST_PLACES = 400
 ALIKE = 0.95
 """A fragment says nothing new when a larger one is critical in this share of its graphs."""
 
-Place = tuple[int, tuple[int, ...], int, str]
-"""sample, its nodes in the order of the fragment, the same nodes as bits, the class they spoke for"""
+Place = tuple[int, int, tuple[int, ...], str]
+"""number of the fragment, sample, its nodes in the order of the fragment, the class they spoke for"""
 
 
 @dataclass(eq=False)
@@ -31,14 +31,6 @@ class Fragment:
     where: dict[str, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     """of every class the samples, each with the nodes of one occurrence"""
 
-    def add(self, name: str, sample: int, nodes: tuple[int, ...]) -> None:
-        """An occurrence; of several in one sample the first counts."""
-        self.where.setdefault(name, {}).setdefault(sample, nodes)
-
-    def support(self) -> int:
-        """In how many graphs of one class it is critical, at most."""
-        return max(map(len, self.where.values()), default=0)
-
 
 def mine(samples: Sequence[Sample], *, min_support: int, least_nodes: int, most_nodes: int) -> list[Fragment]:
     """Fragments of ``least_nodes`` to ``most_nodes`` nodes, critical in ``min_support`` graphs of a class or more.
@@ -48,79 +40,65 @@ def mine(samples: Sequence[Sample], *, min_support: int, least_nodes: int, most_
     """
     shapes = Shapes()
     found: dict[int, Fragment] = {}
-    grower = _Grower(samples, shapes)
-    places, largest = grower.seeds(), min(most_nodes, LARGEST_GROWN)
+    places, largest = _seeds(samples, shapes), min(most_nodes, LARGEST_GROWN)
     for size in range(1, largest + 1):
         here = _recurring(places, shapes, min_support)
         found |= here
         if size < largest:
-            places = grower.grow((number, place) for number, place in places if number in here)
+            places = _grow([place for place in places if place[0] in here], samples, shapes)
     found |= _recurring(_whole_components(samples, shapes, LARGEST_GROWN + 1, most_nodes), shapes, min_support)
     return [f for f in found.values() if len(f.shape.labels) >= least_nodes]
 
 
-def _recurring(places: Iterable[tuple[int, Place]], shapes: Shapes, min_support: int) -> dict[int, Fragment]:
+def _recurring(places: Iterable[Place], shapes: Shapes, min_support: int) -> dict[int, Fragment]:
     """The fragments by number that lie at enough of these places."""
     found: dict[int, Fragment] = {}
-    for number, (sample, nodes, _, name) in places:
-        found.setdefault(number, Fragment(shapes.shapes[number])).add(name, sample, nodes)
-    return {number: f for number, f in found.items() if f.support() >= min_support}
+    for number, sample, nodes, name in places:
+        where = found.setdefault(number, Fragment(shapes.shapes[number])).where
+        where.setdefault(name, {}).setdefault(sample, nodes)  # of several in one sample the first counts
+    return {number: f for number, f in found.items() if max(map(len, f.where.values())) >= min_support}
 
 
-class _Grower:
-    """Grows occurrences by one node, and remembers what became of a fragment that grew the same way before."""
-
-    def __init__(self, samples: Sequence[Sample], shapes: Shapes) -> None:
-        self.samples, self.shapes = samples, shapes
-        self.allowed = [{name: set(nodes) for name, nodes in sample.critical} for sample in samples]
-        self.became: dict[object, tuple[int, tuple[int, ...]]] = {}
-
-    def seeds(self) -> list[tuple[int, Place]]:
-        places: list[tuple[int, Place]] = []
-        for s, sample in enumerate(self.samples):
-            for name, nodes in sample.critical:
-                for node in nodes:
-                    number, _ = self._identify(-1, Labelled((), ()), sample.shape.labels[node], ())
-                    places.append((number, (s, (node,), 1 << node, name)))
-        return places
-
-    def grow(self, places: Iterable[tuple[int, Place]]) -> list[tuple[int, Place]]:
-        grown: list[tuple[int, Place]] = []
-        seen: dict[tuple[int, str], set[int]] = {}
-        for number, (s, nodes, mask, name) in places:
-            shape, allowed = self.samples[s].shape, self.allowed[s][name]
-            known = seen.setdefault((s, name), set())
-            for new in sorted({v for node in nodes for v in shape.neighbours[node] if v in allowed}.difference(nodes)):
-                larger = mask | 1 << new
-                if larger in known or len(known) >= MOST_PLACES:
-                    continue
-                known.add(larger)
-                row = shape.neighbours[new]
-                ties = tuple((i, row[node]) for i, node in enumerate(nodes) if node in row)
-                child, order = self._identify(number, self.shapes.shapes[number], shape.labels[new], ties)
-                longer = (*nodes, new)
-                grown.append((child, (s, tuple([longer[i] for i in order]), larger, name)))
-        return grown
-
-    def _identify(
-        self, number: int, parent: Labelled, label: str, ties: tuple[tuple[int, str], ...]
-    ) -> tuple[int, tuple[int, ...]]:
-        key = number, label, ties
-        if key not in self.became:
-            size = len(parent.labels)
-            edges = [*parent.edges, *((i, size, bond) for i, bond in ties)]
-            self.became[key] = self.shapes.identify(Labelled.from_edges((*parent.labels, label), edges))
-        return self.became[key]
+def _seeds(samples: Sequence[Sample], shapes: Shapes) -> list[Place]:
+    """Every critical node by itself."""
+    labels = sorted({label for sample in samples for label in sample.shape.labels})
+    number = {label: shapes.identify(Labelled.from_edges([label], ()))[0] for label in labels}
+    return [
+        (number[sample.shape.labels[node]], s, (node,), name)
+        for s, sample in enumerate(samples)
+        for name, nodes in sample.critical
+        for node in nodes
+    ]
 
 
-def _whole_components(samples: Sequence[Sample], shapes: Shapes, least: int, most: int) -> Iterable[tuple[int, Place]]:
+def _grow(places: Iterable[Place], samples: Sequence[Sample], shapes: Shapes) -> list[Place]:
+    """The places with one critical node more, each set of nodes once."""
+    critical = [{name: set(nodes) for name, nodes in sample.critical} for sample in samples]
+    grown: list[Place] = []
+    seen: dict[tuple[int, str], set[frozenset[int]]] = {}
+    for number, s, nodes, name in places:
+        shape, allowed = samples[s].shape, critical[s][name]
+        known = seen.setdefault((s, name), set())
+        for new in sorted({v for node in nodes for v in shape.neighbours[node] if v in allowed}.difference(nodes)):
+            longer = (*nodes, new)
+            if (larger := frozenset(longer)) in known or len(known) >= MOST_PLACES:
+                continue
+            known.add(larger)
+            row = shape.neighbours[new]
+            ties = tuple((i, row[node]) for i, node in enumerate(nodes) if node in row)
+            child, order = shapes.grow(number, shape.labels[new], ties)
+            grown.append((child, s, tuple([longer[i] for i in order]), name))
+    return grown
+
+
+def _whole_components(samples: Sequence[Sample], shapes: Shapes, least: int, most: int) -> Iterable[Place]:
     """Critical components of ``least`` to ``most`` nodes."""
     for s, sample in enumerate(samples):
         for name, critical in sample.critical:
             for part in sample.shape.components(critical):
                 if least <= len(part) <= most:
                     number, order = shapes.identify(sample.shape.cut(part))
-                    yield number, (s, tuple(part[i] for i in order), 0, name)
+                    yield number, s, tuple(part[i] for i in order), name
 
 
 def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> list[Fragment]:
@@ -130,23 +108,17 @@ def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> lis
     kept: list[Fragment] = []
     in_sample: dict[int, list[int]] = {}
     for fragment in of_class:
-        samples = list(fragment.where[name])
-        needed = math.ceil(ALIKE * len(samples))
+        where = fragment.where[name].keys()
+        samples, needed = list(where), math.ceil(ALIKE * len(where))
         # what shares that many cannot miss all of the first few
         near = {number for sample in samples[: len(samples) - needed + 1] for number in in_sample.get(sample, ())}
-        if _is_covered(fragment, [kept[number] for number in sorted(near)], name, needed):
+        similar = (f for f in map(kept.__getitem__, sorted(near)) if len(where & f.where[name].keys()) >= needed)
+        if any(lies_in(fragment.shape, f.shape) for f in similar):
             continue
         for sample in samples:
             in_sample.setdefault(sample, []).append(len(kept))
         kept.append(fragment)
     return kept
-
-
-def _is_covered(fragment: Fragment, larger: Sequence[Fragment], name: str, needed: int) -> bool:
-    """Whether it lies in one of the larger fragments that is critical in as many of its samples as needed."""
-    where = fragment.where[name].keys()
-    similar = (f for f in larger if len(where & f.where[name].keys()) >= needed)
-    return any(lies_in(fragment.shape, f.shape) for f in similar)
 
 
 def find_presence(

@@ -205,7 +205,7 @@ def _carbons(molecule: Any, chain: set[int], host: str) -> str:
 def _take(molecule: Any, left: set[int], table: str) -> list[tuple[str, tuple[int, ...]]]:
     """The groups of the table that lie among the atoms left, which they use up."""
     taken = []
-    for name, query in _queries(table):
+    for name, query in queries(table):
         for match in molecule.GetSubstructMatches(query, maxMatches=1000):
             if left.issuperset(match):
                 taken.append((name, match))
@@ -214,7 +214,7 @@ def _take(molecule: Any, left: set[int], table: str) -> list[tuple[str, tuple[in
 
 
 @cache
-def _queries(table: str) -> list[tuple[str, Any]]:
+def queries(table: str) -> list[tuple[str, Any]]:
     """Names and queries of a table of ``groups.csv``: ``ring``; ``group``, special ones first, for an atom belongs to
     the first that fits; ``plain``, what the atoms of a fragment say by themselves, wherever it lies."""
     from rdkit import Chem

@@ -91,18 +91,16 @@ def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, me
         labels = graph.node_label or ("",) * graph.n_nodes
         bonds = graph.edge_label or ("",) * len(graph.edges)
         edges = [(u, v, bond) for (u, v), bond in zip(graph.edges.tolist(), bonds, strict=True)]
-        shape, place = Labelled.from_edges(labels, edges), list(range(graph.n_nodes))
+        nodes = place = list(range(graph.n_nodes))
+        shape = Labelled.from_edges(labels, edges)
     else:
-        shape, place = _heavy(molecule)
-    nodes = {heavy: node for node, heavy in reversed(list(enumerate(place))) if heavy >= 0}
-    if molecule is not None:  # an atom, not one of its hydrogens, stands for itself
-        nodes |= {place[a.GetIdx()]: a.GetIdx() for a in molecule.GetAtoms() if a.GetAtomicNum() > 1}
+        shape, nodes, place = _heavy(molecule)
     group, critical = _critical(structure, median)
     return Sample(
         graph=graph,
         is_molecule=molecule is not None,
         shape=shape,
-        nodes=tuple(nodes[i] for i in range(len(shape.labels))),
+        nodes=tuple(nodes),
         group=group,
         critical=tuple(
             (name, tuple(sorted({place[n] for n in _completed(molecule, chosen)}))) for name, chosen in critical
@@ -127,16 +125,18 @@ def _critical(structure: CriticalStructure, median: float) -> tuple[str, list[tu
     """The group of the graph, and what was critical for what."""
     nodes = structure.critical_nodes
     if structure.explained is None:
-        above = structure.node_importance[nodes] > 0
+        importance = structure.node_importance[nodes]
         group = RAISES if _value(structure) > median else LOWERS
-        return group, [(RAISES, nodes[above]), (LOWERS, nodes[~above])]
+        sides = [(RAISES, nodes[importance > 0]), (LOWERS, nodes[importance < 0])]
+        return group, [(name, chosen) for name, chosen in sides if len(chosen)]
     target = structure.graph.target
     group = str(structure.predicted if target is None else target)
     return group, [(structure.explained, nodes)] if structure.explained == structure.predicted else []
 
 
-def _heavy(molecule: Any) -> tuple[Labelled, list[int]]:
-    """The shape of a molecule without its hydrogens, and where each atom went: a hydrogen to the atom it is on."""
+def _heavy(molecule: Any) -> tuple[Labelled, list[int], list[int]]:
+    """The shape of a molecule without its hydrogens, its atoms, and where each atom of the molecule went: a hydrogen to
+    the atom it is on."""
     atoms = list(molecule.GetAtoms())
     heavy = [atom for atom in atoms if atom.GetAtomicNum() > 1 or not _host(atom)]
     number = {atom.GetIdx(): i for i, atom in enumerate(heavy)}
@@ -146,7 +146,7 @@ def _heavy(molecule: Any) -> tuple[Labelled, list[int]]:
         for bond in molecule.GetBonds()
         if (u := bond.GetBeginAtomIdx()) in number and (v := bond.GetEndAtomIdx()) in number
     ]
-    return Labelled.from_edges([_label(atom) for atom in heavy], edges), place
+    return Labelled.from_edges([_label(atom) for atom in heavy], edges), list(number), place
 
 
 def _host(atom: Any) -> list[int]:

@@ -60,7 +60,7 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
         >>> [each.name for each in inputs_of(model.model_)][:2]
         ['neighbours', 'entry_row']
     """
-    if predictor.network.custom_embedding:
+    if predictor.custom_embedding:
         raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
     config = predictor.config
     K, A = max(config.layer_k), len(predictor.encoder.attr_mean)
@@ -75,7 +75,7 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
         found.append(Input("adjacency", ("nodes", K), "float32", "weight of the edge to each neighbour; 0: no edge"))
     if A and (config.embedding != "adjacency" or config.count_inputs):
         found.append(Input("attributes", ("nodes", A), "float32", "(attribute - attr_mean) / attr_scale"))
-    if predictor.network.counted:
+    if predictor.networks[0].counted:
         found.append(Input("node_label", ("nodes",), "int64", "number of the node's label; -1: unknown"))
     if config.rest != "none":
         found += [

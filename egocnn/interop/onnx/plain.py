@@ -1,6 +1,6 @@
-"""A trained network -> the same network of plain tensors, in operations that every runtime has.
+"""A trained model -> the same networks of plain tensors, in operations that every runtime has.
 
-The network is the one that trains and predicts (:meth:`egocnn.nn.EgoCNN.forward`). What differs lies below its layers:
+A network is the one that trains and predicts (:meth:`egocnn.nn.EgoCNN.forward`). What differs lies below its layers:
 embedding-bags, segments and custom operators become gathers, matrix products and scatters.
 """
 
@@ -24,10 +24,11 @@ from egocnn.nn.readout import log_of
 
 
 class PlainNetwork(nn.Module):
-    """A trained network as a function of plain tensors, which is what becomes an ONNX file.
+    """A trained model as a function of plain tensors, which is what becomes an ONNX file.
 
     A classifier answers with logits (B, C) and calibrated probabilities (B, C), a regressor with the standardised
-    value (B, 1) and the value in the unit of its target (B).
+    value (B, 1) and the value in the unit of its target (B): the mean over the networks. Where there are several, the
+    last answer is their ``spread`` (B), as :meth:`egocnn.model.Model.spread` has it.
 
     Arguments:
         predictor: What a fitted estimator holds as ``model_``.
@@ -38,32 +39,48 @@ class PlainNetwork(nn.Module):
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.onnx import PlainNetwork
         >>> PlainNetwork(model.model_).answers
-        ('logits', 'probabilities')
+        ('logits', 'probabilities', 'spread')
     """
 
     def __init__(self, predictor: Model) -> None:
         super().__init__()
         self.names = tuple(each.name for each in inputs_of(predictor))
         self.is_classifier = bool(predictor.class_names)
-        self.answers = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
-        self.temperature = predictor.temperature
+        self.answers: tuple[str, ...] = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
+        if len(predictor.networks) > 1:
+            self.answers = (*self.answers, "spread")
+        self.temperature, self.noise, self.spread_scale = predictor.temperature, predictor.noise, predictor.spread_scale
         self.mean, self.scale = predictor.encoder.target_mean, predictor.encoder.target_scale
-        self.network = copy.deepcopy(predictor.network).cpu().float().eval()
+        self.networks = nn.ModuleList(copy.deepcopy(predictor.networks)).cpu().float().eval()
 
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Predict.
 
         Arguments:
             inputs: What :func:`egocnn.interop.onnx.inputs_of` lists, in that order.
 
         Returns:
-            The two answers named in ``answers``.
+            The answers named in ``answers``.
         """
-        output: Output = self.network(portable_batch(dict(zip(self.names, inputs, strict=True))))
-        answer = output.output
+        batch = portable_batch(dict(zip(self.names, inputs, strict=True)))
+        outputs: list[Output] = [network(batch) for network in self.networks]
+        each = torch.stack([output.output for output in outputs])
+        answer = each.mean(dim=0)
         if self.is_classifier:
-            return answer, torch.softmax(answer / self.temperature, dim=1)
-        return answer, answer[:, 0].double() * self.scale + self.mean
+            found = answer, torch.softmax(answer / self.temperature, dim=1)
+        else:
+            found = answer, answer[:, 0].double() * self.scale + self.mean
+        return found if len(outputs) == 1 else (*found, self._spread(each, answer))
+
+    def _spread(self, each: Tensor, mean: Tensor) -> Tensor:
+        """(R, B, C), (B, C) -> (B)"""
+        if not self.is_classifier:
+            values = each[:, :, 0].double()
+            variance = (values - values.mean(dim=0)).square().sum(dim=0) / (len(each) - 1)
+            return (self.noise**2 + self.spread_scale**2 * variance).sqrt() * self.scale
+        of_class = mean.argmax(dim=1, keepdim=True).expand(len(each), -1, -1)
+        p = torch.softmax(each / self.temperature, dim=2).gather(2, of_class)[:, :, 0]
+        return ((p - p.mean(dim=0)).square().sum(dim=0) / (len(each) - 1)).sqrt()
 
 
 def portable_batch(read: Mapping[str, Tensor]) -> Batch:

@@ -85,7 +85,7 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
         >>> from egocnn.interop.onnx import export_onnx
         >>> export_onnx(model.model_, "alcohols.onnx").outputs
-        ('logits', 'probabilities')
+        ('logits', 'probabilities', 'spread')
     """
     path = Path(path)
     if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):
@@ -128,7 +128,10 @@ def metadata(predictor: Model) -> dict[str, Any]:
         "nodes_described_by_degree": ours.by_degree,
         "attr_mean": ours.attr_mean.tolist(),
         "attr_scale": ours.attr_scale.tolist(),
+        "networks": len(predictor.networks),
         "temperature": predictor.temperature,
+        "noise": predictor.noise,
+        "spread_scale": predictor.spread_scale,
         "target_mean": ours.target_mean,
         "target_scale": ours.target_scale,
         "model": asdict(predictor.config),
@@ -140,12 +143,9 @@ def metadata(predictor: Model) -> dict[str, Any]:
 def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
     """The network as an ``onnx.ModelProto``"""
     arrays = inputs_for(predictor, trial_graphs(predictor, weights=True, seed=seed))
-    words = dict.fromkeys(axis for each in inputs_of(predictor) for axis in each.axes if isinstance(axis, str))
-    sizes = {word: torch.export.Dim(word) for word in words}
-    dynamic = tuple(
-        {number: sizes[axis] for number, axis in enumerate(each.axes) if isinstance(axis, str)}
-        for each in inputs_of(predictor)
-    )
+    words = [{n: axis for n, axis in enumerate(each.axes) if isinstance(axis, str)} for each in inputs_of(predictor)]
+    sizes = {word: torch.export.Dim(word) for each in words for word in each.values()}
+    dynamic = tuple({n: sizes[word] for n, word in each.items()} for each in words)
     with _quietly():
         program = torch.onnx.export(
             network.eval(),

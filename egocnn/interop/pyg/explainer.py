@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class _EgoExplainer(nn.Module):
 
     Arguments:
         technique: How importance is found.
-        attention: The trained attention layer, for the paper's technique.
+        attention: The trained attention layers, one for each network, for the paper's technique.
         settings: Further fields of :class:`~egocnn.config.ExplainConfig`.
 
     Example:
@@ -62,7 +63,11 @@ class _EgoExplainer(nn.Module):
     model_config: Any
 
     def __init__(
-        self, technique: Technique = "relevance", *, attention: AttentionHead | None = None, **settings: Any
+        self,
+        technique: Technique = "contributions",
+        *,
+        attention: Sequence[AttentionHead] | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__()
         self.settings = ExplainConfig(technique=technique, **settings)
@@ -112,37 +117,41 @@ class _EgoExplainer(nn.Module):
         if not isinstance(model, EgoModule):
             raise ConfigError(f"EgoExplainer explains what as_module makes, not {type(model).__name__}")
         graphs = model.to_graphs(x, edge_index, **tensors)
-        nodes, edges = self._importances(model, graphs, target, x.device)
-        chosen = torch.ones(len(graphs), dtype=torch.bool, device=x.device)
+        structures = explain(
+            model.predictor,
+            graphs,
+            self.settings,
+            classes=self._classes(model.predictor.class_names, target),
+            attention=self.attention,
+            fidelity=False,
+            device=x.device.type,
+        )
+        graph_of = torch.from_numpy(graphs.graph_of).to(x.device)
+        graph_of_edges = graph_of[edge_index[0]]
+        nodes = _joined([each.node_importance for each in structures]).to(x.device)
+        edges = _joined([each.edge_importance for each in structures]).to(x.device)[_edge_of(graphs, edge_index)]
         if index is not None:
-            chosen = torch.zeros_like(chosen).index_fill(0, torch.as_tensor(index, device=x.device).reshape(-1), True)
-        of_nodes = torch.from_numpy(graphs.graph_of).to(x.device)
-        nodes, edges = nodes.to(x.device), edges.to(x.device)[_edge_of(graphs, edge_index)]
-        nodes, edges = nodes * chosen[of_nodes], edges * chosen[of_nodes[edge_index[0]]]
+            chosen = torch.zeros(len(graphs), device=x.device)
+            chosen[torch.as_tensor(index, device=x.device).reshape(-1)] = 1
+            nodes, edges = nodes * chosen[graph_of], edges * chosen[graph_of_edges]
         found = class_of("explain", "Explanation")(node_importance=nodes, edge_importance=edges)
         if self.explainer_config.node_mask_type is not None:
-            found.node_mask = self._mask(nodes, of_nodes, len(graphs))[:, None]
+            found.node_mask = self._mask(nodes, graph_of, len(graphs))[:, None]
         if self.explainer_config.edge_mask_type is not None:
-            found.edge_mask = self._mask(edges, of_nodes[edge_index[0]], len(graphs))
+            found.edge_mask = self._mask(edges, graph_of_edges, len(graphs))
         return found
 
-    def _importances(
-        self, model: EgoModule, graphs: Graphs, target: Tensor, device: torch.device
-    ) -> tuple[Tensor, Tensor]:
-        """(N) and (E), signed"""
-        names = model.predictor.class_names
+    def _classes(self, names: Sequence[str], target: Tensor) -> list[str] | None:
+        """The classes to explain by name; None where a value is predicted"""
         if self._is_value == bool(names):
             what = f"one of {len(names)} classes" if names else "a value"
             raise ConfigError(f"the mode is {self.model_config.mode.value}, but the model predicts {what}")
-        classes = None
-        if names:
-            numbers = target.reshape(-1).tolist()
-            if not all(0 <= number < len(names) for number in numbers):
-                raise ConfigError(f"the target must be class numbers from 0 to {len(names) - 1}, got {numbers}")
-            classes = [names[number] for number in numbers]
-        how: dict[str, Any] = {"attention": self.attention, "fidelity": False, "device": device.type}
-        structures = explain(model.predictor, graphs, self.settings, classes=classes, **how)
-        return _joined([each.node_importance for each in structures]), _joined([e.edge_importance for e in structures])
+        if not names:
+            return None
+        numbers = target.reshape(-1).tolist()
+        if not all(0 <= number < len(names) for number in numbers):
+            raise ConfigError(f"the target must be class numbers from 0 to {len(names) - 1}, got {numbers}")
+        return [names[number] for number in numbers]
 
     def _mask(self, importance: Tensor, graph_of: Tensor, n_graphs: int) -> Tensor:
         size = importance.abs() if self._is_value else importance.clamp(min=0)

@@ -137,10 +137,11 @@ class EgoModule(nn.Module):
 
     def __init__(self, predictor: Model) -> None:
         super().__init__()
-        self.network: EgoCNN = copy.deepcopy(predictor.network).requires_grad_(False)
-        self.predictor = replace(predictor, network=self.network)
+        networks: tuple[EgoCNN, ...] = copy.deepcopy(predictor.networks)
+        self.networks = nn.ModuleList(networks).requires_grad_(False)
+        self.predictor = replace(predictor, networks=networks)
         self.edge_masks = empty_layer()
-        self._cached: tuple[Graphs, _Maskable] | None = None
+        self._cached: tuple[str, _Maskable] | None = None
         self.eval()
 
     def to_data(self, graphs: Graphs | Graph) -> Any:
@@ -190,19 +191,21 @@ class EgoModule(nn.Module):
             node_attr: (N, attributes) what nodes are ranked by, whatever a mask has made of x.
 
         Returns:
-            Logits (B, C), or (B, 1) standardised values.
+            Logits (B, C), or (B, 1) standardised values; the mean over the networks.
         """
         more = {"batch": batch, "edge_attr": edge_attr, "edge_weight": edge_weight, "node_attr": node_attr}
         reading = self._encode(self.to_graphs(x, edge_index, **more), x.device)
         mask = mask_in(self.edge_masks)
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))
-        output: Output = self.network(self._masked(reading, self._standardise(x), edges))
-        self.edge_masks(output.layers[-1])  # explainers that learn from embeddings hook this layer
-        return output.output
+        masked = self._masked(reading, self._standardise(x), edges)
+        outputs: list[Output] = [network(masked) for network in self.networks]
+        # explainers that learn from embeddings hook this layer
+        self.edge_masks(torch.cat([output.layers[-1] for output in outputs], dim=1))
+        return torch.stack([output.output for output in outputs]).mean(dim=0)
 
     def _standardise(self, x: Tensor) -> Tensor:
         """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
-        ours, kind = self.predictor.encoder, self.network.out.weight.dtype
+        ours, kind = self.predictor.encoder, self.predictor.networks[0].out.weight.dtype
         labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
         mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
         return torch.cat([labels.to(kind), ((attributes - mean) / scale).to(kind)], dim=1)
@@ -228,7 +231,7 @@ class EgoModule(nn.Module):
         return replace(
             batch,
             attributes=attributes,
-            inputs=torch.cat([in_bins(attributes), labels], dim=1) if self.network.counted else None,
+            inputs=torch.cat([in_bins(attributes), labels], dim=1) if self.predictor.networks[0].counted else None,
             bags=Bags(
                 rows=reading.rows,
                 offsets=reading.offsets,
@@ -238,15 +241,9 @@ class EgoModule(nn.Module):
 
     def _encode(self, graphs: Graphs, device: torch.device) -> _Maskable:
         """Explainers predict the same graphs hundreds of times in a row: the last are cached."""
-        if self._cached is not None and _same(graphs, self._cached[0]) and self._cached[1].rows.device == device:
-            return self._cached[1]
-        prepared, shape = self.predictor.encode(graphs).to(device), self.predictor.encoder.shape(self.predictor.config)
-        reading = _Maskable.of(prepared.batch(torch.arange(len(graphs), device=device)), shape)
-        self._cached = graphs, reading
-        return reading
-
-
-def _same(one: Graphs, other: Graphs) -> bool:
-    columns = ("node_ptr", "indptr", "indices", "node_label", "edge_label", "edge_weight", "node_attr")
-    pairs = [(getattr(one, name), getattr(other, name)) for name in columns]
-    return all(a is b or (a is not None and b is not None and a.shape == b.shape and (a == b).all()) for a, b in pairs)
+        key = f"{device} {graphs.digest}"
+        if self._cached is None or self._cached[0] != key:
+            shape = self.predictor.encoder.shape(self.predictor.config)
+            batch = self.predictor.encode(graphs).to(device).batch(torch.arange(len(graphs), device=device))
+            self._cached = key, _Maskable.of(batch, shape)
+        return self._cached[1]

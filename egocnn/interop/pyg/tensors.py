@@ -9,6 +9,7 @@ by them; masks change x, and never these.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -121,16 +122,12 @@ def _array(values: Tensor) -> NDArray[Any]:
 
 def _collection(graph: Graph) -> Graphs:
     """One graph as a collection."""
-    columns: dict[str, Any] = {
-        name: getattr(graph, name)
-        for name in ("n_nodes", "edges", "node_label", "edge_label", "edge_weight", "node_attr")
-    }
-    for name in ("node_truth", "edge_truth"):
-        truth = getattr(graph, name)
-        columns[name] = None if truth is None else truth.tolist()
+    columns = {f.name: getattr(graph, f.name) for f in fields(GraphRecord) if f.name != "place"}
+    truths = ("node_truth", "edge_truth")
+    columns |= {name: columns[name].tolist() for name in truths if columns[name] is not None}
     known: dict[str, Any] = {}
-    if graph.target is not None:
-        is_class = isinstance(graph.target, str)
-        known["target"] = np.array([0 if is_class else graph.target])
-        known["class_names"] = (graph.target,) if is_class else ()
+    if isinstance(graph.target, str):
+        known = {"target": np.array([0]), "class_names": (graph.target,)}
+    elif graph.target is not None:
+        known = {"target": np.array([graph.target])}
     return assemble([GraphRecord(place=graph.name, **columns)], graph.name, names=[graph.name], **known)

@@ -81,6 +81,14 @@ class StackedRest:
         summed: Callable[..., Tensor] = _Sums.apply
         return summed(x, self.ahead, self.back) * self.share[..., None].to(x.dtype)
 
+    def at_presence(self, presence: Tensor, *, mean: bool) -> StackedRest:
+        """The same among nodes that are present to a degree (R, M): a mean is taken over the presence in all."""
+        if not mean:
+            return self
+        there = _sum(presence[..., None], self.ahead)[..., 0]
+        count = self.ahead.counts.clamp(min=1).to(there.dtype)
+        return replace(self, share=self.share * (count / torch.where(there > 0, there, count)))
+
     def add(self, y: Tensor, x: Tensor, filters: Tensor) -> Tensor:
         """y (R, M, D') + what is gathered of x (R, M, D) through the filters (R, D, D')"""
         return torch.baddbmm(y, self.gather(x).to(y.dtype), filters.to(y.dtype))

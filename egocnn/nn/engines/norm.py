@@ -8,7 +8,7 @@ nodes that it costs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -42,17 +42,24 @@ class Mode:
     """How a step treats each replica."""
 
     count: Tensor
-    """(R) nodes that are not padding: the first of the M"""
+    """(R) nodes that are there"""
     learns: Tensor
     """(R) true where there are nodes enough to learn from; else as in evaluation, dropout included"""
     active: Tensor
     """(R) false for replicas that this step must leave as they are"""
+    there: Tensor | None = None
+    """(R, M) which nodes these are; None: the first of the M"""
 
     @staticmethod
     def of(present: Tensor, active: Tensor) -> Mode:
-        """present (R, M), active (R)"""
+        """present (R, M), false for padding alone, which comes last; active (R)"""
         count = present.sum(1)
         return Mode(count, count > 1, active)  # a single node has no spread for the norms to learn
+
+    @staticmethod
+    def among(there: Tensor, active: Tensor) -> Mode:
+        """The same where nodes are missing before the padding, too."""
+        return replace(Mode.of(there, active), there=there)
 
 
 def norm_relu(y: Tensor, scale: Tensor, shift: Tensor, running: Running, present: Tensor) -> Tensor:
@@ -65,7 +72,7 @@ def norm_relu(y: Tensor, scale: Tensor, shift: Tensor, running: Running, present
 def norm_relu_dropout(
     y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None = None
 ) -> Tensor:
-    """Training: by the batch's statistics, the running ones updated; 0 for padding and what is dropped.
+    """Training: by the batch's statistics, the running ones updated; 0 for nodes not there and what is dropped.
 
     Shapes: y (R, M, D), scale and shift (R, D) -> (R, M, D)
     """
@@ -117,9 +124,11 @@ class PlainNorm(torch.autograd.Function):
     def forward(
         ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None
     ) -> Tensor:
-        present = (torch.arange(y.shape[1], device=y.device) < mode.count[:, None])[..., None]
+        there = torch.arange(y.shape[1], device=y.device) < mode.count[:, None] if mode.there is None else mode.there
+        present = there[..., None]
         count = mode.count.clamp(min=1)[:, None].to(scale.dtype)
-        mean, variance = _statistics(y, present, count)
+        pivot = y[:, :1] if mode.there is None else _first_of(y, there)
+        mean, variance = _statistics(y, pivot, present, count)
         learns = mode.learns[:, None]
         _learn(running, mean, variance, count, mode)
         mean = torch.where(learns, mean, running.mean)
@@ -149,9 +158,15 @@ class PlainNorm(torch.autograd.Function):
         return back, product * factor, total * factor, None, None, None
 
 
-def _statistics(y: Tensor, present: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance (R, D) over the nodes present."""
-    pivot = full(y[:, :1])  # near all values, so that squares of differences from it lose nothing
+def _first_of(y: Tensor, there: Tensor) -> Tensor:
+    """(R, 1, D) the first row that is there"""
+    first = there.int().argmax(1)[:, None, None]
+    return y.gather(1, first.expand(-1, -1, y.shape[2]))
+
+
+def _statistics(y: Tensor, pivot: Tensor, present: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance (R, D) over the nodes present, of which the pivot is one."""
+    pivot = full(pivot)  # near all values, so that squares of differences from it lose nothing
     away = torch.where(present, y - pivot, 0)
     mean = away.sum(1) / count
     variance = torch.linalg.vector_norm(away, dim=1).square() / count - mean.square()
@@ -174,23 +189,25 @@ class FusedNorm(torch.autograd.Function):
         ctx.amplify = draws.amplify if draws else 1.0
         statistics = (running.mean, running.variance, mean, inverse, mode.count, mode.learns, mode.active)
         dropped = (draws.rows.contiguous(), draws.columns) if draws else (y, y)
+        chosen = (*dropped, y if mode.there is None else mode.there)
         sizes = (M, D, draws.threshold if draws else 0, ctx.amplify)
         norm_forward[(R, -(-D // BLOCK_D))](
-            *(y, out, scale, shift, *statistics, *dropped, *sizes),
-            **{"MOMENTUM": MOMENTUM, "EPSILON": EPSILON, "DROPS": draws is not None},
+            *(y, out, scale, shift, *statistics, *chosen, *sizes),
+            **{"MOMENTUM": MOMENTUM, "EPSILON": EPSILON, "DROPS": draws is not None, "PARTS": mode.there is not None},
             **BLOCKS,
         )
-        ctx.save_for_backward(y, out, scale, mean, inverse, mode.count, mode.learns)
+        ctx.save_for_backward(y, out, scale, mean, inverse, mode.count, mode.learns, mode.there)
         return out
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         from egocnn.nn.engines.gpu.norm_kernels import norm_backward
 
-        y, out, scale, mean, inverse, count, learns = ctx.saved_tensors
+        y, out, scale, mean, inverse, count, learns, there = ctx.saved_tensors
         R, M, D = y.shape
         back = torch.empty_like(y)
         of_scale, of_shift = torch.empty_like(scale), torch.empty_like(scale)
-        known = (gradients[0].contiguous(), y, out, scale, mean, inverse, count, learns)
-        norm_backward[(R, -(-D // BLOCK_D))](*known, back, of_scale, of_shift, M, D, ctx.amplify, **BLOCKS)
+        known = (gradients[0].contiguous(), y, out, scale, mean, inverse, count, learns, y if there is None else there)
+        settings = {"PARTS": there is not None, **BLOCKS}
+        norm_backward[(R, -(-D // BLOCK_D))](*known, back, of_scale, of_shift, M, D, ctx.amplify, **settings)
         return back, of_scale, of_shift, None, None, None

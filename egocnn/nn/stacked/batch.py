@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from egocnn.errors import ConfigError
 from egocnn.nn.dense import factor_type
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.beyond import StackedRest
 from egocnn.nn.engines.pool import first_of_each, pool
 from egocnn.nn.readout import counted
 from egocnn.nn.rows import Learning, PaddedRows
-
-if TYPE_CHECKING:
-    from egocnn.nn.embed import PatchShape
+from egocnn.nn.stacked.patches import StackedPatchShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,6 +25,10 @@ class StackedBatch:
     """(R, M, K) ranked neighbours, counted in every replica by itself; -1 where absent"""
     present: Tensor
     """(R, M) false for padding"""
+    node: Tensor
+    """(R, M) its number in the collection that the batch was cut from; any for padding"""
+    graph: Tensor
+    """(R, B) the same for graphs; any where no graph was chosen"""
     graph_of: Tensor
     """(R, M) in 0..B-1; B for padding"""
     node_counts: Tensor
@@ -53,6 +54,8 @@ class StackedBatch:
     """(R, B)"""
     learning: Learning | None = None
     """how norms and dropout treat the step; None in evaluation"""
+    presence: Tensor | None = None
+    """(R, M) how far each node is there, 0 for padding; None: all of them are"""
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -64,14 +67,20 @@ class StackedBatch:
 
     @property
     def nodes(self) -> PaddedRows:
-        return PaddedRows(self.present, self.learning)
+        return PaddedRows(self.present if self.presence is None else self.presence > 0, self.learning)
 
     @property
     def graphs(self) -> PaddedRows:
         return PaddedRows(self.exists, None if self.learning is None else self.learning.of_graphs(self.exists))
 
-    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:  # noqa: ARG002 — refused, whatever they are
-        raise ConfigError("networks that are trained together see whole graphs")
+    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:
+        """The same graphs with nodes that are present to a degree (R, M), 0 for padding."""
+        return replace(
+            self,
+            presence=presence,
+            attributes=self.attributes * presence[..., None],
+            rest=None if self.rest is None else self.rest.at_presence(presence, mean=mean_of_rest),
+        )
 
     def ranked(self, k: int) -> Neighbours:
         """The first k neighbours of every node."""
@@ -82,19 +91,20 @@ class StackedBatch:
     @property
     def adjacency(self) -> Tensor:
         """(R, M, K)"""
-        return self.table >= 0 if self.edge_weight is None else self.edge_weight
+        weight = self.table >= 0 if self.edge_weight is None else self.edge_weight
+        return weight if self.presence is None else weight * self._of_nodes(self.presence, self.table)
 
     def as_embedding(self, values: Tensor) -> Tensor:
         return values.to(factor_type(self.attributes))
 
-    def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:  # noqa: ARG002
+    def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: StackedPatchShape) -> Tensor:
         """Patchy-San's sums: table (R, rows, D), attributes (R, P, A, D), bias (R, D) -> (R, M, D)"""
-        h = torch.baddbmm(bias[:, None], self._entries(table), table)
+        h = torch.baddbmm(bias[:, None], self._entries(table, shape), table)
         if attributes.numel():
             h = torch.baddbmm(h, self._slots(attributes.shape[1]).to(h.dtype), attributes.flatten(1, 2))
         return h
 
-    def _entries(self, table: Tensor) -> Tensor:
+    def _entries(self, table: Tensor, shape: StackedPatchShape) -> Tensor:
         """(R, M, rows) what each node reads of the table.
 
         A matrix product with this matrix is the sum of the rows named, forward and backward, at the speed of the
@@ -105,11 +115,35 @@ class StackedBatch:
         replica = torch.arange(R, device=table.device)[:, None]
         place = torch.where(self.owner < M, (replica * M + self.owner) * rows + self.rows, R * M * rows)
         flat = torch.zeros(R * M * rows + 1, device=place.device, dtype=factor_type(table))
-        if self.weight is None:
+        weight = self._entry_weight(shape)
+        if weight is None:
             flat.scatter_(0, place.flatten(), 1.0)
         else:
-            flat.scatter_(0, place.flatten(), self.weight.flatten().to(flat.dtype))
+            flat.scatter_(0, place.flatten(), weight.flatten().to(flat.dtype))
         return flat[:-1].view(R, M, rows)
+
+    def _entry_weight(self, shape: StackedPatchShape) -> Tensor | None:
+        """(R, E) an entry is as present as the node, or both ends of the edge, that it describes; None: all count 1"""
+        if self.presence is None:
+            return self.weight
+        M = self.present.shape[1]
+        owner = self.owner.clamp(max=M - 1)
+        # a row that only fills a place may come from the table of another replica
+        slots = shape.ends(torch.where(self.owner < M, self.rows, 0).long())
+        u, v = (torch.where(slot > 0, self._neighbour(owner, slot), owner) for slot in slots)
+        of_u, of_v = (self._of_nodes(self.presence, node) for node in (u, v))
+        there = torch.where(u == v, of_u, of_u * of_v)
+        return there if self.weight is None else self.weight * there
+
+    def _neighbour(self, owner: Tensor, slot: Tensor) -> Tensor:
+        """(R, E) the node in this slot of the owner's; any for slot 0, which is the owner itself"""
+        K = self.table.shape[2]
+        return self.table.flatten(1).gather(1, owner * K + (slot - 1).clamp(min=0)).long()
+
+    def _of_nodes(self, values: Tensor, nodes: Tensor) -> Tensor:
+        """(R, M), nodes (R, ...) -> the values of these nodes, 0 where absent"""
+        found = values.gather(1, nodes.clamp(min=0).long().flatten(1)).view(nodes.shape)
+        return torch.where(nodes >= 0, found, 0)
 
     def _slots(self, slots: int) -> Tensor:
         """(R, M, P A) the attributes of a node and of its first P - 1 neighbours, 0 where absent"""
@@ -122,7 +156,7 @@ class StackedBatch:
 
     def pool(self, h: Tensor, kind: str) -> Tensor:
         """(R, M, D) -> (R, B, D for each kind)"""
-        return pool(h, self.node_counts[:, :-1].contiguous(), self.graph_of, kind)
+        return pool(h, self.node_counts[:, :-1].contiguous(), self.graph_of, kind, self.presence)
 
     def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
         """(R, M, D) -> (R, B, nodes D)"""
@@ -130,4 +164,5 @@ class StackedBatch:
 
     def inputs_of(self, columns: int) -> Tensor:
         """(R, M, columns) what nodes add to the counts of the inputs"""
-        return counted(self.node_label, self.attributes, columns)
+        inputs = counted(self.node_label, self.attributes, columns)
+        return inputs if self.presence is None else inputs * self.presence[..., None].to(inputs)

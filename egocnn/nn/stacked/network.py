@@ -5,15 +5,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
+from egocnn.nn.embed import PatchySan
 from egocnn.nn.engines.dropout import Dropout
 from egocnn.nn.model import EgoCNN, Output
 from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
+from egocnn.nn.stacked.patches import StackedPatchShape
 
 ALIGNMENT = 8
 """Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it."""
@@ -51,6 +54,10 @@ class StackedNetwork:
         for name, tensor in (tensors | self.buffers).items():
             module, _, own = name.rpartition(".")
             setattr(self.network.get_submodule(module), own, tensor)
+        if isinstance(self.network.embed, PatchySan):
+            embed: Any = self.network.embed  # which has the shape of a single network by its type
+            shapes = [network.embed.shape for network in self._networks if isinstance(network.embed, PatchySan)]
+            embed.shape = StackedPatchShape.of(shapes, embed.table.device)
 
     @property
     def table_rows(self) -> int:
@@ -88,9 +95,10 @@ class StackedNetwork:
         widest = max(*config.layer_width, config.hidden, self.parameters["convs.0.weight"].shape[2], read)
         return Dropout.of(seeds, steps, config.dropout, layers=config.depth + 3, rows=rows, columns=widest)
 
-    def logits(self, batch: StackedBatch, learning: Learning | None = None) -> Tensor:
-        """(R, B, C), in training with ``learning``, else in evaluation"""
-        output: Output = self.network(replace(batch, learning=learning))
+    def logits(self, batch: StackedBatch, learning: Learning | None = None, there: Tensor | None = None) -> Tensor:
+        """(R, B, C), in training with ``learning``, else in evaluation; ``there`` (R, M): nodes not missing"""
+        presence = None if there is None else there.to(batch.attributes.dtype)
+        output: Output = self.network(replace(batch, learning=learning), presence)
         return output.output.float()
 
 

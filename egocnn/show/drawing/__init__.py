@@ -34,27 +34,27 @@ def draw(
 ) -> str:
     """Draw the graph, importances as size and colour; returns SVG and writes a file of the kind that ``path`` ends in.
 
-    ``critical_edges`` are positions in ``graph.edges``. Where critical parts are given, they alone are coloured in a
-    graph that is no molecule. Nodes are compared with the most important node, edges with the most important edge.
-    ``words`` say in the key what a positive and a negative importance mean.
+    One scale of colour, symmetric about 0: nodes are compared with the largest importance of a node, of either sign,
+    edges with that of an edge. ``critical_edges`` are positions in ``graph.edges``. Critical parts are outlined; where
+    they are given and there are none, all colours are pale. ``words`` say in the key what a positive and a negative
+    importance mean.
     """
     target = None if path is None else Path(path)
-    if target is not None and target.suffix.lower() not in SUFFIXES:
+    kind = "" if target is None else target.suffix.lower()
+    if target is not None and kind not in SUFFIXES:
         raise ConfigError(f"{target}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     parts = (node_importance, edge_importance, critical_nodes, critical_edges)
     molecule = molecule_of(graph)
-    picture = compose(graph, *parts, caption=caption, size=size, words=words, is_tinted=molecule is not None)
+    picture = compose(graph, *parts, caption=caption, size=size, words=words)
     placed = positions(graph) if molecule is None else depiction(molecule)
-    scene = draw_network(picture, placed) if molecule is None else None
-    svg = molecule_svg(picture, molecule, placed) if scene is None else to_svg(scene)
-    if target is None:
-        return svg
-    if target.suffix.lower() != ".png":
-        write_text(target, svg if target.suffix.lower() == ".svg" else to_gexf(picture, placed))
-        return svg
-    with replacing(target) as temporary:
-        if scene is None:
-            write_molecule_png(picture, molecule, placed, temporary)
-        else:
-            write_png(scene, temporary)
+    shapes = draw_network(picture, placed) if molecule is None else []
+    svg = to_svg(picture, shapes) if molecule is None else molecule_svg(picture, molecule, placed)
+    if target is not None and kind == ".png":
+        with replacing(target) as temporary:
+            if molecule is None:
+                write_png(picture, shapes, temporary)
+            else:
+                write_molecule_png(picture, molecule, placed, temporary)
+    elif target is not None:
+        write_text(target, svg if kind == ".svg" else to_gexf(picture, placed))
     return svg

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from egocnn.data.arrays import Floats
-from egocnn.show.drawing.palette import FAINT, GREY, channels, mix, signed
+from egocnn.show.drawing.palette import channels
 from egocnn.show.drawing.picture import Picture, PictureItems
 from egocnn.show.drawing.scene import clean
 
@@ -24,7 +24,7 @@ def to_gexf(picture: Picture, placed: Floats) -> str:
     root = ElementTree.Element("gexf", {"xmlns": GEXF, "xmlns:viz": VIZ, "version": "1.3"})
     meta = ElementTree.SubElement(root, "meta")
     ElementTree.SubElement(meta, "creator").text = "egocnn"
-    ElementTree.SubElement(meta, "description").text = clean(picture.caption or graph.name)
+    ElementTree.SubElement(meta, "description").text = clean(picture.title)
     drawn = ElementTree.SubElement(root, "graph", {"defaultedgetype": "undirected", "mode": "static"})
     for kind in ("node", "edge"):
         columns = ElementTree.SubElement(drawn, "attributes", {"class": kind})
@@ -60,7 +60,5 @@ def _add_values(element: ElementTree.Element, items: PictureItems, which: int, l
     for column, text in enumerate(texts):
         if text is not None:
             ElementTree.SubElement(values, "attvalue", {"for": str(column), "value": text})
-    coloured = items.critical[which] or (not items.is_marked and importance != 0)
-    colour = mix(FAINT, signed(importance), 0.45 + 0.55 * strength) if coloured else mix(FAINT, GREY, strength)
-    red, green, blue = channels(colour)
+    red, green, blue = channels(items.colour(importance, strength, bool(items.critical[which])))
     ElementTree.SubElement(element, "viz:color", {"r": str(red), "g": str(green), "b": str(blue)})

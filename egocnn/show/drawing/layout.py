@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Floats, Ints, ranges, starts
+from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.sources.smiles import parse_smiles
 from egocnn.errors import EgoCNNError
@@ -32,25 +32,26 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
 
     Components stand side by side.
     """
+    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    molecule = molecule_of(graph)
+    N, molecule = graph.n_nodes, molecule_of(graph)
     if molecule is not None:
         return depiction(molecule)
-    if graph.n_nodes == 0:
+    if N == 0:
         return np.zeros((0, 2))
-    proper = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
-    pairs = np.concatenate([proper, proper[:, ::-1]])
-    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-    first = np.searchsorted(pairs[:, 0], np.arange(graph.n_nodes + 1))
-    component = connected_components(_adjacency(pairs, graph.n_nodes), directed=False)[1]
-    order = np.argsort(component, kind="stable")
-    components: list[Ints] = sorted(np.split(order, starts(component[order])[1:]), key=lambda nodes: -len(nodes))
+    u, v = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]].T
+    adjacency = csr_array((np.ones(2 * len(u)), (np.append(u, v), np.append(v, u))), shape=(N, N))
+    component = connected_components(adjacency, directed=False)[1]
+    nodes_of = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
+    components: list[Ints] = sorted(nodes_of, key=lambda nodes: -len(nodes))
     generator = np.random.default_rng(seed)
-    placed = np.zeros((graph.n_nodes, 2))
+    placed = np.zeros((N, 2))
     for nodes in components:
-        own = pairs[ranges(first[nodes], first[nodes + 1])]
-        placed[nodes] = _place_component(len(nodes), np.searchsorted(nodes, own), generator)
+        if len(nodes) > 2:
+            placed[nodes] = _place_component(adjacency[nodes][:, nodes], generator)
+        elif len(nodes) == 2:
+            placed[nodes] = [[-0.5, 0.0], [0.5, 0.0]]
     return _packed(placed, components)
 
 
@@ -132,20 +133,8 @@ def depiction(molecule: Any) -> Floats:
     from rdkit.Chem import rdDepictor
 
     rdDepictor.Compute2DCoords(molecule, canonOrient=True, useRingTemplates=True)
-    placed = np.array(molecule.GetConformer().GetPositions()[:, :2])
-    bonds = _bonds(molecule)
-    return _folded(_straightened(_upright(_unit_edges(placed, bonds), least=2.0), bonds))
-
-
-def _straightened(placed: Floats, bonds: Ints) -> Floats:
-    """Turn a little, so that most bonds point along multiples of 30 degrees."""
-    if not len(bonds):
-        return placed
-    gap = placed[bonds[:, 1]] - placed[bonds[:, 0]]
-    twelfth = np.angle(np.exp(12j * np.arctan2(gap[:, 1], gap[:, 0])).sum()) / 12
-    cosine, sine = np.cos(twelfth), np.sin(twelfth)
-    turned: Floats = placed @ np.array([[cosine, -sine], [sine, cosine]])
-    return turned
+    rdDepictor.StraightenDepiction(molecule)  # most bonds along multiples of 30 degrees
+    return _folded(_unit_edges(np.array(molecule.GetConformer().GetPositions()[:, :2]), _bonds(molecule)))
 
 
 def _folded(placed: Floats) -> Floats:
@@ -174,20 +163,12 @@ def _folded(placed: Floats) -> Floats:
 # ── other graphs ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _adjacency(pairs: Ints, n_nodes: int) -> Any:
-    from scipy.sparse import csr_array
-
-    return csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n_nodes, n_nodes))
-
-
-def _place_component(n_nodes: int, pairs: Ints, generator: np.random.Generator) -> Floats:
-    """Lay out a connected graph given as both directions of every edge."""
+def _place_component(adjacency: Any, generator: np.random.Generator) -> Floats:
+    """Lay out a connected graph of three nodes or more."""
     from scipy.sparse.csgraph import dijkstra
 
-    if n_nodes <= 2:
-        return np.array([[-0.5, 0.0], [0.5, 0.0]]) if n_nodes == 2 else np.zeros((1, 2))
-    adjacency = _adjacency(pairs, n_nodes)
-    if n_nodes <= MOST_FOR_STRESS:
+    pairs = np.stack(adjacency.nonzero(), axis=1)
+    if adjacency.shape[0] <= MOST_FOR_STRESS:
         distances = dijkstra(adjacency, unweighted=True)
         placed = _by_stress(distances, _project(distances, generator))
     else:
@@ -278,19 +259,12 @@ def _unit_edges(placed: Floats, edges: Ints) -> Floats:
     return placed / mean if mean > 1e-9 else placed
 
 
-def _upright(placed: Floats, least: float = 0.0) -> Floats:
-    """Turn the longer axis to the horizontal; what is not ``least`` times as long as wide stays as it is."""
-    centred: Floats = placed - placed.mean(axis=0)
-    if len(placed) < 3:
-        return centred
-    _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
-    if lengths[0] < least * lengths[1]:
-        return centred
-    axes = axes * np.where(axes[np.arange(2), np.abs(axes).argmax(axis=1)] < 0, -1, 1)[:, None]
-    if np.linalg.det(axes) < 0:  # a rotation, for a mirrored molecule is another one
-        axes[1] *= -1
-    turned: Floats = centred @ axes.T
-    return turned
+def _upright(placed: Floats) -> Floats:
+    """Turn the longest axis to the horizontal, what lies farthest along each axis to its positive side."""
+    centred = placed - placed.mean(axis=0)
+    turned: Floats = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
+    farthest = turned[np.abs(turned).argmax(axis=0), [0, 1]]
+    return turned * np.where(farthest < 0, -1, 1)
 
 
 def _packed(placed: Floats, components: list[Ints]) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from egocnn.data.arrays import Floats
 from egocnn.show.drawing.palette import INK, WHITE, channels, mix, signed
 from egocnn.show.drawing.picture import LEAST, Picture, PictureItems
-from egocnn.show.drawing.scene import Discs, Lines, Scene, Shape, Text, strip, strip_height, to_svg
+from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
 
 CONTOUR = 0.46
 """Distance of the contour from critical atoms, in bond lengths."""
@@ -23,8 +23,7 @@ def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:
     at = _draw(drawer, picture, molecule, placed)
     drawer.FinishDrawing()
     body = drawer.GetDrawingText().split("<!-- END OF HEADER -->")[1].rsplit("</svg>", 1)[0]
-    scene = Scene(picture.size, picture.caption or picture.graph.name, list(_tints(picture, at)))
-    return to_svg(scene, body, strip(picture))
+    return to_svg(picture, _tints(picture, at), body, strip(picture))
 
 
 def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Path) -> None:

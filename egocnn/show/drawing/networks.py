@@ -1,4 +1,4 @@
-"""A graph of any kind as a scene: grey where it does not matter, large and coloured where it does."""
+"""A graph of any kind as shapes: grey where it does not matter, large and coloured by sign where it does."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from egocnn.data.arrays import Bools, Floats
-from egocnn.show.drawing.palette import FAINT, GREY, INK, WHITE, mix, signed
+from egocnn.show.drawing.palette import GREY, INK, WHITE
 from egocnn.show.drawing.picture import Picture, PictureItems
-from egocnn.show.drawing.scene import Discs, Lines, Scene, Shape, Text, clean, strip, strip_height
+from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, clean, strip, strip_height
 
 LEVELS = 16
 """Steps of strength that are drawn differently: finer ones cannot be seen, and each is one element of the file."""
@@ -21,23 +21,21 @@ MOST_BROAD = 200
 """Edges up to which they are drawn as broad as they are important; more are drawn finer."""
 
 
-def draw_network(picture: Picture, placed: Floats) -> Scene:
-    """The scene of a graph with its nodes at ``placed`` (N, 2)."""
-    scene = Scene(picture.size, picture.caption or picture.graph.name)
+def draw_network(picture: Picture, placed: Floats) -> list[Shape]:
+    """The shapes of a graph with its nodes at ``placed`` (N, 2), with caption and key."""
     if picture.graph.n_nodes == 0:
         width, height = picture.size
         middle = (height - strip_height(picture)) / 2
-        scene.shapes.append(Text(width / 2, middle, "no nodes", 12 * picture.unit, GREY))
-    else:
-        at, length = _on_page(picture, placed)
-        smallest, largest = _radii(picture, length)
-        radii = smallest + (largest - smallest) * picture.nodes.strength
-        above_edges, above_nodes = _above(picture)
-        for edges, nodes in ((~above_edges, ~above_nodes), (above_edges, above_nodes)):
-            scene.shapes.extend(_edges(picture, at, edges, smallest, largest))
-            scene.shapes.extend(_nodes(picture, at, nodes, radii))
-    scene.shapes.extend(strip(picture))
-    return scene
+        return [Text(width / 2, middle, "no nodes", 12 * picture.unit, GREY), *strip(picture)]
+    at, length = _on_page(picture, placed)
+    smallest, largest = _radii(picture, length)
+    radii = smallest + (largest - smallest) * picture.nodes.strength
+    above_edges, above_nodes = _above(picture)
+    shapes: list[Shape] = []
+    for edges, nodes in ((~above_edges, ~above_nodes), (above_edges, above_nodes)):
+        shapes += _edges(picture, at, edges, smallest, largest)
+        shapes += _nodes(picture, at, nodes, radii)
+    return shapes + strip(picture)
 
 
 def _on_page(picture: Picture, placed: Floats) -> tuple[Floats, float]:
@@ -69,7 +67,8 @@ def _is_labelled(picture: Picture) -> bool:
 
 def _above(picture: Picture) -> tuple[Bools, Bools]:
     """Edges and nodes that lie over all others: an edge that matters is not hidden by a crowd of nodes."""
-    edges, nodes = (p.critical if p.is_marked else p.strength > 0.25 for p in (picture.edges, picture.nodes))
+    has_critical = picture.nodes.critical.any() or picture.edges.critical.any()
+    edges, nodes = (p.critical if has_critical else p.strength > 0.25 for p in (picture.edges, picture.nodes))
     nodes = nodes.copy()
     nodes[picture.graph.edges[edges]] = True
     return edges, nodes
@@ -84,15 +83,7 @@ def _layers(items: PictureItems, wanted: Bools) -> Iterator[tuple[Bools, float, 
                 chosen = wanted & (items.critical == critical) & (level == step) & (np.sign(items.importance) == sign)
                 if chosen.any():
                     strength = step / LEVELS
-                    yield chosen, strength, _colour(items, sign, strength, critical), critical
-
-
-def _colour(items: PictureItems, sign: int, strength: float, critical: bool) -> str:
-    if critical:
-        return mix(FAINT, signed(sign), 0.45 + 0.55 * strength)
-    if items.is_marked or sign == 0:
-        return mix(FAINT, GREY, strength)
-    return mix(FAINT, signed(sign), strength)
+                    yield chosen, strength, items.colour(sign, strength, critical), critical
 
 
 def _edges(picture: Picture, at: Floats, wanted: Bools, smallest: float, largest: float) -> Iterator[Shape]:
@@ -130,7 +121,7 @@ def _nodes(picture: Picture, at: Floats, wanted: Bools, radii: Floats) -> Iterat
         shown = titles if graph.n_nodes <= MOST_TITLED else ()
         yield Discs(at[which], radii[which], colour, outline, width, shown)
         if _is_labelled(picture):
-            is_dark = strength > 0.5 and (critical or not picture.nodes.is_marked)
+            is_dark = strength > 0.5
             for node in which:
                 label = clean(labels[node]).strip()
                 short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"

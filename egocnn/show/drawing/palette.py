@@ -14,7 +14,7 @@ INK = "#333333"
 FAINT = "#dcdcdc"
 """What recedes."""
 GREY = "#8c8c8c"
-"""What is important but not critical."""
+"""Words that recede."""
 
 
 def signed(importance: float) -> str:

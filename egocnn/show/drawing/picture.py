@@ -10,11 +10,14 @@ import numpy as np
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.errors import ConfigError, DataError
+from egocnn.show.drawing.palette import FAINT, mix, signed
 
 SMALLEST_SIDE = 40
 LARGEST_SIDE = 10_000
 LEAST = 0.02
-"""Strength below which an atom or a bond of a molecule is left white."""
+"""Strength below which nothing is coloured."""
+QUIET = 0.25
+"""Strength of the largest importance in a picture in which nothing is critical."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,16 +26,17 @@ class PictureItems:
 
     importance: Floats
     strength: Floats
-    """|importance| over the largest of its kind, 0 to 1"""
+    """|importance| over the largest of its kind, 0 to 1, whatever the sign"""
     critical: Bools
-    is_marked: bool
-    """whether critical ones were given at all; if not, all are coloured"""
 
-    def coloured(self, is_tinted: bool) -> Floats:
+    def colour(self, sign: float, strength: float, critical: bool) -> str:
+        """Of one with an importance of this sign, outside molecules: the critical ones stand out, the sign all show."""
+        return mix(FAINT, signed(sign), 0.45 + 0.55 * strength if critical else strength)
+
+    @property
+    def coloured(self) -> Floats:
         """The importances that are drawn in colour."""
-        if is_tinted:
-            return self.importance[self.strength > LEAST]
-        return self.importance[self.critical] if self.is_marked else self.importance
+        return self.importance[self.strength > LEAST]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,8 +51,11 @@ class Picture:
     """width, height in pixels"""
     words: tuple[str, str]
     """what a positive and a negative importance mean"""
-    is_tinted: bool = False
-    """whether everything of some strength is coloured, as in molecules, and not the critical parts alone"""
+
+    @property
+    def title(self) -> str:
+        """what the picture is called where it cannot be seen"""
+        return self.caption or self.graph.name
 
     @property
     def unit(self) -> float:
@@ -58,7 +65,7 @@ class Picture:
     @property
     def signs(self) -> tuple[bool, bool]:
         """whether anything that is coloured has a positive importance, and whether anything has a negative one"""
-        shown = np.concatenate([items.coloured(self.is_tinted) for items in (self.nodes, self.edges)])
+        shown = np.concatenate([self.nodes.coloured, self.edges.coloured])
         return bool((shown > 0).any()), bool((shown < 0).any())
 
 
@@ -70,19 +77,21 @@ def compose(
     critical_edges: Ints | None,
     **settings: Any,
 ) -> Picture:
-    """A checked picture; ``settings`` are the caption, the size, the words and whether all is tinted."""
+    """A checked picture; ``settings`` are the caption, the size and the words."""
     size = settings["size"]
     if not all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in size):
         raise ConfigError(f"size must be {SMALLEST_SIDE} to {LARGEST_SIDE} pixels a side, got {size[0]} x {size[1]}")
+    # nothing stands out: colours at full strength would say that something does
+    most = QUIET if critical_nodes is not None and not len(critical_nodes) else 1.0
     return Picture(
         graph=graph,
-        nodes=_items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name),
-        edges=_items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name),
+        nodes=_items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name, most),
+        edges=_items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name, most),
         **settings,
     )
 
 
-def _items(importance: Floats, critical: Ints | None, count: int, what: str, name: str) -> PictureItems:
+def _items(importance: Floats, critical: Ints | None, count: int, what: str, name: str, most: float) -> PictureItems:
     values = np.asarray(importance, np.float64)
     if values.shape != (count,):
         raise DataError(f"graph {name}: {values.size} importances for {count} {what}s")
@@ -96,5 +105,5 @@ def _items(importance: Floats, critical: Ints | None, count: int, what: str, nam
     marks = np.zeros(count, bool)
     marks[chosen] = True
     largest = float(np.abs(values).max(initial=0.0))
-    strength = np.abs(values) / largest if largest > 0 else np.zeros(count)
-    return PictureItems(importance=values, strength=strength, critical=marks, is_marked=critical is not None)
+    strength = most * np.abs(values) / largest if largest > 0 else np.zeros(count)
+    return PictureItems(importance=values, strength=strength, critical=marks)

@@ -1,12 +1,12 @@
-"""A scene, plain shapes in pixels, y downwards -> SVG, or PNG by matplotlib; the strip with caption and key."""
+"""Plain shapes in pixels, y downwards -> SVG, or PNG by matplotlib; the strip with caption and key."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -64,15 +64,7 @@ class Text:
 
 
 Shape = Lines | Discs | Text
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """Shapes in the order they are drawn: later ones lie on top."""
-
-    size: tuple[int, int]
-    title: str
-    shapes: list[Shape] = field(default_factory=list)
+"""Later ones lie on top."""
 
 
 def clean(text: str) -> str:
@@ -124,37 +116,35 @@ def _caption_lines(picture: Picture) -> list[str]:
 # ── SVG ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_svg(scene: Scene, between: str = "", above: Sequence[Shape] = ()) -> str:
-    """One self-contained SVG; ``between`` is SVG to put over the scene, ``above`` are shapes to put over that."""
-    width, height = scene.size
-    title = escape(clean(scene.title), quote=True)
+def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: Iterable[Shape] = ()) -> str:
+    """One self-contained SVG; ``between`` is SVG to put over the shapes, ``above`` are shapes to put over that."""
+    width, height = picture.size
+    title = escape(clean(picture.title), quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{title}">\n'
         f"<title>{title}</title>\n"
         f'<rect width="{width}" height="{height}" fill="{WHITE}"/>\n'
-        f"{''.join(_elements(scene.shapes))}{between}{''.join(_elements(above))}</svg>\n"
+        f"{''.join(map(_element, shapes))}{between}{''.join(map(_element, above))}</svg>\n"
     )
 
 
-def _elements(shapes: Sequence[Shape]) -> Iterator[str]:
-    for shape in shapes:
-        if isinstance(shape, Lines):
-            # all in one path: a third of the bytes, and where faint lines cross they do not darken
-            tenths = np.round(shape.ends * 10).astype(np.int64)
-            rows = np.concatenate([tenths[:, 0], tenths[:, 1] - tenths[:, 0]], axis=1).tolist()
-            yield (
-                f'<path transform="scale(.1)" d="{"".join(f"M{x} {y}l{i} {j}" for x, y, i, j in rows)}" fill="none" '
-                f'stroke="{shape.colour}" stroke-width="{_number(shape.width * 10)}" stroke-linecap="round"/>\n'
-            )
-        elif isinstance(shape, Discs):
-            yield _discs(shape)
-        else:
-            yield (
-                f'<text x="{_number(shape.x)}" y="{_number(shape.y + 0.35 * shape.size)}" fill="{shape.colour}" '
-                f'font-family="sans-serif" font-size="{_number(shape.size)}" text-anchor="{shape.anchor}">'
-                f"{escape(clean(shape.text))}</text>\n"
-            )
+def _element(shape: Shape) -> str:
+    if isinstance(shape, Discs):
+        return _discs(shape)
+    if isinstance(shape, Text):
+        return (
+            f'<text x="{_number(shape.x)}" y="{_number(shape.y + 0.35 * shape.size)}" fill="{shape.colour}" '
+            f'font-family="sans-serif" font-size="{_number(shape.size)}" text-anchor="{shape.anchor}">'
+            f"{escape(clean(shape.text))}</text>\n"
+        )
+    # all in one path: a third of the bytes, and where faint lines cross they do not darken
+    tenths = np.round(shape.ends * 10).astype(np.int64)
+    rows = np.concatenate([tenths[:, 0], tenths[:, 1] - tenths[:, 0]], axis=1).tolist()
+    return (
+        f'<path transform="scale(.1)" d="{"".join(f"M{x} {y}l{i} {j}" for x, y, i, j in rows)}" fill="none" '
+        f'stroke="{shape.colour}" stroke-width="{_number(shape.width * 10)}" stroke-linecap="round"/>\n'
+    )
 
 
 def _discs(discs: Discs) -> str:
@@ -177,7 +167,7 @@ def _number(value: float) -> str:
 # ── PNG ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def write_png(scene: Scene, path: Path) -> None:
+def write_png(picture: Picture, shapes: Iterable[Shape], path: Path) -> None:
     """Figure and canvas as objects of their own: what the caller does with pyplot stays untouched."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -185,7 +175,7 @@ def write_png(scene: Scene, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "networks") from None
-    width, height = scene.size
+    width, height = picture.size
     figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor=WHITE)
     canvas: Any = FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
@@ -193,7 +183,7 @@ def write_png(scene: Scene, path: Path) -> None:
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     points = 72 / DPI
-    for order, shape in enumerate(scene.shapes):
+    for order, shape in enumerate(shapes):
         if isinstance(shape, Lines):
             look: dict[str, Any] = {"colors": shape.colour, "linewidths": shape.width * points, "capstyle": "round"}
             axes.add_collection(LineCollection(list(shape.ends), zorder=order, **look), autolim=False)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import to_molecule
-from egocnn.data.sources.smiles import atom_label, bond_label
+from egocnn.data.sources.smiles import from_smiles
+from egocnn.errors import DataError
 from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.show.drawing import draw
 
@@ -90,19 +90,10 @@ def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:
             atom.SetIntProp("node", atom.GetIdx())
         molecule = Chem.RemoveHs(molecule, sanitize=False)
         smiles = Chem.MolToSmiles(molecule, doRandom=False)
-        order = list(molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"])
-        molecule = Chem.RenumberAtoms(molecule, order)
-    place = {atom.GetIntProp("node"): i for i, atom in enumerate(molecule.GetAtoms())}
-    bonds = list(molecule.GetBonds())
-    ends = [sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) for bond in bonds]
-    absent: dict[str, Any] = dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth"))
-    drawn = replace(
-        graph,
-        n_nodes=molecule.GetNumAtoms(),
-        edges=np.array(ends, dtype=np.int64).reshape(-1, 2),
-        node_label=tuple(atom_label(atom) for atom in molecule.GetAtoms()),
-        edge_label=tuple(bond_label(bond) for bond in bonds),
-        smiles=smiles,
-        **absent,
-    )
-    return drawn, [place[node] for node in nodes if node in place]
+    order = molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
+    place = {molecule.GetAtomWithIdx(atom).GetIntProp("node"): i for i, atom in enumerate(order)}
+    try:
+        heavy = from_smiles([smiles], names=[graph.name])[0]
+    except DataError:  # a molecule that RDKit took as it was, with more bonds than it should have
+        return graph, list(nodes)
+    return heavy, [place[node] for node in nodes if node in place]

@@ -15,7 +15,7 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import ATOM, WORDS, name_atoms
 from egocnn.errors import DataError
-from egocnn.explain.structure import CriticalStructure
+from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.show.report.summary import Summary, sentences
 
 Positions: TypeAlias = Callable[[Graph], Floats]
@@ -52,7 +52,13 @@ def _structure(
         "true": _plain(graph.target),
         "explained": structure.explained,
         "technique": structure.technique,
-        "fidelity": None if fidelity is None else [_plain(fidelity.removed), _plain(fidelity.kept)],
+        "spread": _plain(structure.spread),
+        # base, the sum of what speaks for, the sum of what speaks against, output
+        "sums": [_plain(x) for x in (structure.base, structure.speaks_for, structure.speaks_against, structure.output)],
+        "addsUp": wording.adds_up(structure),
+        "balance": wording.balance(structure),
+        "fidelity": None if fidelity is None else {name: _plain(value) for name, value in asdict(fidelity).items()},
+        "evidence": wording.evidence(structure) if len(structure.critical_nodes) else structure.nothing,
         "smiles": graph.smiles,
         "molecule": _is_molecule(graph),
         "nodes": graph.n_nodes,

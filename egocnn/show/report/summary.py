@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import floor, isfinite
+from math import isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
 
 import egocnn
 from egocnn.explain.structure import CriticalStructure, Fidelity
+from egocnn.explain.structure.wording import share
 from egocnn.train.metrics import r2
 
 BINS = 10
@@ -19,8 +20,8 @@ BINS = 10
 
 Bin: TypeAlias = tuple[float, float, int]
 """mean stated probability, share that was right, graphs"""
-ByClass: TypeAlias = tuple[str, float, float, int]
-"""predicted class, share kept, share lost when removed, graphs"""
+ByClass: TypeAlias = tuple[str, int, float, float | None, float | None]
+"""explained class, graphs, share of them in which nothing stands out, evidence kept and lost (medians of the rest)"""
 
 MOST_CLASSES_LISTED = 5
 
@@ -43,18 +44,24 @@ class Summary:
     calibration: tuple[Bin, ...] = ()
     calibration_error: float | None = None
     """expected calibration error: mean distance of stated probability and share that was right"""
-    kept: float | None = None
-    """share of the graphs whose predicted class keeps more than half of the probability in the structure alone"""
-    removed: float | None = None
-    """share whose predicted class falls to half of the probability or less once the structure is taken out"""
+    evidence_kept: float | None = None
+    """share of the evidence, output less base, that a structure holds alone; median over graphs that have one"""
+    evidence_lost: float | None = None
+    """share of it that goes with the structure; median over the same graphs"""
+    size: float | None = None
+    """share of a graph's nodes in its structure; median over the same graphs"""
+    nothing: float | None = None
+    """share of the graphs in which nothing stands out: their structure is empty"""
     by_class: tuple[ByClass, ...] = ()
-    """the same shares for every predicted class; where a class stands for the lack of something, none may lose it"""
+    """the same for every explained class; in one that stands for the lack of something, nothing may ever stand out"""
+    kept: float | None = None
+    """share of the structures in which alone the predicted class has more than half of the probability"""
+    removed: float | None = None
+    """share of them without which it has half of the probability or less"""
     kept_change: float | None = None
     """mean distance of the predicted value from that of the structure alone"""
     removed_change: float | None = None
     """mean distance of the predicted value from that of the rest"""
-    size: float | None = None
-    """mean share of a graph's nodes in its structure"""
     technique: str = ""
     truth: float | None = None
     """how well the importances find structures that are known: 1 always, 0.5 by chance"""
@@ -74,47 +81,46 @@ def summarise(
 
     ``facts`` are those that no structure holds: the model, the data, the score against known structures (``truth``).
     """
-    sizes = [len(s.critical_nodes) / s.graph.n_nodes for s in structures if s.graph.n_nodes]
     known = [s.predicted == s.graph.target for s in structures if isinstance(s.graph.target, str)]
-    facts |= {
-        "accuracy": _mean(known),
-        "size": _mean(sizes),
-        "technique": ", ".join(dict.fromkeys(s.technique for s in structures)),
-    }
+    facts |= {"accuracy": _mean(known), "technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
     facts |= {"created": (created or date.today()).isoformat(), "version": egocnn.__version__}
+    facts |= _of_evidence(structures)
     if any(isinstance(s.predicted, str) for s in structures) or class_names:
         facts |= _of_classes(structures) | ({"class_names": tuple(class_names)} if class_names else {})
     else:
-        facts |= _changes(structures)
+        moved = [(float(s.predicted), f) for s, f in _measured(structures)]
+        facts["kept_change"] = _mean([abs(value - f.kept) for value, f in moved])
+        facts["removed_change"] = _mean([abs(value - f.removed) for value, f in moved])
     return Summary(title=title, graphs=len(structures), **_of_values(structures), **facts)
 
 
 def sentences(summary: Summary) -> list[str]:
     """What the figures mean for the explanations, for a reader who knows the graphs and not the method."""
     lines = []
-    alone = "Cut down to the critical structure alone,"
-    if summary.kept is not None and summary.removed is not None:
-        kept, removed = share(summary.kept), share(summary.removed)
-        if len(summary.class_names) > 2:
-            lines.append(
-                f"{alone} {kept} of the graphs leave the predicted class more than half of the probability; "
-                f"with it removed, {removed} do not."
-            )
-        else:
-            lines.append(f"{alone} {kept} of the graphs keep their prediction; with it removed, {removed} lose it.")
-    if 1 < len(summary.by_class) <= MOST_CLASSES_LISTED:
-        parts = [
-            f"of the {n} predicted {name}, {share(kept)} are kept and {share(removed)} lost"
-            for name, kept, removed, n in summary.by_class
-        ]
-        lines.append(f"By class: {'; '.join(parts)}.")
-    if summary.kept_change is not None and summary.removed_change is not None:
+    if summary.evidence_kept is not None and summary.evidence_lost is not None:
         lines.append(
-            f"{alone} the predicted value moves by {summary.kept_change:.3g} on average; "
-            f"with it removed, by {summary.removed_change:.3g}."
+            f"Critical structures keep {share(summary.evidence_kept)} of the evidence alone, and "
+            f"{share(summary.evidence_lost)} goes with them (medians over the graphs that have one)."
         )
     if summary.size is not None:
-        lines.append(f"A critical structure holds {share(summary.size)} of the nodes of its graph on average.")
+        lines.append(f"A critical structure holds {share(summary.size)} of the nodes of its graph (median).")
+    if summary.nothing:
+        lines.append(f"In {share(summary.nothing)} of the graphs nothing stands out.")
+    is_told = summary.nothing or summary.evidence_kept is not None
+    if is_told and 1 < len(summary.by_class) <= MOST_CLASSES_LISTED:
+        lines.append(f"By class: {'; '.join(_said_of_class(*each) for each in summary.by_class)}.")
+    if summary.kept is not None and summary.removed is not None:
+        is_half = len(summary.class_names) > 2
+        keep, lose = ("stay above one half", "fall to it or below") if is_half else ("keep the prediction", "lose it")
+        lines.append(
+            f"Of the graphs with a structure, {share(summary.kept)} {keep} with nothing else, "
+            f"and {share(summary.removed)} {lose} without it."
+        )
+    if summary.kept_change is not None and summary.removed_change is not None:
+        lines.append(
+            f"With the structure alone the predicted value moves by {summary.kept_change:.3g} on average; "
+            f"without it, by {summary.removed_change:.3g}."
+        )
     if summary.truth is not None:
         lines.append(
             f"Where the true structure is known, the importances find it with a score of {summary.truth:.3f} "
@@ -123,31 +129,58 @@ def sentences(summary: Summary) -> list[str]:
     return lines
 
 
-def share(value: float) -> str:
-    """In per cent, and never all or nothing unless it is."""
-    if 0 < value < 0.01:
-        return "under 1%"
-    if 0.99 < value < 1:
-        return "over 99%"
-    return f"{floor(100 * value + 0.5)}%"  # x.5 is rounded up, as in the page's script
+def _said_of_class(name: str, graphs: int, nothing: float, kept: float | None, lost: float | None) -> str:
+    """toxic (40 graphs): 90% kept, 80% gone, nothing stands out in 5%"""
+    measured = "" if kept is None or lost is None else f"{share(kept)} kept, {share(lost)} gone, "
+    return f"{name} ({graphs} graph{'' if graphs == 1 else 's'}): {measured}nothing stands out in {share(nothing)}"
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if len(values) else None
+
+
+def _of_evidence(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
+    """Medians over the structures that are not empty, and how many are."""
+    present = [s for s in structures if len(s.critical_nodes)]
+    kept, lost = _evidence(present)
+    by_class: dict[str, list[CriticalStructure]] = {}
+    for structure in structures:
+        if structure.explained is not None:
+            by_class.setdefault(structure.explained, []).append(structure)
+    return {
+        "evidence_kept": kept,
+        "evidence_lost": lost,
+        "size": _median([len(s.critical_nodes) / s.graph.n_nodes for s in present]),
+        "nothing": _mean([not len(s.critical_nodes) for s in structures]),
+        "by_class": tuple(_of_class(name, some) for name, some in sorted(by_class.items())),
+    }
+
+
+def _of_class(name: str, structures: Sequence[CriticalStructure]) -> ByClass:
+    present = [s for s in structures if len(s.critical_nodes)]
+    return name, len(structures), 1 - len(present) / len(structures), *_evidence(present)
+
+
+def _evidence(structures: Sequence[CriticalStructure]) -> tuple[float | None, float | None]:
+    """Medians of the evidence kept and lost, where that was measured."""
+    measured = [s.fidelity for s in structures if s.fidelity is not None]
+    kept = [f.evidence_kept for f in measured if f.evidence_kept is not None]
+    lost = [f.evidence_lost for f in measured if f.evidence_lost is not None]
+    return _median(list(filter(isfinite, kept))), _median(list(filter(isfinite, lost)))
+
+
 def _of_classes(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     names = (name for s in structures for name in (s.predicted, s.graph.target) if isinstance(name, str))
     known = [s for s in structures if isinstance(s.graph.target, str)]
-    by_class: dict[str, list[Fidelity]] = {}
-    for structure, fidelity in _measured(structures):
-        by_class.setdefault(str(structure.predicted), []).append(fidelity)
-    kept, removed = _shares([f for some in by_class.values() for f in some])
+    measured = [fidelity for _, fidelity in _measured(structures)]
     return {
         "class_names": tuple(sorted(set(names))),
-        "kept": kept,
-        "removed": removed,
-        "by_class": tuple((name, *_shares(some), len(some)) for name, some in sorted(by_class.items())),
+        "kept": _mean([f.kept > 0.5 for f in measured]),
+        "removed": _mean([f.removed <= 0.5 for f in measured]),
         **_calibration([s for s in known if s.probability is not None]),
     }
 
@@ -165,26 +198,13 @@ def _calibration(known: Sequence[CriticalStructure]) -> dict[str, Any]:
 def _of_values(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     """R² and the mean absolute error, where the true values are known."""
     pairs = [(s.graph.target, s.predicted) for s in structures]
-    values = np.array([pair for pair in pairs if all(isinstance(v, float | int) for v in pair)], np.float64)
-    true, predicted = values.reshape(-1, 2)[np.isfinite(values.reshape(-1, 2)).all(axis=1)].T
-    varies = len(true) > 0 and np.ptp(true) > 0
-    score = r2(predicted, true) if varies else None
+    known = [pair for pair in pairs if all(isinstance(v, float | int) and isfinite(v) for v in pair)]
+    true, predicted = np.array(known, np.float64).reshape(-1, 2).T
+    score = r2(predicted, true) if len(set(true.tolist())) > 1 else None
     return {"r2": score, "mean_absolute_error": _mean(np.abs(true - predicted).tolist())}
 
 
 def _measured(structures: Sequence[CriticalStructure]) -> list[tuple[CriticalStructure, Fidelity]]:
-    """Those whose fidelity is about the predicted class: not about another one that the user chose to explain."""
+    """Structures, none of them empty, whose fidelity is about the prediction, not about another class."""
     about_prediction = [(s, s.fidelity) for s in structures if s.fidelity and s.explained in (None, s.predicted)]
-    return [(s, f) for s, f in about_prediction if isfinite(f.kept) and isfinite(f.removed)]
-
-
-def _shares(fidelity: Sequence[Fidelity]) -> tuple[float | None, float | None]:
-    return _mean([f.kept > 0.5 for f in fidelity]), _mean([f.removed <= 0.5 for f in fidelity])
-
-
-def _changes(structures: Sequence[CriticalStructure]) -> dict[str, float | None]:
-    pairs = [(float(s.predicted), f) for s, f in _measured(structures)]
-    return {
-        "kept_change": _mean([abs(value - f.kept) for value, f in pairs]),
-        "removed_change": _mean([abs(value - f.removed) for value, f in pairs]),
-    }
+    return [(s, f) for s, f in about_prediction if len(s.critical_nodes) and isfinite(f.kept) and isfinite(f.removed)]

@@ -35,15 +35,18 @@ if TYPE_CHECKING:
 ENVIRONMENT = "EGOCNN_SERVE"
 """The environment variable that tells a further process what to serve: it is given nothing but a name to import."""
 
-REASONS = {
-    400: "a request that cannot be understood",
-    413: "a request that is too large",
-    422: "input that the model cannot read; the line says why",
-    500: "a defect of the server",
-    503: "too many requests, or one that takes too long",
+SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}
+"""Said in full, for FastAPI would describe refusals as HTML where the answer is HTML."""
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"description": reason, "content": SCHEMA}
+    for status, reason in (
+        (400, "a request that cannot be understood"),
+        (413, "a request that is too large"),
+        (500, "a defect of the server"),
+        (503, "too many requests, or one that takes too long"),
+    )
 }
-
-Responses = dict[int | str, dict[str, Any]]
+UNREADABLE = {"description": "input that the model cannot read; the line says why", "content": SCHEMA}
 
 
 def from_environment() -> Limits:
@@ -70,62 +73,60 @@ def build(model: ServedModel, config: ServeConfig) -> Limits:
         description="Predictions of one trained model, and the critical structure behind each.",
         docs_url=None,  # its pages load scripts from elsewhere
         redoc_url=None,
+        responses=REFUSALS,
     )
     _handle_errors(app)
-    # FastAPI would describe refusals as HTML where the answer is HTML
-    as_json = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}
-    beside_html: Responses = {s: {"description": reason, "content": as_json} for s, reason in REASONS.items()}
-    _add_page(app, model, config, beside_html)
-    _add_explanations(app, model, beside_html)
+    _add_page(app, model, config)
+    _add_explanations(app, model)
     return Limits(app, config)
 
 
-def _add_page(app: "FastAPI", model: ServedModel, config: ServeConfig, beside_html: Responses) -> None:
+def _add_page(app: "FastAPI", model: ServedModel, config: ServeConfig) -> None:
     """The page with its files, and what it asks about the server and the model."""
-    from fastapi import Response
+    from fastapi import HTTPException, Response
     from fastapi.responses import HTMLResponse
 
-    from egocnn.show.serve.records import ErrorMessage, Health, ModelFacts
+    from egocnn.show.serve.records import Health, ModelFacts
 
-    refusals: Responses = {s: {"model": ErrorMessage, "description": REASONS[s]} for s in (400, 413, 500, 503)}
     files = {
         "page.css": (style("serve"), "text/css"),
         "page.js": (asset("serve", "page.js"), "text/javascript"),
         "icon.svg": (asset("serve", "icon.svg"), "image/svg+xml"),
     }
 
-    @app.get("/", response_class=HTMLResponse, summary="The page", responses=beside_html)
+    @app.get("/", response_class=HTMLResponse, summary="The page")
     async def page() -> HTMLResponse:
         return HTMLResponse(fill("serve", {}))
 
-    def add_file(name: str, text: str, kind: str) -> None:
-        async def send() -> Response:
-            return Response(text, media_type=kind)
+    @app.get("/assets/{name}", include_in_schema=False)
+    async def file(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        text, kind = files[name]
+        return Response(text, media_type=kind)
 
-        app.add_api_route(f"/assets/{name}", send, include_in_schema=False)
-
-    for name, (text, kind) in files.items():
-        add_file(name, text, kind)
-
-    @app.get("/health", summary="Whether the server is up", responses=refusals)
+    @app.get("/health", summary="Whether the server is up")
     async def health() -> Health:
         return Health(status="ok")
 
-    @app.get("/model", summary="About the model", responses=refusals)
+    @app.get("/model", summary="About the model")
     async def about() -> ModelFacts:
         limits = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "files": list(FILE_SUFFIXES)}
         limits |= {"bytes": config.most_bytes, "seconds": config.seconds}
         return ModelFacts.model_validate(model.about() | {"limits": limits})
 
 
-def _add_explanations(app: "FastAPI", model: ServedModel, beside_html: Responses) -> None:
+def _add_explanations(app: "FastAPI", model: ServedModel) -> None:
     """Molecules, or a file of graphs -> answers as JSON, or a report."""
     from fastapi import File, Form, Response, UploadFile
     from fastapi.responses import HTMLResponse
 
     from egocnn.show.serve.records import ErrorMessage, ExplainRequest, ExplainResponse
 
-    refusals: Responses = {s: {"model": ErrorMessage, "description": reason} for s, reason in REASONS.items()}
+    as_json: dict[str, Any] = {
+        "response_model": ExplainResponse,
+        "responses": {422: UNREADABLE | {"model": ErrorMessage}},
+    }
     queue = BatchQueue(model.answer)
     slow = ThreadPoolExecutor(1, thread_name_prefix="read")  # files and reports: molecules that are typed do not wait
 
@@ -138,13 +139,12 @@ def _add_explanations(app: "FastAPI", model: ServedModel, beside_html: Responses
     async def slowly(work: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(slow, work, *arguments)
 
-    @app.post("/explain", response_model=ExplainResponse, summary="Explain molecules", responses=refusals)
+    @app.post("/explain", summary="Explain molecules", **as_json)
     async def explain(request: ExplainRequest) -> Response:
         lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
-        wishes = request.model_dump(exclude={"smiles"})
-        return await answer(ExplainJob(lines=tuple(lines), **wishes))
+        return await answer(ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"})))
 
-    @app.post("/explain/file", response_model=ExplainResponse, summary="Explain a file of graphs", responses=refusals)
+    @app.post("/explain/file", summary="Explain a file of graphs", **as_json)
     async def explain_file(
         file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
@@ -154,7 +154,7 @@ def _add_explanations(app: "FastAPI", model: ServedModel, beside_html: Responses
 
     summary = "A whole report on molecules, or on a file of graphs"
 
-    @app.post("/report", response_class=HTMLResponse, summary=summary, responses=beside_html)
+    @app.post("/report", response_class=HTMLResponse, summary=summary, responses={422: UNREADABLE})
     async def report(
         smiles: Annotated[str, Form(description="one molecule a line: a SMILES and, after a space, its name")] = "",
         file: Annotated[UploadFile | None, File(description="instead of molecules: a file of graphs")] = None,
@@ -185,28 +185,25 @@ def _handle_errors(app: "FastAPI") -> None:
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-    def refuse(status: int, reason: str) -> JSONResponse:
-        headers = {"retry-after": "1"} if status == 503 else None
+    def refuse(status: int, reason: str, **headers: str) -> JSONResponse:
+        if status == 503:
+            headers["retry-after"] = "1"
         return JSONResponse({"error": _one_line(reason)}, status, headers)
 
-    async def refused(_: Request, error: Exception) -> JSONResponse:
+    async def refused(_: Request, error: Any) -> JSONResponse:
         return refuse(503 if isinstance(error, MissingExtraError) else 422, str(error))
 
-    async def invalid(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
+    async def invalid(_: Request, error: Any) -> JSONResponse:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return refuse(422, "the request is not JSON")
         place = "".join(f"{part}: " for part in first["loc"][1:2])  # further ones name pydantic's own types
         return refuse(422, f"{place}{first['msg']}")
 
-    async def unanswered(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        answer = refuse(error.status_code, error.detail)
-        answer.headers.update(error.headers or {})
-        return answer
+    async def unanswered(_: Request, error: Any) -> JSONResponse:
+        return refuse(error.status_code, error.detail, **(error.headers or {}))
 
-    async def broken(request: Request, error: Exception) -> JSONResponse:
+    async def broken(request: Request, error: Any) -> JSONResponse:
         logging.getLogger("egocnn").error("%s failed", request.url.path, exc_info=error)
         return refuse(500, "something went wrong in the server; its log says what")
 

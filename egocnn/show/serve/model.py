@@ -16,9 +16,9 @@ from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.molecules import ATOM, WORDS
 from egocnn.data.sources.smiles import from_smiles, parse_smiles
 from egocnn.data.sources.text import short
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.errors import DataError
 from egocnn.explain import explain
-from egocnn.explain.structure import CriticalStructure
+from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
 from egocnn.show.as_trained import read_as_trained
 from egocnn.show.drawing.layout import positions
@@ -75,7 +75,8 @@ class ServedModel:
             "node_labels": list(known.node_label_names),
             "edge_labels": list(known.edge_label_names),
             "node_attributes": 0 if known.by_degree else len(known.attr_mean),
-            "parameters": self.predictor.network.n_parameters,
+            "networks": len(self.predictor.networks),
+            "parameters": self.predictor.n_parameters,
         }
 
     def read_lines(self, lines: Sequence[str], first: int = 1) -> Graphs:
@@ -85,8 +86,6 @@ class ServedModel:
         smiles, names = [part[0] for part in parts], [part[-1].strip() for part in parts]
         try:
             graphs = from_smiles(smiles, names=names, config=ReadConfig(hydrogens=self.hydrogens))
-        except MissingExtraError:
-            raise
         except DataError as error:
             raise _first_invalid(smiles, first) or error from None
         return _checked(graphs)
@@ -155,11 +154,11 @@ class ServedModel:
         return explain(self.predictor, graphs, classes=job.explained, fidelity=job.fidelity, device=self.device)
 
     def _probabilities(self, graphs: Graphs, structures: Sequence[CriticalStructure]) -> list[list[float]]:
-        """(G, C) probabilities of all classes; (G, 0) where the model predicts a value"""
+        """(G, C) probabilities of all classes, or (G, 0) where the model predicts a value"""
         names = self.predictor.class_names
         if len(names) > 2:
-            rows: list[list[float]] = self.predictor.probabilities(graphs, device=self.device).tolist()
-            return rows
+            predicted: list[list[float]] = self.predictor.predictions_and_spread(graphs, device=self.device)[0].tolist()
+            return predicted
         # of two classes the other has the rest: this saves a pass over the graphs
         likely = [structure.probability or 0.0 for structure in structures]
         return [
@@ -169,12 +168,15 @@ class ServedModel:
 
     def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder
-        plain = structure.to_plain()
-        labels = list(graph.node_label or ())
+        plain, labels = structure.to_plain(), list(graph.node_label or ())
         unseen = set(labels) - set(known.node_label_names) if known.node_label_names else set()
         every = zip(known.class_names, probabilities, strict=True)
-        copied = ("name", "predicted", "probability", "true", "node_importance", "edge_importance")
-        return {name: plain[name] for name in (*copied, "critical_nodes", "critical_edges", "fidelity")} | {
+        copied = ("name", "predicted", "probability", "spread", "true", "technique", "base", "for", "against", "output")
+        parts = ("node_importance", "edge_importance", "critical_nodes", "critical_edges", "fidelity")
+        return {name: plain[name] for name in (*copied, *parts)} | {
+            "balance": wording.balance(structure),
+            "evidence": wording.evidence(structure),
+            "nothing": None if len(structure.critical_nodes) else structure.nothing,
             "smiles": graph.smiles,
             "probabilities": [{"name": name, "probability": probability} for name, probability in every],
             "explained": plain["class"],

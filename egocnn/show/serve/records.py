@@ -38,10 +38,14 @@ class ClassProbability(BaseModel):
 
 
 class FidelityRecord(BaseModel):
-    """Probability of the explained class, or the predicted value, once the graph is cut."""
+    """Probability of the explained class, or the predicted value, where parts of the graph are not present."""
 
     removed: Annotated[float, Field(description="without the critical nodes")]
     kept: Annotated[float, Field(description="with nothing but the critical nodes")]
+    evidence_lost: Annotated[
+        float | None, Field(description="the share of output - base that goes with the critical nodes")
+    ]
+    evidence_kept: Annotated[float | None, Field(description="the share that they hold alone")]
 
 
 class ExplainedGraph(BaseModel):
@@ -51,9 +55,26 @@ class ExplainedGraph(BaseModel):
     smiles: str | None
     predicted: Annotated[str | float, Field(description="the likeliest class by name, or the predicted value")]
     probability: Annotated[Share | None, Field(description="of the predicted class; null for a value")]
+    spread: Annotated[
+        float | None,
+        Field(
+            description="the doubt of a model of several networks: the standard deviation of that probability over "
+            "them, or of the error of the value"
+        ),
+    ]
     true: Annotated[str | float | None, Field(description="what the file says it is")]
     probabilities: list[ClassProbability]
     explained: str | None
+    technique: Annotated[str, Field(description="how the importances were found")]
+    base: Annotated[float, Field(description="the output with no node present")]
+    speaks_for: Annotated[float, Field(alias="for", description="the sum of the positive importances of nodes")]
+    against: Annotated[float, Field(description="the sum of the negative ones; base + for + against = output")]
+    output: Annotated[
+        float, Field(description="the log-odds of the explained class against the rest, or the predicted value")
+    ]
+    balance: Annotated[str, Field(description="base, for, against and output in one line")]
+    evidence: Annotated[str, Field(description="how far the structure is enough and needed; empty if not measured")]
+    nothing: Annotated[str | None, Field(description="what to say where there are no critical nodes")]
     node_labels: list[str]
     node_importance: list[float]
     edge_importance: Annotated[
@@ -94,6 +115,7 @@ class ModelFacts(BaseModel):
     node_labels: list[str]
     edge_labels: list[str]
     node_attributes: int
+    networks: Annotated[int, Field(description="whose mean predicts")]
     parameters: int
     limits: RequestLimits
 

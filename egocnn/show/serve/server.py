@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +64,20 @@ def serve(
 
 def listen(config: ServeConfig) -> socket.socket:
     """A listening socket; an address that cannot be had is refused in one line, and the port found for 0 is known."""
-    opened: socket.socket | None = None
     try:
         found = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        family, kind, protocol, _, address = found[0]
-        opened = socket.socket(family, kind, protocol)  # asyncio sends at once only where TCP is named
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
-        opened.listen(BACKLOG)
+        family, _, _, _, address = found[0]
+        opened = _open(family, address)
     except OSError as error:
-        if opened is not None:
-            opened.close()
-        raise DataError(f"cannot listen on {config.host}, port {config.port}: {error.strerror}") from None
+        reason = (error.strerror or "").partition(" (while")[0]  # Python repeats the address
+        raise DataError(f"cannot listen on {config.host}, port {config.port}: {reason}") from None
     opened.set_inheritable(True)
+    return opened
+
+
+def _open(family: int, address: Any, *, shared: bool = False) -> socket.socket:
+    opened = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=shared)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # for connections too: answers are sent at once
     return opened
 
 
@@ -87,23 +89,14 @@ class Reserved(socket.socket):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _listen_too, (self.family, self.getsockname())
+        return partial(_open, shared=True), (self.family, self.getsockname())
 
 
 def reserve(config: ServeConfig) -> Reserved:
     """The address of ``config`` for several processes."""
-    probe = listen(config)  # who listens there already, even if willing to share, is not to be joined
-    address = probe.getsockname()
-    reserved = Reserved(probe.family, probe.type, probe.proto)
-    probe.close()
+    with listen(config) as probe:  # who listens there already, even if willing to share, is not to be joined
+        family, address = probe.family, probe.getsockname()
+    reserved = Reserved(family, socket.SOCK_STREAM)
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     reserved.bind(address)
     return reserved
-
-
-def _listen_too(family: int, address: Any) -> socket.socket:
-    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    opened.bind(address)
-    opened.listen(BACKLOG)
-    return opened

@@ -1,7 +1,7 @@
 """Cross-validation: graphs and settings -> scores on graphs never seen, with their spread."""
 
-from egocnn.study.crossval.all_folds import EGO_CNN, cross_validate
-from egocnn.study.crossval.other_models import Builder, Classifier
+from egocnn.study.crossval.all_folds import cross_validate
+from egocnn.study.crossval.other_models import EGO_CNN, Builder, Classifier
 from egocnn.study.crossval.protocol import Protocol, choose_protocol
 from egocnn.study.crossval.record import CrossValidation, compare, read_record, sentence
 

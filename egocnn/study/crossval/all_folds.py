@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from egocnn.data.collection import Collection
 from egocnn.errors import ConfigError
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import run_jobs
-from egocnn.study.crossval.ego_folds import FoldSettings, ego_fold, ignore, stacked_folds
+from egocnn.study.crossval.ego_folds import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.crossval.folds import FoldTask, digest_of_folds, make_tasks
 from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
-from egocnn.study.crossval.other_models import Builder, Classifier, classifier_fold, name_of
+from egocnn.study.crossval.other_models import EGO_CNN, AnyModel, classifier_fold, name_of
 from egocnn.study.crossval.partial import PartialRecord, fingerprint, state
 from egocnn.study.crossval.protocol import Protocol
 from egocnn.study.crossval.record import CrossValidation, Fold
@@ -31,13 +32,10 @@ from egocnn.study.statistics import summarise
 from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets
 
-EGO_CNN = "ego-cnn"
-"""What our own model is called, beside the names of others."""
-
 
 def cross_validate(
     graphs: Collection,
-    model: ModelConfig | Classifier | Builder,
+    model: AnyModel,
     train: TrainConfig,
     *,
     protocol: Protocol | None = None,
@@ -86,29 +84,28 @@ def cross_validate(
     ('Majority', 0.5)
     """
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
-    on_disk = stays_on_disk(graphs)
-    name = _check_request(model, protocol, stack=stack, jobs=jobs, on_disk=on_disk)
-    train = train_config_for_ray(train, stack=stack) if ray is not None else train
+    execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
+    _check_request(graphs, model, protocol, execution)
+    train = execution.train_config(train)
     graphs = read_if_small(graphs).with_parts(None)
     check_targets(graphs.outline)
     device = choose_device(train.device)
-    stacked = isinstance(model, ModelConfig) and not on_disk and (device.type == "cuda" if stack is None else stack)
+    stacked = isinstance(model, ModelConfig) and execution.is_stacked(graphs, device)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     tasks = make_tasks(graphs.outline, protocol, train)
     settings = _recorded_settings(model, train, protocol)
-    stated = state(name, protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
+    stated = state(name_of(model), protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
     split = digest_of_folds(tasks)
     partial = PartialRecord.open(out, fingerprint(graphs, split, stated), stated, overwrite=overwrite)
     if (finished := partial.finished()) is not None:
         return finished
 
     started = time.perf_counter()
-    shared = FoldSettings(graphs, model, train, protocol.combine, stack, progress or ignore, log or ignore)
-    _finish_folds(shared, tasks, partial, stacked=stacked, jobs=jobs, ray=ray)
+    _finish_folds(FoldSettings(graphs, model, train, protocol.combine, execution), tasks, partial, stacked=stacked)
     scores = summarise([fold.score for fold in partial.folds])
     record = CrossValidation(
-        model=name,
+        model=name_of(model),
         data=data,
         protocol=protocol.name,
         score="accuracy" if graphs.outline.is_classification else "r2",
@@ -136,66 +133,40 @@ def cross_validate(
     return record
 
 
-def _check_request(
-    model: ModelConfig | Classifier | Builder,
-    protocol: Protocol,
-    *,
-    stack: bool | None,
-    jobs: int | None,
-    on_disk: bool,
-) -> str:
-    """Refuse what does not go together; the name of the model."""
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs must be at least 1, got {jobs}")
-    is_ego = isinstance(model, ModelConfig)
-    name = EGO_CNN if isinstance(model, ModelConfig) else name_of(model)
-    if stack and not is_ego:
-        raise ConfigError(f"only an Ego-CNN trains stacked, not {name}")
-    if protocol.combine == "average" and not is_ego:
-        raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {name} says classes, no probabilities")
-    if on_disk and (stack or not is_ego):
+def _check_request(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> None:
+    """Refuse what does not go together."""
+    if execution.jobs is not None and execution.jobs < 1:
+        raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
+    if not isinstance(model, ModelConfig):
+        if execution.stack:
+            raise ConfigError(f"only an Ego-CNN trains stacked, not {name_of(model)}")
+        if protocol.combine == "average":
+            other = f"{name_of(model)} says classes, no probabilities"
+            raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {other}")
+    if stays_on_disk(graphs) and (execution.stack or not isinstance(model, ModelConfig)):
         raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
-    return name
 
 
-def train_config_for_ray(train: TrainConfig, *, stack: bool | None) -> TrainConfig:
-    """The settings with which a worker of a Ray cluster trains: on its CPU, also where its machine has a GPU."""
-    if stack or train.device == "cuda":
-        what = "--stack" if stack else "--device cuda"
-        raise ConfigError(f"with --ray every fold trains alone on one CPU of a worker; {what} does not go with it")
-    return replace(train, device="cpu")
-
-
-def _recorded_settings(
-    model: ModelConfig | Classifier | Builder, train: TrainConfig, protocol: Protocol
-) -> dict[str, dict[str, Any]]:
+def _recorded_settings(model: AnyModel, train: TrainConfig, protocol: Protocol) -> dict[str, dict[str, Any]]:
     if not isinstance(model, ModelConfig):
         return {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
     averaged = {"restarts": {"combine": protocol.combine}} if protocol.combine == "average" else {}
     return {"model": asdict(model), "train": asdict(train), **averaged}
 
 
-def _finish_folds(
-    shared: FoldSettings,
-    tasks: Sequence[FoldTask],
-    partial: PartialRecord,
-    *,
-    stacked: bool,
-    jobs: int | None,
-    ray: str | None,
-) -> None:
+def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:
     """Compute and save the folds that an earlier call has not."""
     there = {fold.fold for fold in partial.folds}
     missing = [task for task in tasks if task.fold not in there]
+    log = settings.execution.log
     if there:
-        shared.log(f"{len(there)} of {len(tasks)} folds are there already")
+        log(f"{len(there)} of {len(tasks)} folds are there already")
+    done = sum(task.trainings for task in tasks if task.fold in there) * settings.train.epochs
     started = time.perf_counter()
-    done = _epochs(shared, tasks) - _epochs(shared, missing)
-    folds = _in_stacks(shared, missing, jobs, done) if stacked else _one_by_one(shared, missing, jobs, ray, done)
     try:
-        for fold in folds:
+        for fold in _folds(settings, missing, done, stacked=stacked):
             partial.add(fold, time.perf_counter() - started)
-            shared.log(f"fold {fold.fold}/{len(tasks)}: {fold.score:.4f} (validation {fold.validation_score:.4f})")
+            log(f"fold {fold.fold}/{len(tasks)}: {fold.score:.4f} (validation {fold.validation_score:.4f})")
     except KeyboardInterrupt:
         if partial.out is None or not partial.folds:
             raise
@@ -205,46 +176,33 @@ def _finish_folds(
         ) from None
 
 
-def _epochs(shared: FoldSettings, tasks: Sequence[FoldTask]) -> int:
-    """Of all trainings of these folds, at most."""
-    return sum(task.trainings for task in tasks) * shared.train.epochs
-
-
-def _in_stacks(shared: FoldSettings, tasks: Sequence[FoldTask], jobs: int | None, done: int) -> Iterator[Fold]:
-    at_once = jobs or max(len(tasks), 1)
-    for first in range(0, len(tasks), at_once):
-        before = done + _epochs(shared, tasks[:first])
-        yield from stacked_folds(_counting_from(shared, before), tasks[first : first + at_once])
-
-
-def _one_by_one(
-    shared: FoldSettings, tasks: Sequence[FoldTask], jobs: int | None, ray: str | None, done: int
-) -> Iterator[Fold]:
-    if ray is None and jobs in (None, 1):
-        for number, task in enumerate(tasks):
-            yield _fold(_counting_from(shared, done + _epochs(shared, tasks[:number])), task)
-            shared.progress(done + _epochs(shared, tasks[: number + 1]))
+def _folds(settings: FoldSettings, tasks: Sequence[FoldTask], done: int, *, stacked: bool) -> Iterator[Fold]:
+    """The folds as they finish: in stacks, one after the other, or several at a time; ``done``: epochs before them."""
+    execution = settings.execution
+    epochs = [task.trainings * settings.train.networks * settings.train.epochs for task in tasks]
+    until = [*accumulate(epochs, initial=done)]
+    if not stacked and (execution.ray is not None or execution.jobs not in (None, 1)):
+        sent = (replace(settings, execution=execution.silent),)
+        calls = [(task,) for task in tasks]
+        found = run_jobs(_one_thread_fold, calls, shared=sent, jobs=execution.jobs, ray=execution.ray)
+        for number, fold in enumerate(found, start=1):
+            execution.progress(until[number])
+            yield fold
         return
-    sent = (replace(shared, progress=ignore, log=ignore),)  # what is sent to other processes must be plain
-    # in the order in which they finish: what is finished can be saved
-    for number, fold in enumerate(
-        run_jobs(_one_thread_fold, [(task,) for task in tasks], shared=sent, jobs=jobs, ray=ray)
-    ):
-        shared.progress(done + _epochs(shared, tasks[: number + 1]))
-        yield fold
+    at_once = execution.jobs or max(len(tasks), 1) if stacked else 1
+    for first in range(0, len(tasks), at_once):
+        some = tasks[first : first + at_once]
+        here = replace(settings, execution=execution.counting_from(until[first]))
+        yield from stacked_folds(here, some) if stacked else (_fold(here, task) for task in some)
+        execution.progress(until[first + len(some)])
 
 
-def _counting_from(shared: FoldSettings, before: int) -> FoldSettings:
-    """The same, with epochs counted on from those before."""
-    return replace(shared, progress=lambda epochs: shared.progress(before + epochs))
-
-
-def _one_thread_fold(shared: FoldSettings, task: FoldTask) -> Fold:
+def _one_thread_fold(settings: FoldSettings, task: FoldTask) -> Fold:
     with one_thread():
-        return _fold(shared, task)
+        return _fold(settings, task)
 
 
-def _fold(shared: FoldSettings, task: FoldTask) -> Fold:
-    if isinstance(shared.model, ModelConfig):
-        return ego_fold(shared, task)
-    return classifier_fold(shared.graphs.whole(), task, shared.model, shared.train)
+def _fold(settings: FoldSettings, task: FoldTask) -> Fold:
+    if isinstance(settings.model, ModelConfig):
+        return ego_fold(settings, task)
+    return classifier_fold(settings.graphs.whole(), task, settings.model, settings.train)

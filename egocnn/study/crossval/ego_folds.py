@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -13,19 +14,27 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection
-from egocnn.errors import DivergedError
+from egocnn.errors import ConfigError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
-from egocnn.nn.predict import predict
+from egocnn.nn.predict import predict_each
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.crossval.machine import peak_megabytes
-from egocnn.study.crossval.other_models import Builder, Classifier
+from egocnn.study.crossval.other_models import AnyModel
 from egocnn.study.crossval.protocol import Combine
 from egocnn.study.crossval.record import Fold, FoldRun, make_fold
-from egocnn.train.history import History
+from egocnn.train.history import Epoch, History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
 from egocnn.train.metrics import accuracy, r2
-from egocnn.train.recipe import Replica, TrainingPlan, choose_engine, encode, prepare_replicas
+from egocnn.train.recipe import (
+    Replica,
+    TrainingPlan,
+    choose_engine,
+    encode,
+    make_replica,
+    prepare_replicas,
+    stays_on_disk,
+)
 from egocnn.train.validation import check_targets
 
 
@@ -33,19 +42,50 @@ def ignore(_: object) -> None:
     """A callback that does nothing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """Where and how trainings run, and who is called as they go on; no score depends on it but for rounding."""
+
+    jobs: int | None = None
+    ray: str | None = None
+    stack: bool | None = None
+    """train folds as one model; None: where a GPU computes"""
+    progress: Callable[[int], None] = ignore
+    """called with the number of epochs that are over; by a sweep, with that of its (setting, fold) pairs"""
+    log: Callable[[str], None] = ignore
+
+    def train_config(self, train: TrainConfig) -> TrainConfig:
+        """The settings with which a worker trains: one of a Ray cluster on its CPU, also where it has a GPU."""
+        if self.ray is None:
+            return train
+        if self.stack or train.device == "cuda":
+            what = "--stack" if self.stack else "--device cuda"
+            raise ConfigError(f"with --ray every fold trains alone on one CPU of a worker; {what} does not go with it")
+        return replace(train, device="cpu")
+
+    def is_stacked(self, graphs: Collection, device: torch.device) -> bool:
+        """Whether folds of an Ego-CNN are trained as one model."""
+        return not stays_on_disk(graphs) and (device.type == "cuda" if self.stack is None else self.stack)
+
+    @property
+    def silent(self) -> Execution:
+        """The same without anybody to call: what is sent to other processes must be plain."""
+        return replace(self, progress=ignore, log=ignore)
+
+    def counting_from(self, before: int) -> Execution:
+        """The same, with epochs counted on from those before."""
+        return replace(self, progress=lambda epochs: self.progress(before + epochs))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldSettings:
-    """What all folds have in common: graphs, model, training, and who is called as it goes on."""
+    """What all folds have in common."""
 
     graphs: Collection
-    model: ModelConfig | Classifier | Builder
+    model: AnyModel
     train: TrainConfig
     combine: Combine = "best"
-    stack: bool | None = None
-    """as for :func:`egocnn.train.recipe.learn`"""
-    progress: Callable[[int], None] = ignore
-    """called with the number of epochs that are over"""
-    log: Callable[[str], None] = ignore
+    execution: Execution = Execution()
 
     @property
     def network(self) -> ModelConfig:
@@ -75,13 +115,16 @@ def ego_fold(settings: FoldSettings, task: FoldTask) -> Fold:
     with encode(collection.choose(here), plan) as encoded:
         learned, validation, tested = (np.searchsorted(here, part) for part in parts)
         both = (encoded(learned), encoded(validation))
-        replicas = [Replica(plan.build(seed), both, seed) for seed in _seeds(task)]
+        replicas = [make_replica(plan, both, seed, settings.train.networks) for seed in _seeds(task)]
         prepared = _PreparedFold(task, replicas, lambda: encoded(tested))
         spent = time.perf_counter() - started
-        engine = choose_engine([each.member for each in replicas], settings.train, stack=settings.stack)
-        (fold,) = _train_and_test(
-            settings, [prepared], engine, spent, lambda histories, _: settings.progress(_count_epochs(histories))
-        )
+        members = [member for each in replicas for member in each.members]
+        engine = choose_engine(members, settings.train, stack=settings.execution.stack)
+
+        def report(histories: Sequence[History], _: TrainConfig) -> None:
+            settings.execution.progress(_count_epochs(histories))
+
+        (fold,) = _train_and_test(settings, [prepared], engine, spent, report)
     return fold
 
 
@@ -92,21 +135,22 @@ def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator
     parts, seeds = [task.without_tested(graphs) for task in tasks], [_seeds(task) for task in tasks]
     several = prepare_replicas(parts, settings.network, settings.train, seeds)
     spent = time.perf_counter() - started
-    settings.log(f"{len(tasks)} folds prepared in {spent:.1f} s")
+    execution = settings.execution
+    execution.log(f"{len(tasks)} folds prepared in {spent:.1f} s")
 
     def report(histories: Sequence[History], config: TrainConfig) -> None:
-        settings.progress(_count_epochs(histories))
+        execution.progress(_count_epochs(histories))
         epoch = max(len(history.epochs) for history in histories)
         best = [history.best.validation_score for history in histories if history.best is not None]
         running = sum(len(history.epochs) == epoch for history in histories)
         shown = f"{np.mean(best):.4f}" if best else "none yet"
         in_training = f"{running} of {len(histories)} in training"
-        settings.log(f"epoch {epoch}/{config.epochs}: {in_training}, mean best validation {shown}")
+        execution.log(f"epoch {epoch}/{config.epochs}: {in_training}, mean best validation {shown}")
 
-    def prepared(task: FoldTask, replicas: list[Replica]) -> _PreparedFold:
-        return _PreparedFold(task, replicas, lambda: replicas[0].predictor.encode(graphs[task.tested]))
-
-    folds = [prepared(*each) for each in zip(tasks, several, strict=True)]
+    folds = [
+        _PreparedFold(task, replicas, partial(replicas[0].predictor.encode, graphs[task.tested]))
+        for task, replicas in zip(tasks, several, strict=True)
+    ]
     yield from _train_and_test(settings, folds, "recorded", spent, report)
 
 
@@ -123,12 +167,13 @@ def _train_and_test(
 ) -> Iterator[Fold]:
     """Train all replicas of all folds together, then test one fold after the other."""
     started = time.perf_counter()
-    members = [each.member for fold in folds for each in fold.replicas]
+    members = [member for fold in folds for each in fold.replicas for member in each.members]
     trained = fit(members, settings.train, engine=engine, report=report)
     if any(history.interrupted for history in trained):
         raise KeyboardInterrupt
     spent = (preparing / len(folds), (time.perf_counter() - started) / len(folds))
-    histories = iter(trained)
+    of_each = iter(trained)
+    histories = (mean_history(list(islice(of_each, len(each.seeds)))) for fold in folds for each in fold.replicas)
     for fold in folds:
         yield _test(settings, fold, list(islice(histories, len(fold.replicas))), spent)
 
@@ -142,12 +187,35 @@ def _test(
     replicas, task = fold.replicas, fold.task
     tested = fold.encode_tested().to(device)  # all replicas read alike
     is_averaged = settings.combine == "average"
-    validation = replicas[0].parts[1].to(device) if is_averaged else None
+    validation = replicas[0].parts[1].to(device) if is_averaged or settings.train.networks > 1 else None
     trained = iter(zip(replicas, histories, strict=True))
-    runs = [_run(task, list(islice(trained, len(seeds))), tested, validation, device) for seeds in task.seeds]
+    run = _averaged_run if is_averaged else _run
+    runs = [run(task, list(islice(trained, len(seeds))), tested, validation, device) for seeds in task.seeds]
     timing = (*spent, time.perf_counter() - started)
-    parameters = replicas[0].predictor.network.n_parameters * (len(task.seeds[0]) if is_averaged else 1)
+    parameters = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if is_averaged else 1)
     return make_fold(task, runs, parameters, timing, peak_megabytes(device))
+
+
+def _averaged_run(
+    task: FoldTask,
+    restarts: Sequence[tuple[Replica, History]],
+    tested: Batchable,
+    validation: Batchable | None,
+    device: torch.device,
+) -> FoldRun:
+    """The score of all restarts together."""
+    assert validation is not None
+    if any(_has_diverged(history) for _, history in restarts):
+        raise _diverged(task)
+    predictions = [predictions_of(replica, tested, device) for replica, _ in restarts]
+    of_validation = [predictions_of(replica, validation, device) for replica, _ in restarts]
+    return FoldRun(
+        score=score_of(predictions, tested),
+        validation_score=score_of(of_validation, validation),
+        restart=0,
+        seeds=tuple(replica.seed for replica, _ in restarts),
+        alone=float(np.mean([score_of([each], tested) for each in predictions])),
+    )
 
 
 def _run(
@@ -157,41 +225,66 @@ def _run(
     validation: Batchable | None,
     device: torch.device,
 ) -> FoldRun:
-    """The score of the restart that did best in validation; where validation graphs are given, of all together."""
-    seeds = tuple(replica.seed for replica, _ in restarts)
-    bests = [(number, history.best) for number, (_, history) in enumerate(restarts) if history.best is not None]
-    if not bests or (validation is not None and len(bests) < len(restarts)):
-        raise DivergedError(
-            f"training diverged in fold {task.fold}: no epoch gave a finite loss; try a smaller --learning-rate"
-        )
-    if validation is not None:
-        predictions = [predictions_of(replica, tested, device) for replica, _ in restarts]
-        of_validation = [predictions_of(replica, validation, device) for replica, _ in restarts]
-        return FoldRun(
-            score=score_of(predictions, tested),
-            validation_score=score_of(of_validation, validation),
-            restart=0,
-            seeds=seeds,
-            alone=float(np.mean([score_of([each], tested) for each in predictions])),
-        )
-    chosen, best = bests[0]
-    for number, each in bests[1:]:
+    """The score of the restart that did best in validation; ``validation``: graphs to judge several networks by."""
+    found = [
+        (number, _in_validation(replica, history, validation, device))
+        for number, (replica, history) in enumerate(restarts)
+        if not _has_diverged(history)
+    ]
+    if not found:
+        raise _diverged(task)
+    chosen, best = found[0]
+    for number, each in found[1:]:
         if each.beats(best):
             chosen, best = number, each
     replica, history = restarts[chosen]
+    is_one = len(replica.predictor.networks) == 1
+    alone = [] if is_one else [score_of([each], tested) for each in predictions_of_each(replica, tested, device)]
     return FoldRun(
         score=score_of([predictions_of(replica, tested, device)], tested),
         validation_score=best.validation_score,
         restart=chosen + 1,
-        seeds=seeds,
-        best_epoch=best.epoch,
+        seeds=tuple(each.seed for each, _ in restarts),
+        best_epoch=best.epoch if is_one else None,
         epochs=len(history.epochs),
+        alone=None if is_one else float(np.mean(alone)),
+    )
+
+
+def _in_validation(replica: Replica, history: History, validation: Batchable | None, device: torch.device) -> Epoch:
+    """The best epoch, with the score of all networks together where there are several."""
+    assert history.best is not None
+    if validation is None:
+        return history.best
+    score = score_of([predictions_of(replica, validation, device)], validation)
+    return replace(history.best, validation_score=score)
+
+
+def _has_diverged(history: History) -> bool:
+    return any(each.best is None for each in history.of_each)
+
+
+def _diverged(task: FoldTask) -> DivergedError:
+    return DivergedError(
+        f"training diverged in fold {task.fold}: no epoch gave a finite loss; try a smaller --learning-rate"
     )
 
 
 def predictions_of(replica: Replica, data: Batchable, device: torch.device) -> Tensor:
-    """(G, C) probabilities, or (G, 1) standardised values"""
-    outputs = predict(replica.predictor.network.to(device), data).double()
+    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs"""
+    return _interpreted(replica, _outputs(replica, data, device).mean(dim=0))
+
+
+def predictions_of_each(replica: Replica, data: Batchable, device: torch.device) -> list[Tensor]:
+    """The same of every network"""
+    return [_interpreted(replica, outputs) for outputs in _outputs(replica, data, device)]
+
+
+def _outputs(replica: Replica, data: Batchable, device: torch.device) -> Tensor:
+    return predict_each([network.to(device) for network in replica.predictor.networks], data).double()
+
+
+def _interpreted(replica: Replica, outputs: Tensor) -> Tensor:
     return torch.softmax(outputs, dim=1) if replica.predictor.class_names else outputs
 
 

@@ -6,12 +6,12 @@ import copy
 import inspect
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
 
-from egocnn.config import TrainConfig
+from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from egocnn.nn.device import choose_device
@@ -58,9 +58,16 @@ class Builder(Protocol):
         ...
 
 
-def name_of(model: Classifier | Builder) -> str:
-    """Its ``name``, or the name of its class."""
-    return str(getattr(model, "name", type(model).__name__))
+AnyModel: TypeAlias = ModelConfig | Classifier | Builder
+"""What can be cross-validated: the settings of an Ego-CNN, or another model."""
+
+EGO_CNN = "ego-cnn"
+"""What our own model is called, beside the names of others."""
+
+
+def name_of(model: AnyModel) -> str:
+    """Of another model its ``name``, or the name of its class."""
+    return EGO_CNN if isinstance(model, ModelConfig) else str(getattr(model, "name", type(model).__name__))
 
 
 def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder, train: TrainConfig) -> Fold:

@@ -20,7 +20,10 @@ from egocnn.files import write_json
 from egocnn.study.crossval.record import CrossValidation, Fold, read_plain, read_record
 
 NAMES = frozenset({"fingerprint", "stated", "seconds", "folds"})
-ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_inputs": False}
+ADDED_LATER = {
+    **{"judgements": 1, "pool_norm": False, "count_inputs": False},
+    **{"networks": 1, "parts": 0.0, "missing": 1.0},
+}
 """Settings that older records do not have, at the values that they were made with."""
 
 GIVE_UP = "--overwrite replaces it, or name another file"

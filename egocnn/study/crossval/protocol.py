@@ -71,10 +71,8 @@ class Protocol:
     def check_validation(self, share: float) -> None:
         """Refuse another share of validation graphs than the protocol has."""
         if self.name == "paper" and share != PAPER_VALIDATION:
-            raise ConfigError(
-                f"the paper's protocol validates on {PAPER_VALIDATION} of the training part, not {share}; "
-                "--protocol plain leaves that free"
-            )
+            paper = f"the paper's protocol validates on {PAPER_VALIDATION} of the training part"
+            raise ConfigError(f"{paper}, not {share}; --protocol plain leaves that free")
 
 
 def choose_protocol(
@@ -98,15 +96,10 @@ def choose_protocol(
         folds = len(given)
     elif splits is not None:
         raise ConfigError(f"--splits belongs to --protocol fair, not to {name}")
-    usual_runs, usual_restarts = {"plain": (1, 1), "paper": (1, 5), "fair": (3, 1)}[name]
-    return Protocol(
-        name=name,
-        folds=10 if folds is None else folds,
-        runs=usual_runs if runs is None else runs,
-        restarts=usual_restarts if restarts is None else restarts,
-        combine=combine,
-        splits=given,
-    )
+    usual: dict[str, int] = {"plain": {}, "paper": {"restarts": 5}, "fair": {"runs": 3}}[name]
+    asked = {"folds": folds, "runs": runs, "restarts": restarts}
+    counts = usual | {count: number for count, number in asked.items() if number is not None}
+    return Protocol(name=name, combine=combine, splits=given, **counts)
 
 
 def published_splits(data: str) -> Path:
@@ -114,10 +107,8 @@ def published_splits(data: str) -> Path:
     name = Path(data).name.removesuffix(".zip")
     folder = os.environ.get("EGOCNN_DATA")
     if not folder:
-        raise DataError(
-            f"the fair protocol reads splits/{name}.json in the folder that EGOCNN_DATA names, and EGOCNN_DATA "
-            "is not set; --splits names a file"
-        )
+        wanted = f"the fair protocol reads splits/{name}.json in the folder that EGOCNN_DATA names"
+        raise DataError(f"{wanted}, and EGOCNN_DATA is not set; --splits names a file")
     path = Path(folder, "splits", f"{name}.json")
     if not path.is_file():
         raise DataError(f"{path}: no such file; the fair protocol needs the published splits of {name!r}")

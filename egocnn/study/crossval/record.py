@@ -33,7 +33,7 @@ class FoldRun:
     """None where it is not known"""
     epochs: int | None = None
     alone: float | None = None
-    """where all restarts are averaged: the mean of their scores, each by itself"""
+    """where all restarts are averaged, or a model has several networks: the mean of their scores, each by itself"""
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> FoldRun:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 
@@ -118,17 +120,15 @@ def draw_settings(
 
 def _point(axes: Sequence[Axis], number: int, model: ModelConfig, train: TrainConfig) -> GridPoint:
     """The combination of this number, the last axis changing fastest."""
-    values: list[tuple[str, Any]] = []
-    for axis in reversed(axes):
-        number, at = divmod(number, len(axis.values))
-        values.insert(0, (axis.name, axis.values[at]))
+    places = np.unravel_index(number, [len(axis.values) for axis in axes])
+    values = tuple((axis.name, axis.values[at]) for axis, at in zip(axes, places, strict=True))
     own = {field.name for field in fields(ModelConfig)}
     try:
         of_model = replace(model, **{name: value for name, value in values if name in own})
         of_training = replace(train, **{name: value for name, value in values if name not in own})
     except ConfigError as error:
         raise ConfigError(f"--over, {in_words(values)}: {error}") from None
-    return GridPoint(tuple(values), of_model, of_training)
+    return GridPoint(values, of_model, of_training)
 
 
 def _types() -> dict[str, Any]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, replace
 from datetime import date
+from itertools import groupby, product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,7 @@ from egocnn.files import write_json, write_text
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import connected, run_jobs
 from egocnn.study.crossval import Protocol, cross_validate, read_record
-from egocnn.study.crossval.all_folds import train_config_for_ray
-from egocnn.study.crossval.ego_folds import FoldSettings, ego_fold, ignore, stacked_folds
+from egocnn.study.crossval.ego_folds import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make_tasks, split_off_validation
 from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
 from egocnn.study.crossval.partial import fingerprint
@@ -37,19 +38,6 @@ from egocnn.train.validation import check_targets
 
 INNER = 2**20
 """Any number that no restart has: the inner parts follow from other seeds than the trainings."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
-    """Where and how the trainings run; no score depends on it but for rounding."""
-
-    jobs: int | None = None
-    ray: str | None = None
-    stack: bool | None = None
-    """train all folds of a setting as one model; None: where a GPU computes"""
-    progress: Callable[[int], None] = ignore
-    """called with the number of (setting, fold) pairs that are done"""
-    log: Callable[[str], None] = ignore
 
 
 def sweep(
@@ -72,8 +60,7 @@ def sweep(
     them. ``test_chosen``: cross-validate the best setting on the test folds.
     """
     execution = execution or Execution()
-    if execution.ray is not None:
-        points = [replace(each, train=train_config_for_ray(each.train, stack=execution.stack)) for each in points]
+    points = [replace(each, train=execution.train_config(each.train)) for each in points]
     train = points[0].train
     device = choose_device(train.device)
     if stays_on_disk(graphs) and execution.stack:
@@ -86,8 +73,8 @@ def sweep(
     digest = fingerprint(graphs, digest_of_folds(tasks), stated)
     saved = SweepFolder.open(folder, digest, {**stated, "data": data}, overwrite=overwrite)
     with connected(execution.ray):
-        shared = FoldSettings(graphs, points[0].model, train, protocol.combine, execution.stack)
-        rows = ranked(points, _score_all(shared, points, tasks, saved, execution))
+        settings = FoldSettings(graphs, points[0].model, train, protocol.combine, execution)
+        rows = ranked(points, _score_all(settings, points, tasks, saved))
         best, first = rows[0]
         record = Sweep(
             data=data,
@@ -134,34 +121,29 @@ def inner_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[
 
 
 def _score_all(
-    shared: FoldSettings,
-    points: Sequence[GridPoint],
-    tasks: Sequence[FoldTask],
-    saved: SweepFolder,
-    execution: Execution,
+    settings: FoldSettings, points: Sequence[GridPoint], tasks: Sequence[FoldTask], saved: SweepFolder
 ) -> list[list[PairScore]]:
     """Per setting its scores; those that are not saved yet are computed, and saved."""
+    execution = settings.execution
     found: list[list[PairScore]] = [[] for _ in points]
     missing: list[tuple[int, GridPoint, FoldTask]] = []
-    for number, point in enumerate(points):
-        for task in tasks:
-            score = saved.find(point, task.fold)
-            if score is None:
-                missing.append((number, point, task))
-            else:
-                found[number].append(score)
+    for (number, point), task in product(enumerate(points), tasks):
+        score = saved.find(point, task.fold)
+        if score is None:
+            missing.append((number, point, task))
+        else:
+            found[number].append(score)
     total = len(points) * len(tasks)
     done = total - len(missing)
     if done:
         execution.log(f"{done} of {total} trainings are there already")
     execution.progress(done)
-    stack = execution.stack
-    is_stacked = choose_device(shared.train.device).type == "cuda" if stack is None else stack
-    if is_stacked and not stays_on_disk(shared.graphs):
-        results = _score_stacked(replace(shared, log=execution.log), missing)
+    if execution.is_stacked(settings.graphs, choose_device(settings.train.device)):
+        results = _score_stacked(settings, missing)
     else:
-        several = (shared, execution.ray is not None or (execution.jobs or 1) > 1)
-        results = run_jobs(score_pair, missing, shared=several, jobs=execution.jobs, ray=execution.ray)
+        is_one_of_many = execution.ray is not None or (execution.jobs or 1) > 1
+        shared = (replace(settings, execution=execution.silent), is_one_of_many)
+        results = run_jobs(score_pair, missing, shared=shared, jobs=execution.jobs, ray=execution.ray)
     try:
         for number, score in results:
             saved.add(points[number], score)
@@ -179,38 +161,38 @@ def _score_all(
 
 
 def score_pair(
-    shared: FoldSettings, is_one_of_many: bool, number: int, point: GridPoint, task: FoldTask
+    settings: FoldSettings, is_one_of_many: bool, number: int, point: GridPoint, task: FoldTask
 ) -> tuple[int, PairScore]:
     """One job: the score of a setting on a fold, and the number of the setting."""
     started = time.perf_counter()
     score = parameters = None
-    with one_thread() if is_one_of_many else nullcontext():
-        try:
-            fold = ego_fold(replace(shared, model=point.model, train=point.train), task)
-            score, parameters = fold.score, fold.parameters
-        except DivergedError:  # a learning rate too large is a result, no reason to stop
-            pass
+    # a learning rate too large is a result, no reason to stop
+    with one_thread() if is_one_of_many else nullcontext(), suppress(DivergedError):
+        fold = ego_fold(replace(settings, model=point.model, train=point.train), task)
+        score, parameters = fold.score, fold.parameters
     seconds = round(time.perf_counter() - started, 3)
     return number, PairScore(fold=task.fold, score=score, parameters=parameters, seconds=seconds)
 
 
 def _score_stacked(
-    shared: FoldSettings, missing: Sequence[tuple[int, GridPoint, FoldTask]]
+    settings: FoldSettings, missing: Sequence[tuple[int, GridPoint, FoldTask]]
 ) -> Iterator[tuple[int, PairScore]]:
     """All folds of a setting trained as one model, one setting after the other."""
-    for number, point in {number: point for number, point, _ in missing}.items():
-        tasks = {task.fold: task for own, _, task in missing if own == number}
+    execution = replace(settings.execution, progress=ignore)
+    for number, several in groupby(missing, key=itemgetter(0)):
+        _, points, tasks = zip(*several, strict=True)
+        own = replace(settings, model=points[0].model, train=points[0].train, execution=execution)
         started = time.perf_counter()
-        waiting = set(tasks)
+        waiting = {task.fold for task in tasks}
         try:
-            for fold in stacked_folds(replace(shared, model=point.model, train=point.train), list(tasks.values())):
+            for fold in stacked_folds(own, tasks):
                 waiting.discard(fold.fold)
                 seconds = round(fold.preparing_seconds + fold.training_seconds + fold.testing_seconds, 3)
                 yield number, PairScore(fold=fold.fold, score=fold.score, parameters=fold.parameters, seconds=seconds)
         except DivergedError:  # one fold without a score leaves the setting without a mean: the others do not matter
             share = round((time.perf_counter() - started) / len(tasks), 3)
-            for number_of_fold in sorted(waiting):
-                yield number, PairScore(fold=number_of_fold, score=None, parameters=None, seconds=share)
+            for without in sorted(waiting):
+                yield number, PairScore(fold=without, score=None, parameters=None, seconds=share)
 
 
 def _test(

@@ -24,6 +24,7 @@ from egocnn.train.engines.common import STEEPEST, Member, Progress, copy_of, epo
 from egocnn.train.engines.parts import GradientStep
 from egocnn.train.history import Epoch
 from egocnn.train.metrics import Scores, class_weights, evaluate, loss_of, weight_of
+from egocnn.train.missing import presence_of
 
 
 class PlainEngine:
@@ -45,12 +46,16 @@ class PlainEngine:
 
     def _gradient_step(self, member: Member, weights: Tensor | None) -> GradientStep:
         config, device = self.config, self.device  # not self: a cycle of references would outlive the training
+        history = next(each.history for each in self.progress if each.network is member.network)
 
         def forward(chosen: Tensor) -> tuple[Tensor, Tensor]:
             batch = member.train.batch(chosen)
             assert batch.target is not None
+            presence = presence_of(
+                batch, member.train, chosen, seed=member.seed, epoch=len(history.epochs) + 1, config=config
+            )
             with arithmetic(config, device):
-                outputs = member.network(batch).output
+                outputs = member.network(batch, presence).output
             return outputs.float(), batch.target
 
         weighted = partial(loss_of, weights=weights), partial(weight_of, weights=weights)

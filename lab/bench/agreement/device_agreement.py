@@ -37,7 +37,7 @@ def largest_difference(one: torch.Tensor, other: torch.Tensor) -> float:
 def compare(graphs: Graphs, config: ModelConfig) -> dict[str, float]:
     encoder = Encoder.fit(graphs, config)
     torch.manual_seed(0)
-    on_cpu = Model.build(config, encoder).network
+    on_cpu = Model.build(config, encoder).networks[0]
     on_gpu = copy.deepcopy(on_cpu).cuda()
     prepared = encoder.apply(graphs, config)
     logits = [

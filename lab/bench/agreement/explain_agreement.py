@@ -31,7 +31,7 @@ def measure(source: str, readout: Any) -> list[dict[str, Any]]:
     config = ModelConfig(readout=readout)
     torch.manual_seed(0)
     predictor = Model.build(config, Encoder.fit(graphs, config))
-    predictor.network.eval()
+    predictor.networks[0].eval()
     attention = fit_attention(predictor, graphs, epochs=5, device="cpu")
     rows = []
     for technique in get_args(Technique):

@@ -91,7 +91,7 @@ def stepper(network: nn.Module, logits: Callable[[], Tensor], target: Tensor) ->
 def build(graphs: Graphs, size: Size, depth: int) -> tuple[EgoCNN, EncodedGraphs]:
     config = ModelConfig(depth=depth, width=size.width, hidden=size.width, dropout=0.0)
     encoder = Encoder.fit(graphs, config)
-    network = Model.build(config, encoder).network
+    network = Model.build(config, encoder).networks[0]
     return network.train(), encoder.apply(graphs, config)
 
 

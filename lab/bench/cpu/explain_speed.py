@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from egocnn.config import ModelConfig
+from egocnn.config import ExplainConfig, ModelConfig
 from egocnn.data.read import read
 from egocnn.encode.encoder import Encoder
 from egocnn.explain import explain
@@ -25,6 +25,7 @@ from lab.record import arguments, write_measured
 from lab.rivals import fit, gnn_explainer
 
 GRAPHS, FEW = 512, 10
+RELEVANCE = ExplainConfig(technique="relevance", select="threshold")
 
 
 def milliseconds(work: Callable[[], Any], graphs: int, rounds: int) -> float:
@@ -45,9 +46,9 @@ def main(words: Sequence[str]) -> None:
     torch.manual_seed(0)
     predictor = Model.build(config, Encoder.fit(graphs, config))
     peer = fit(graphs, epochs=0)
-    together = milliseconds(lambda: explain(predictor, graphs, fidelity=False, device="cpu"), GRAPHS, 5)
+    together = milliseconds(lambda: explain(predictor, graphs, RELEVANCE, fidelity=False, device="cpu"), GRAPHS, 5)
     singly = milliseconds(
-        lambda: [explain(predictor, few[[g]], fidelity=False, device="cpu") for g in range(FEW)], FEW, 5
+        lambda: [explain(predictor, few[[g]], RELEVANCE, fidelity=False, device="cpu") for g in range(FEW)], FEW, 5
     )
     theirs = milliseconds(lambda: gnn_explainer(peer, few), FEW, 2)
     measured = {

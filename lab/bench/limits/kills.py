@@ -119,9 +119,13 @@ def check_run(out: Path) -> str:
         stage = "first epoch over"
     if (out / "history.csv").exists():
         with (out / "history.csv").open(encoding="utf-8") as file:
-            epochs = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-        assert [row["epoch"] for row in epochs] == list(range(1, len(epochs) + 1))
-        stage = f"{len(epochs)} epochs over"
+            rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        epochs: dict[float, list[float]] = {}
+        for row in rows:
+            epochs.setdefault(row["network"], []).append(row["epoch"])
+        for network, own in epochs.items():
+            assert own == list(range(1, len(own) + 1)), f"history.csv: network {network:g} has the epochs {own}"
+        stage = f"{len(rows)} epochs over"
     if (out / "config.json").exists():
         Model.load(out)
         stage = "model written"
@@ -295,7 +299,7 @@ def run_kills(kills: int, *, seed: int, size: float, say: Callable[[str], None])
                 try:
                     own = trials.kill_and_compare(place, number)
                 except Exception as error:
-                    findings.append(f"{subject.name}, trial {number}: {error}")
+                    findings.append(f"{subject.name}, trial {number}: {type(error).__name__}: {error}")
                     say(findings[-1])
                     own = []
                     wanted -= 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import PLAIN, ModelConfig, TrainConfig
 
-MODEL: dict[str, Any] = {
+MODEL: dict[str, Any] = PLAIN | {
     "depth": 4,
     "degrees": True,
     "readout": "mean+log+max",
@@ -20,7 +20,7 @@ MODEL: dict[str, Any] = {
     "pool_dropout": 0.5,
     "dropout": 0.0,
 }
-TRAIN: dict[str, Any] = {"epochs": 50, "batch_size": 32}
+TRAIN: dict[str, Any] = {"networks": 1, "epochs": 50, "batch_size": 32, "judgements": 1, "parts": 0.0}
 
 COUNTED: dict[str, Any] = {"pool_norm": True, "count_inputs": True}
 

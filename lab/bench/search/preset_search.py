@@ -67,7 +67,7 @@ def main(words: Sequence[str]) -> None:
 
 def _row(graphs: Graphs, data: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
     model, train = VARIANTS[name]
-    train = replace(train, epochs=options.epochs or train.epochs, seed=options.seed, device=options.device)
+    train = replace(train, networks=1, epochs=options.epochs or train.epochs, seed=options.seed, device=options.device)
     started = time.perf_counter()
     published = data not in WITHOUT_SPLITS and options.graphs is None
     tasks = inner_tasks(graphs, data, train, folds=options.folds, published=published)
@@ -131,14 +131,14 @@ def _logits(
     for choice in CHOICES:
         kept[choice]()
         for per_fold, own, data in zip(found, replicas, held, strict=True):
-            per_fold[choice] = torch.stack([predict(r.predictor.network.to(device), data).cpu() for r in own])
+            per_fold[choice] = torch.stack([predict(r.predictor.networks[0].to(device), data).cpu() for r in own])
     return found
 
 
 def _train_stacked(every: Sequence[Replica], train: TrainConfig) -> dict[str, Callable[[], None]]:
     """Train to the last epoch; by choice, what gives the networks these weights"""
-    progress = [Progress.begin(r.predictor.network, train) for r in every]
-    stack = RecordedEngine([r.member for r in every], progress, train)
+    progress = [Progress.begin(r.predictor.networks[0], train) for r in every]
+    stack = RecordedEngine([r.members[0] for r in every], progress, train)
     histories = [History() for _ in every]
     alive = np.ones(len(every), bool)
     for epoch in range(1, train.epochs + 1):
@@ -157,17 +157,17 @@ def _train_in_turn(every: Sequence[Replica], train: TrainConfig) -> dict[str, Ca
     best: list[dict[str, Tensor]] = []
     last: list[dict[str, Tensor]] = []
     for replica in every:
-        network = replica.predictor.network
+        network = replica.predictor.networks[0]
 
         def keep(progress: Sequence[Progress]) -> None:
             last[len(best) :] = [copy_of(progress[0].network)]
 
-        fit([replica.member], replace(train, patience=train.epochs), keep=keep)
+        fit(replica.members, replace(train, patience=train.epochs), keep=keep)
         best.append({name: value.clone() for name, value in network.state_dict().items()})
 
     def give(states: Sequence[dict[str, Tensor]]) -> None:
         for replica, state in zip(every, states, strict=True):
-            replica.predictor.network.load_state_dict(state)
+            replica.predictor.networks[0].load_state_dict(state)
 
     return {"best": lambda: give(best), "last": lambda: give(last)}
 

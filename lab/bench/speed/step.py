@@ -100,7 +100,7 @@ class Material:
         device = self.setting.device
         prepared = self.predictor.encode(self.graphs).to(device)
         numbers = torch.split(torch.arange(len(self.graphs), device=device), self.batch_size)
-        return self.predictor.network.to(device), prepared, list(numbers)
+        return self.predictor.networks[0].to(device), prepared, list(numbers)
 
     def peer(self, peer: Peer) -> PeerNetwork:
         sample = make_inputs(self.graphs, torch.device("cpu"))

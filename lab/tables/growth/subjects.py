@@ -151,7 +151,7 @@ def _ego(problem: GrowthProblem) -> Work:
     config = ModelConfig(depth=problem.layers)
     graphs = problem.graphs()
     predictor = Model.build(config, Encoder.fit(graphs, config))
-    network = predictor.network.to(problem.device)
+    network = predictor.networks[0].to(problem.device)
     batch = predictor.encode(graphs).to(problem.device).batch(torch.arange(len(graphs), device=problem.device))
     target = batch.target
     assert target is not None

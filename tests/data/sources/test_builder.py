@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble, take_apart
+from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 
@@ -23,7 +23,7 @@ def test_records_are_put_end_to_end() -> None:
     assert graphs.names == ("a", "b")
     assert graphs.edges.tolist() == [[0, 1]]
     assert graphs.node_label_names == ("C", "O")
-    assert [record.node_label for record in take_apart(graphs)] == [["C", "O"], [None]]
+    assert [graph.node_label for graph in graphs] == [("C", "O"), ("?",)]
     assert as_list(graphs.edge_label) == [0, 0]
     assert as_list(graphs.node_attr) == [[1], [2], [3]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import LARGEST
 from egocnn.data.sources.columns import (
+    GraphFields,
     choose_field,
     encode_groups,
     encode_labels,
     encode_parts,
     encode_targets,
     encode_values,
-    graph_columns,
 )
 from egocnn.errors import DataError
 from tests.support.samples import as_list
@@ -62,19 +63,23 @@ def test_labels_that_are_not_known_are_minus_one() -> None:
     assert codes.tolist() == [1, -1, 0]
 
 
+def columns_of(rows: list[dict[str, object]], **options: Any) -> dict[str, Any]:
+    fields = GraphFields("g", ReadConfig(**options))
+    for number, row in enumerate(rows):
+        fields.add(f"graph {number}", str(number), row)
+    columns = fields.columns()
+    return {name: values.tolist() if isinstance(values, np.ndarray) else values for name, values in columns.items()}
+
+
 def test_graphs_without_a_name_keep_the_one_they_have() -> None:
-    rows: list[dict[str, object]] = [{"id": "a"}, {"id": None}, {}, {"id": 7}]
-    columns = graph_columns(rows, ReadConfig(), where="g", places=list("wxyz"), names=list("0123"))
-    assert columns == {"names": ("a", "1", "2", "7")}
+    assert columns_of([{"id": "a"}, {"id": None}, {}, {"id": 7}]) == {"names": ("a", "1", "2", "7")}
 
 
 def test_split_and_group_are_read_only_where_they_are_named() -> None:
-    rows = [{"split": "train", "family": "x"}, {"split": "test", "family": "x"}]
-    config = ReadConfig(split="split", group="family")
-    columns = graph_columns(rows, config, where="g", places=["a", "b"], names=["0", "1"])
-    assert columns["part"].tolist() == [0, 2]
-    assert columns["group"].tolist() == [0, 0]
-    assert graph_columns(rows, ReadConfig(), where="g", places=["a", "b"], names=["0", "1"]) == {"names": ("0", "1")}
+    rows: list[dict[str, object]] = [{"split": "train", "family": "x"}, {"split": "test", "family": "x"}]
+    names = {"names": ("0", "1")}
+    assert columns_of(rows) == names
+    assert columns_of(rows, split="split", group="family") == names | {"part": [0, 2], "group": [0, 0]}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.data.sources.graphml import read_graph_file, read_graph_files
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.graphml import read_graph_files
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 
@@ -33,6 +34,10 @@ def write(folder: Path, text: str | bytes, name: str = "g.graphml") -> Path:
     return path
 
 
+def read_one(path: Path) -> Graphs:
+    return read_graph_files([path], path.name, ReadConfig())
+
+
 def sample() -> Any:
     graph = nx.Graph(target=1.5)
     graph.add_node("a", label="C")
@@ -42,7 +47,7 @@ def sample() -> Any:
 
 
 def test_all_graphs_of_a_file_are_read_with_their_data_and_defaults(tmp_path: Path) -> None:
-    graphs = read_graph_file(write(tmp_path, HEAD + FIRST + SECOND + "</graphml>"), ReadConfig())
+    graphs = read_one(write(tmp_path, HEAD + FIRST + SECOND + "</graphml>"))
     assert graphs.names == ("g-1", "g-2")
     assert graphs[0].node_label == ("C", "O")
     assert graphs[1].node_label == ("C",)
@@ -53,7 +58,7 @@ def test_all_graphs_of_a_file_are_read_with_their_data_and_defaults(tmp_path: Pa
 def test_what_networkx_writes_is_read_and_called_after_the_file(tmp_path: Path) -> None:
     path = tmp_path / "ethanol.graphml"
     nx.write_graphml(sample(), path)
-    graphs = read_graph_file(path, ReadConfig())
+    graphs = read_one(path)
     assert graphs.names == ("ethanol",)
     assert graphs[0].node_label == ("C", "O")
     assert graphs[0].edge_label == ("single",)
@@ -63,13 +68,13 @@ def test_what_networkx_writes_is_read_and_called_after_the_file(tmp_path: Path) 
 def test_a_file_without_the_namespace_is_read(tmp_path: Path) -> None:
     nodes = '<node id="a"/><node id="b"/><edge source="a" target="b"/>'
     text = f'<graphml><graph edgedefault="undirected">{nodes}</graph></graphml>'
-    assert read_graph_file(write(tmp_path, text), ReadConfig()).n_edges == 1
+    assert read_one(write(tmp_path, text)).n_edges == 1
 
 
 def test_gexf_is_read_with_labels_and_weights(tmp_path: Path) -> None:
     path = tmp_path / "ethanol.gexf"
     nx.write_gexf(sample(), path)
-    graph = read_graph_file(path, ReadConfig())[0]
+    graph = read_one(path)[0]
     assert graph.name == "ethanol"
     assert graph.node_label == ("C", "O")
     assert graph.edge_label == ("single",)
@@ -79,7 +84,7 @@ def test_gexf_is_read_with_labels_and_weights(tmp_path: Path) -> None:
 def test_a_node_of_gexf_that_is_called_by_its_id_has_no_label(tmp_path: Path) -> None:
     path = tmp_path / "path.gexf"
     nx.write_gexf(nx.path_graph(3), path)
-    assert read_graph_file(path, ReadConfig()).node_label is None
+    assert read_one(path).node_label is None
 
 
 def test_an_edge_of_gexf_without_a_weight_weighs_one(tmp_path: Path) -> None:
@@ -87,7 +92,7 @@ def test_an_edge_of_gexf_without_a_weight_weighs_one(tmp_path: Path) -> None:
     graph.edges[0, 1]["weight"] = 4.0
     path = tmp_path / "path.gexf"
     nx.write_gexf(graph, path)
-    weight = read_graph_file(path, ReadConfig())[0].edge_weight
+    weight = read_one(path)[0].edge_weight
     assert as_list(weight) == [4.0, 1.0]
 
 
@@ -145,10 +150,10 @@ def body(text: str) -> str:
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, data: str | bytes, message: str) -> None:
-    assert refusal(read_graph_file, write(tmp_path, data), ReadConfig()).startswith(f"g.graphml{message}")
+    assert refusal(read_one, write(tmp_path, data)).startswith(f"g.graphml{message}")
 
 
 @pytest.mark.parametrize("data", ["<gexf/>", "<gexf><graph/></gexf>", HEAD + FIRST + "</graphml>"])
 def test_a_file_that_is_not_gexf_is_refused(tmp_path: Path, data: str) -> None:
     with pytest.raises(DataError, match=r"^g\.gexf: "):
-        read_graph_file(write(tmp_path, data, "g.gexf"), ReadConfig())
+        read_one(write(tmp_path, data, "g.gexf"))

@@ -7,12 +7,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.jsonlines import read_jsonlines, write_jsonlines
+from egocnn.data.sources.jsonlines import read_jsonlines
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 
@@ -162,13 +161,3 @@ def test_bad_lines_can_be_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixt
         graphs = read(tmp_path, "{", {"nodes": 1}, {"nodes": 0}, config=ReadConfig(skip_invalid=True))
     assert graphs.names == ("2",)
     assert len(caplog.messages) == 2
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "g.jsonl"
-    path.write_text("old")
-    graphs = Graphs.from_edges(node_counts=[1], edges=np.zeros((0, 2), int), names=["\ud800"])
-    with pytest.raises(UnicodeEncodeError):
-        write_jsonlines(graphs, path)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]

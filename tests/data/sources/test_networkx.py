@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.data.sources.networkx import from_networkx, to_networkx
+from egocnn.data.sources.networkx import from_networkx
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 
@@ -41,17 +41,6 @@ def test_the_target_is_the_field_that_the_settings_name() -> None:
     graphs = from_networkx([ethanol(toxic=1.5), ethanol(toxic=None)], ReadConfig(target="toxic"))
     assert graphs.target is not None
     assert np.array_equal(graphs.target, [1.5, np.nan], equal_nan=True)
-
-
-def test_node_attributes_can_be_named() -> None:
-    graph = nx.Graph()
-    graph.add_node(0, size=1, place=[2, 3])
-    graph.add_node(1, size=4.5, place=[5, 6])
-    graphs = from_networkx([graph], attributes=["size", "place"])
-    assert as_list(graphs.node_attr) == [[1, 2, 3], [4.5, 5, 6]]
-    assert from_networkx([graph]).node_attr is None
-    with pytest.raises(DataError, match="graph 0: no node has 'colour'"):
-        from_networkx([graph], attributes=["colour"])
 
 
 def test_the_coordinate_of_a_drawing_is_no_attribute() -> None:
@@ -122,11 +111,3 @@ def test_node_attributes_must_be_numbers_and_as_many(first: Any, second: Any, me
     graph.add_node(1, attr=second)
     with pytest.raises(DataError, match=message):
         from_networkx([graph])
-
-
-def test_a_graph_is_written_with_what_is_known_of_it() -> None:
-    graphs = from_networkx([ethanol(name="ethanol", target="alcohol", split="test")], ReadConfig(split="split"))
-    (graph,) = to_networkx(graphs)
-    assert graph.graph == {"name": "ethanol", "target": "alcohol", "split": "test"}
-    assert graph.nodes[2] == {"label": "O", "attr": [1.0, 2.0]}
-    assert graph.edges[1, 2] == {"label": "single", "weight": 2.0}

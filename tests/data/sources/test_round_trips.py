@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
-from egocnn.data.sources.jsonlines import read_jsonlines, write_jsonlines
-from egocnn.data.sources.networkx import from_networkx, to_networkx
+from egocnn.data.sources.jsonlines import read_jsonlines
+from egocnn.data.sources.networkx import from_networkx
 from egocnn.data.sources.pyg import from_pyg, to_pyg
+from tests.support.writers import to_networkx, write_jsonlines
 
 EVERYTHING = ReadConfig(split="split", group="group")
 ROUND_TRIPS = settings(deadline=None, max_examples=150)

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from egocnn.data.collection import Collection, choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.store import Store, choose_portions, cut, is_store, write_store
+from egocnn.data.store import Store, Stored, is_store, write_store
+from egocnn.data.subgraphs import cut
 from egocnn.errors import DataError
 from tests.support.samples import as_list, assert_equal, molecules, one_graph
 from tests.support.strategies import random_graphs
@@ -109,17 +111,18 @@ def test_portions_that_do_not_fit_together_are_refused_and_nothing_is_left(tmp_p
     assert names_in(tmp_path) == []
 
 
-def test_parts_and_limits_choose_from_the_portions() -> None:
+def test_parts_and_limits_choose_the_same_graphs_from_memory_and_from_disk(tmp_path: Path) -> None:
     graphs = alcohols()
-    portions = [cut(graphs, first, min(first + 5, len(graphs))) for first in range(0, len(graphs), 5)]
-    chosen = [name for part in choose_portions(portions, "test") for name in part.names]
-    assert chosen == list(graphs.select("test").names)
-    assert sum(map(len, choose_portions(portions, "", 7))) == 7
-    assert [name for part in choose_portions(portions, "test", 6) for name in part.names] == list(
-        graphs.select("test").names[:6]
-    )
-    with pytest.raises(DataError, match="no graph is in the part 'validation'"):
-        list(choose_portions([graphs.select("train")], "validation"))
+    write_store([graphs], tmp_path / "store")
+    collections: list[Collection] = [graphs, Stored.of(Store.open(tmp_path / "store"))]
+    for collection in collections:
+        assert choose_part(collection, "here", "test").whole().names == graphs.select("test").names
+        assert choose_part(collection, "here", limit=7).whole().names == graphs.names[:7]
+        assert choose_part(collection, "here", "test", 6).whole().names == graphs.select("test").names[:6]
+        with pytest.raises(DataError, match=r"^here: no graph is in the part 'validation'$"):
+            choose_part(choose_part(collection, "here", "train"), "here", "validation")
+        with pytest.raises(DataError, match=r"^no part is called 'tset'; there are train, validation, test$"):
+            choose_part(collection, "here", "tset")
 
 
 # ── the place ─────────────────────────────────────────────────────────────────────────────────────

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.sources.jsonlines import write_jsonlines
 from egocnn.data.store import stream_source
 from egocnn.errors import DataError
 from egocnn.show.streaming import prepare
 from tests.support.samples import assert_equal, molecules, refusal
 from tests.support.strategies import random_graphs
 from tests.support.tiny import write_table
+from tests.support.writers import write_jsonlines
 
 GRAPHS: list[dict[str, Any]] = [
     {"name": "a", "nodes": ["C", "O"], "edges": [[0, 1, "double"]], "target": 1},

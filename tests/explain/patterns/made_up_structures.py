@@ -25,6 +25,8 @@ def structure(
         probability=0.9 if isinstance(predicted, str) else None,
         explained=str(predicted) if explained == "" else explained,
         technique="by hand",
+        base=0.0,
+        output=float(len(chosen)),
         node_importance=marked.astype(np.float32),
         edge_importance=np.isin(np.arange(len(graph.edges)), edges).astype(np.float32),
         critical_nodes=chosen,

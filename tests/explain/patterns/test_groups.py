@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from egocnn.data.graphs import Graph
-from egocnn.data.molecules import atom_names, name_atoms, to_molecule
+from egocnn.data.molecules import name_atoms, to_molecule
 from egocnn.explain.patterns.labelled import Labelled
-from egocnn.explain.patterns.names import _queries, name_atoms_of, to_smarts, to_smiles
+from egocnn.explain.patterns.names import name_atoms_of, queries, to_smarts, to_smiles
 
 pytest.importorskip("rdkit")
 
@@ -73,7 +73,7 @@ def test_groups_go_by_the_names_chemists_use(smiles: str, fragment: str, name: s
 
 
 def test_every_group_of_the_tables_parses() -> None:
-    tables = {table: _queries(table) for table in ("ring", "group", "plain")}
+    tables = {table: queries(table) for table in ("ring", "group", "plain")}
     assert {table: len(rows) for table, rows in tables.items()} == {"ring": 18, "group": 59, "plain": 14}
     assert all(query is not None for rows in tables.values() for _, query in rows)
 
@@ -91,13 +91,10 @@ def test_a_nitro_group_is_one_however_its_bonds_were_written(bonds: tuple[str, s
 
 
 def test_numbers_stand_for_elements_only_in_the_sets_that_say_so() -> None:
-    known = atom_names("MUTAG")
-    assert known is not None
-    assert known["2"] == "O"
-    assert atom_names("NCI1") is None
-    assert atom_names(None) is None
-    plain = graph(["0", "1"], [(0, 1, "0")])
-    assert name_atoms(plain, "NCI1") is plain
+    plain = graph(["0", "2"], [(0, 1, "0")])
+    assert name_atoms(plain, "MUTAG").node_label == ("C", "O")
+    for unknown in ("NCI1", None):
+        assert name_atoms(plain, unknown) is plain
     assert to_molecule(plain) is None
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from zipfile import ZipFile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import egocnn
 from egocnn.errors import DataError
 from egocnn.explain.patterns import Pattern, find_patterns
-from egocnn.explain.patterns.find import chance_of_as_many
 from egocnn.explain.structure import CriticalStructure
 from tests.explain.patterns.made_up_structures import labelled, molecules, some_nodes, structure
 
@@ -43,6 +39,7 @@ def test_a_group_comes_out_though_more_around_it_was_critical_here_and_there() -
     assert first.smiles == "O=[N+][O-]"
     assert (first.critical, first.in_class, first.of_class, first.in_others, first.of_others) == (12, 12, 12, 0, 12)
     assert first.lift == 2.0
+    assert first.p_value == pytest.approx(first.tests / math.comb(24, 12))  # one of all ways to draw 12 of 24
     assert first.is_significant
     assert [p.name for p in patterns].count("nitro group") == 1
 
@@ -144,6 +141,37 @@ def test_predicted_values_give_what_raises_and_what_lowers_them() -> None:
     assert patterns[1].sentence.startswith("node up: in 100% of the graphs above the median, 0% of the others")
 
 
+def test_one_structure_of_a_value_can_hold_what_raises_and_what_lowers_it() -> None:
+    structures = []
+    for n in range(12):
+        for up, down, value in ((True, False, 1.0), (False, True, -1.0), (True, True, 0.0)):
+            labels = ["up" if up else "x", "x", "down" if down else "x"]
+            graph = replace(labelled([(0, 1), (1, 2)], labels, "", f"{labels} {n}"), target=value + 0.001 * n)
+            chosen = [node for node, label in enumerate(labels) if label != "x"]
+            sign = np.array([1.0, 0.0, -1.0])
+            structures.append(replace(structure(graph, chosen, value, explained=None), node_importance=sign))
+    found = {p.class_name: p for p in find_patterns(structures) if p.is_significant}
+    assert {name: p.name for name, p in found.items()} == {
+        "lowers the value": "node down",
+        "raises the value": "node up",
+    }
+    assert {p.critical for p in found.values()} == {p.of_predicted for p in found.values()} == {24}
+
+
+def test_empty_structures_add_their_graphs_and_no_pattern() -> None:
+    structures = nitro_and_chains()
+    none = np.zeros(0, np.int64)
+    hollow = [
+        replace(s, critical_nodes=none, critical_edges=none) if s.predicted == "harmless" else s for s in structures
+    ]
+    patterns = find_patterns(hollow)
+    assert {p.class_name for p in patterns} == {"toxic"}
+    assert (patterns[0].name, patterns[0].of_others) == ("nitro group", 12)
+    assert find_patterns([replace(s, critical_nodes=none, critical_edges=none) for s in structures]) == []
+    values = [replace(s, explained=None, predicted=float(n)) for n, s in enumerate(structures)]
+    assert find_patterns([replace(s, critical_nodes=none, critical_edges=none) for s in values]) == []
+
+
 def test_what_cannot_be_answered_is_refused_in_one_line() -> None:
     structures = nitro_and_chains()
     with pytest.raises(DataError, match="no critical structures are given"):
@@ -165,18 +193,6 @@ def test_progress_counts_up_to_the_end() -> None:
     calls: list[tuple[int, int]] = []
     find_patterns(nitro_and_chains(), report=lambda done, of: calls.append((done, of)))
     assert [done for done, _ in calls] == list(range(1, calls[-1][1] + 1))
-
-
-@given(st.data())
-def test_the_chance_is_the_exact_hypergeometric_tail(data: st.DataObject) -> None:
-    graphs = data.draw(st.integers(1, 40))
-    members, holders = (data.draw(st.integers(0, graphs)) for _ in range(2))
-    both = data.draw(st.integers(max(0, holders + members - graphs), min(holders, members)))
-    ways = sum(
-        math.comb(members, k) * math.comb(graphs - members, holders - k) for k in range(both, min(holders, members) + 1)
-    )
-    exact = float(Fraction(ways, math.comb(graphs, holders)))
-    assert chance_of_as_many(both, holders, members, graphs) == pytest.approx(exact, rel=1e-9)
 
 
 def test_the_hydroxyl_group_is_what_makes_an_alcohol() -> None:

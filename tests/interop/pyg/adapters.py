@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from torch_geometric import explain as pyg
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.interop.pyg import EgoModule, as_module
 from egocnn.model import Model
 from egocnn.train.recipe import learn
 from tests.support import tiny
 from tests.support.networks import build
+from tests.support.tiny import plain_model, plain_train
 
 CLASSES = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 VALUES = {"mode": "regression", "task_level": "graph", "return_type": "raw"}
@@ -26,8 +27,8 @@ VALUES = {"mode": "regression", "task_level": "graph", "return_type": "raw"}
 @cache
 def trained() -> Model:
     """Tells alcohols from alkanes of other sizes, every one of them."""
-    settings = TrainConfig(epochs=30, learning_rate=1e-2, device="cpu")
-    predictor, _ = learn(tiny.alcohols(), ModelConfig(width=16, depth=2, hidden=16, slots=4, k=4), settings)
+    settings = plain_train(epochs=30, learning_rate=1e-2, device="cpu")
+    predictor, _ = learn(tiny.alcohols(), plain_model(width=16, depth=2, hidden=16, slots=4, k=4), settings)
     return predictor
 
 
@@ -50,7 +51,14 @@ def alcohol() -> Any:
 
 def random_predictor(graphs: Graphs, config: ModelConfig = tiny.MODEL) -> Model:
     network, encoder = build(graphs, config, outputs=len(graphs.class_names) or 1)
-    return Model(config=config, encoder=encoder, network=network)
+    return Model(config=config, encoder=encoder, networks=(network,))
+
+
+def adapted(graphs: Graphs, config: ModelConfig = tiny.MODEL) -> tuple[Model, EgoModule, Any]:
+    """A predictor for the graphs, its module, and the graphs as data."""
+    predictor = random_predictor(graphs, config)
+    model = as_module(predictor)
+    return predictor, model, model.to_data(graphs)
 
 
 def run(model: EgoModule, data: Any, **changes: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from egocnn.encode.degrees import describe_by_degree
 from egocnn.explain import explain
 from egocnn.interop.pyg import EgoExplainer, as_module
 from egocnn.interop.pyg.masks import EdgeMask
+from egocnn.model import Model
 from tests.interop.pyg.adapters import (
+    adapted,
     alcohol,
     close,
     explainer,
@@ -34,17 +37,18 @@ from tests.interop.pyg.adapters import (
 )
 from tests.support import tiny
 from tests.support.strategies import random_connected, random_graphs, random_trees
+from tests.support.tiny import plain_model
 
 CONFIGS = [
     tiny.MODEL,
-    ModelConfig(width=4, depth=1, hidden=4, slots=6, k=2, readout="mean+max"),  # Patchy-San reads beyond the layers
-    ModelConfig(width=4, depth=2, hidden=4, slots=2, k=(4, 2), readout="sort", sort_nodes=3),
-    ModelConfig(width=4, depth=1, hidden=4, slots=4, k=4, max_hops=2, readout="sum"),
-    ModelConfig(width=4, depth=2, hidden=4, k=3, embedding="adjacency"),
-    ModelConfig(width=4, depth=2, hidden=4, slots=3, k=1, rest="mean", jump=True, head_norm=True, pool_norm=True),
-    ModelConfig(width=4, depth=2, hidden=4, k=(1, 2), rest="sum", jump=True, embedding="adjacency", readout="sort"),
-    ModelConfig(width=4, depth=1, hidden=4, k=2, slots=3, readout="mean", count_inputs=True),
-    ModelConfig(width=4, depth=1, hidden=4, slots=3, k=2, degrees=True, readout="log+max"),
+    plain_model(width=4, depth=1, hidden=4, slots=6, k=2, readout="mean+max"),  # Patchy-San reads beyond the layers
+    plain_model(width=4, depth=2, hidden=4, slots=2, k=(4, 2), readout="sort", sort_nodes=3),
+    plain_model(width=4, depth=1, hidden=4, slots=4, k=4, max_hops=2, readout="sum"),
+    plain_model(width=4, depth=2, hidden=4, k=3, embedding="adjacency"),
+    plain_model(width=4, depth=2, hidden=4, slots=3, k=1, rest="mean", jump=True, head_norm=True, pool_norm=True),
+    plain_model(width=4, depth=2, hidden=4, k=(1, 2), rest="sum", jump=True, embedding="adjacency", readout="sort"),
+    plain_model(width=4, depth=1, hidden=4, k=2, slots=3, readout="mean", count_inputs=True),
+    plain_model(width=4, depth=1, hidden=4, slots=3, k=2, degrees=True, readout="log+max"),
 ]
 
 
@@ -53,37 +57,40 @@ CONFIGS = [
 def test_the_module_says_what_the_predictor_says_with_or_without_open_masks(
     graphs: Graphs, config: ModelConfig
 ) -> None:
-    predictor = random_predictor(graphs, config)
-    model = as_module(predictor)
-    data = model.to_data(graphs)
+    predictor, model, data = adapted(graphs, config)
     outputs = predictor.outputs(graphs, device="cpu")
     assert close(run(model, data), outputs)
     assert close(run(model, data, node_attr=None), outputs)
     assert close(run_masked(model, data, torch.ones(data.edge_index.shape[1])), outputs)
 
 
+def test_the_module_of_several_networks_says_their_mean() -> None:
+    predictor, graphs = trained(), tiny.alcohols()[:5]
+    other = Model.build(predictor.config, predictor.encoder)
+    several = replace(predictor, networks=(*predictor.networks, *other.networks))
+    model = as_module(several)
+    assert close(run(model, model.to_data(graphs)), several.outputs(graphs, device="cpu"))
+    assert not close(several.outputs(graphs, device="cpu"), predictor.outputs(graphs, device="cpu"))
+
+
 @settings(deadline=None, max_examples=15)
 @given(random_graphs(attributes=True), st.booleans())
 def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges: bool) -> None:
-    config = ModelConfig(width=4, depth=1 + labelled_edges, hidden=4, k=3, embedding="attributes")
-    predictor = random_predictor(graphs, config)
-    model = as_module(predictor)
-    assert close(run(model, model.to_data(graphs)), predictor.outputs(graphs, device="cpu"))
+    config = plain_model(width=4, depth=1 + labelled_edges, hidden=4, k=3, embedding="attributes")
+    predictor, model, data = adapted(graphs, config)
+    assert close(run(model, data), predictor.outputs(graphs, device="cpu"))
 
 
 @settings(deadline=None, max_examples=20)
 @given(random_graphs(), st.sampled_from([CONFIGS[0], CONFIGS[1], *CONFIGS[4:7]]))
 def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: ModelConfig) -> None:
-    predictor = random_predictor(graphs, config)
-    model = as_module(predictor)
-    data = model.to_data(graphs)
-    none = np.zeros(0, np.int32)
-    alone = graphs.replace(
-        indptr=np.zeros_like(graphs.indptr),
-        indices=none,
-        edge_label=None if graphs.edge_label is None else none,
-        edge_weight=None if graphs.edge_weight is None else np.zeros(0, np.float32),
-    )
+    predictor, model, data = adapted(graphs, config)
+    edgeless: dict[str, Any] = {
+        name: values[:0]
+        for name in ("indices", "edge_label", "edge_weight")
+        if (values := getattr(graphs, name)) is not None
+    }
+    alone = graphs.replace(indptr=np.zeros_like(graphs.indptr), **edgeless)
     masked = run_masked(model, data, torch.zeros(data.edge_index.shape[1]))
     assert close(masked, predictor.outputs(alone, device="cpu"))
 
@@ -102,8 +109,7 @@ def test_one_graph_needs_no_batch_and_masks_of_another_graph_do_not_touch_it() -
 def test_a_row_of_zeros_is_a_node_with_an_unknown_label() -> None:
     graphs = random_trees(3, nodes=8, seed=0)
     assert graphs.node_label is not None
-    model = as_module(random_predictor(graphs))
-    data = model.to_data(graphs)
+    _, model, data = adapted(graphs)
     label = graphs.node_label.copy()
     label[[0, 4]] = -1
     data.x[[0, 4]] = 0
@@ -112,8 +118,7 @@ def test_a_row_of_zeros_is_a_node_with_an_unknown_label() -> None:
 
 def test_a_soft_mask_weakens_a_node_without_changing_ranks() -> None:
     graphs = random_trees(2, nodes=9, seed=1)
-    model = as_module(random_predictor(graphs))
-    data = model.to_data(graphs)
+    _, model, data = adapted(graphs)
     mask = torch.rand(len(data.x), 1, generator=torch.Generator().manual_seed(0)) * 0.9 + 0.05
     hard, soft = (model.to_graphs(**(inputs(data) | {"x": x})).node_label for x in (data.x, data.x * mask))
     assert hard is not None
@@ -149,9 +154,7 @@ def test_gradients_reach_every_entry_of_x_and_every_edge_mask(config: ModelConfi
 def test_a_neighbour_beyond_k_is_let_through_as_far_as_its_mask_says(kind: Any) -> None:
     """Masked alone they are as good as unread, and half masked as if read through half the filter."""
     graphs = random_trees(4, nodes=9, seed=6, most_neighbours=8)
-    predictor = random_predictor(graphs, ModelConfig(width=4, depth=1, hidden=4, slots=1, k=1, rest=kind))
-    model = as_module(predictor)
-    data = model.to_data(graphs)
+    predictor, model, data = adapted(graphs, plain_model(width=4, depth=1, hidden=4, slots=1, k=1, rest=kind))
     rest = predictor.encode(graphs).batch(torch.arange(len(graphs))).rest
     assert rest is not None
     assert len(rest.owner) > 4
@@ -160,11 +163,11 @@ def test_a_neighbour_beyond_k_is_let_through_as_far_as_its_mask_says(kind: Any) 
     assert int(is_beyond.sum()) == len(into)
     blind = copy.deepcopy(predictor)
     with torch.no_grad():
-        blind.network.convs[0].get_parameter("rest").zero_()
+        blind.networks[0].convs[0].get_parameter("rest").zero_()
     assert close(run_masked(model, data, (~is_beyond).float()), blind.outputs(graphs, device="cpu"))
     half = run_masked(model, data, torch.where(is_beyond, 0.5, 1.0))
     with torch.no_grad():
-        blind.network.convs[0].get_parameter("rest").copy_(predictor.network.convs[0].get_parameter("rest") / 2)
+        blind.networks[0].convs[0].get_parameter("rest").copy_(predictor.networks[0].convs[0].get_parameter("rest") / 2)
     assert close(half, blind.outputs(graphs, device="cpu"))
     assert not close(half, run(model, data))
 
@@ -178,7 +181,7 @@ def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -
     )
     wide = np.array([(0, leaf) for leaf in range(1, 5)])  # a degree of 4 was never seen
     unknown = Graphs.from_edges(node_counts=[5], edges=wide, node_attr=None if attributes is None else attributes[:5])
-    config = ModelConfig(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, rest="mean", degrees=True)
+    config = plain_model(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, rest="mean", degrees=True)
     predictor = random_predictor(known, config)
     assert predictor.encoder.node_label_names == ("degree 1", "degree 2", "degree 3")
     model = as_module(predictor)
@@ -248,14 +251,14 @@ def test_an_unknown_class_is_left_out_of_the_data() -> None:
 
 
 def test_the_module_never_changes_the_model_and_masks_never_stay() -> None:
-    model, before = as_module(trained()), tiny.state(trained().network)
-    trained().network.zero_grad()
+    model, before = as_module(trained()), tiny.state(trained().networks[0])
+    trained().networks[0].zero_grad()
     parameters = {name for name, _ in model.named_parameters()}
     whole = run(model, alcohol())
     explainer(pyg.GNNExplainer(epochs=3), model)(alcohol().x, alcohol().edge_index)
     assert close(run(model, alcohol()), whole)
     assert {name for name, _ in model.named_parameters()} == parameters
-    assert tiny.same(before, tiny.state(trained().network))
-    assert all(p.grad is None for p in (*model.parameters(), *trained().network.parameters()))
+    assert tiny.same(before, tiny.state(trained().networks[0]))
+    assert all(p.grad is None for p in (*model.parameters(), *trained().networks[0].parameters()))
     assert not model.training
     assert close(run(copy.deepcopy(model), alcohol()), whole)

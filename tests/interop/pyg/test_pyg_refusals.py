@@ -37,7 +37,7 @@ def test_tensors_that_do_not_fit_are_refused_in_one_line() -> None:
 
 
 def test_only_fitted_models_become_modules() -> None:
-    assert isinstance(as_module(trained()).network, EgoCNN)
+    assert isinstance(as_module(trained()).networks[0], EgoCNN)
     with pytest.raises(ConfigError, match="a fitted estimator or a predictor is needed, not str"):
         as_module("run")
 

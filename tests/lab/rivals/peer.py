@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
 import numpy as np
 import pytest
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it uses what torch has deprecated, already when it is imported
-    pytest.importorskip("torch_geometric.explain", reason="torch-geometric is not installed")
+pytest.importorskip("torch_geometric.explain", reason="torch-geometric is not installed")
 
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read

@@ -47,10 +47,15 @@ def text(graphs: Graphs, rounds: int) -> list[np.ndarray[tuple[int], np.dtype[np
     return [10 * r + np.arange(graphs.n_nodes) for r in range(rounds + 1)]
 
 
-def test_sentences_of_deep_kernels_are_the_words_of_one_graph_and_round() -> None:
+def test_sentences_of_deep_kernels_are_the_words_of_one_graph_and_round_cut_to_what_gensim_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     graphs = Graphs.from_edges(node_counts=[2, 0, 3], edges=np.array([[0, 1], [2, 3]]))
     sentences = list(texts_of_graphs(text(graphs, 1), graphs, np.random.default_rng(0)))
     assert [sorted(map(int, sentence)) for sentence in sentences] == [[0, 1], [2, 3, 4], [10, 11], [12, 13, 14]]
+    monkeypatch.setattr("lab.rivals.kernels.embedded.LONGEST", 2)
+    sentences = list(texts_of_graphs(text(graphs, 0), graphs, np.random.default_rng(0)))
+    assert [len(sentence) for sentence in sentences] == [2, 2, 1]
 
 
 def test_sentences_of_deep_kernels_do_not_depend_on_the_numbers_of_nodes() -> None:
@@ -58,13 +63,6 @@ def test_sentences_of_deep_kernels_do_not_depend_on_the_numbers_of_nodes() -> No
     words = np.array([4, 2, 2, 0, 1, 3])
     one, other = (list(texts_of_graphs([text], graphs, np.random.default_rng(0))) for text in (words, words[::-1]))
     assert one == other
-
-
-def test_sentences_longer_than_gensim_reads_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.rivals.kernels.embedded.LONGEST", 2)
-    graphs = Graphs.from_edges(node_counts=[5], edges=np.zeros((0, 2), np.int64))
-    sentences = list(texts_of_graphs(text(graphs, 0), graphs, np.random.default_rng(0)))
-    assert [len(sentence) for sentence in sentences] == [2, 2, 1]
 
 
 def test_the_radial_context_joins_neighbours_whose_rounds_differ_by_at_most_one() -> None:

@@ -1,9 +1,6 @@
-"""The multiscale Laplacian kernel: values by hand, by the definition and by GraKeL, and what takes too long."""
+"""The multiscale Laplacian kernel: values by the definition, and what takes too long."""
 
 from __future__ import annotations
-
-import math
-import warnings
 
 import numpy as np
 import pytest
@@ -24,14 +21,6 @@ def values(graphs: Graphs, level: int, smoothing: float) -> Floats:
     description = next(kernel.fit(graphs))
     np.testing.assert_allclose(kernel.describe(graphs, Scale(level, smoothing)).inverse, description.inverse)
     return kernel.compare(description, description)
-
-
-def test_a_node_and_an_edge_are_as_alike_as_computed_by_hand() -> None:
-    both = Graphs.concat([one_graph(1, [], node_label="a"), one_graph(2, [(0, 1)], node_label="aa")])
-    # one label, so one feature, which is 1 everywhere. The node: S = 1 + 1. The edge: the Laplacian sends (1, 1) to 0,
-    # so its regular inverse leaves (1, 1) as it is, and S = 2 + 1
-    expected = math.sqrt(1 / (0.5 / 2 + 0.5 / 3)) / (2 * 3) ** 0.25
-    np.testing.assert_allclose(values(both, 0, 1.0), [[1, expected], [expected, 1]])
 
 
 def flg(laplacians: list[Floats], features: list[Floats], smoothing: float) -> Floats:
@@ -81,26 +70,6 @@ labelled_graphs = random_graphs(node_labels=True, edge_labels=False, weights=Fal
 @given(labelled_graphs, st.integers(0, 3))
 def test_values_are_those_of_the_definition(graphs: Graphs, level: int) -> None:
     np.testing.assert_allclose(values(graphs, level, 0.5), by_definition(graphs, level, 0.5), rtol=1e-4, atol=1e-6)
-
-
-def test_values_without_levels_are_those_of_grakel() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        grakel = pytest.importorskip("grakel", reason="GraKeL is not installed")
-        trees = random_trees(8, nodes=7, seed=0)
-        assert trees.node_label is not None
-        peers = []
-        for g, graph in enumerate(trees):
-            adjacency = np.zeros((graph.n_nodes,) * 2)
-            adjacency[tuple(graph.edges.T)] = adjacency[tuple(graph.edges.T[::-1])] = 1
-            one_hot = np.eye(3)[trees.node_label[trees.node_ptr[g] : trees.node_ptr[g + 1]]]
-            peers.append((adjacency, dict(enumerate(one_hot.tolist()))))
-        # with so many samples every node is one of them, and chance has no say
-        peer = grakel.MultiscaleLaplacian(
-            L=0, P=3, gamma=0.3, heta=0.3, n_samples=10_000, random_state=0, normalize=True
-        )
-        expected = peer.fit_transform(peers)
-    np.testing.assert_allclose(values(trees, 0, 0.3), expected, rtol=1e-6)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import cache
 
@@ -10,9 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it uses what torch has deprecated, already when it is imported
-    pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
 pytest.importorskip("igraph", reason="igraph is not installed")
 
 from egocnn.data.graphs import Graphs
@@ -224,7 +221,9 @@ def _molecule_inputs() -> tuple[Shape, Inputs]:
     return Shape.of(encoded), make_inputs(encoded, CPU)
 
 
-def test_a_matrix_for_each_kind_of_edge_hears_what_a_matrix_for_each_edge_does() -> None:
+def test_a_matrix_for_each_kind_of_edge_hears_what_a_matrix_for_each_edge_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shape, inputs = _molecule_inputs()
     torch.manual_seed(0)
     network = MessagePassing(shape, steps=1, width=4, dropout=0)
@@ -233,14 +232,8 @@ def test_a_matrix_for_each_kind_of_edge_hears_what_a_matrix_for_each_edge_does()
     assert len(kinds) == 3
     expected = network.conv(h, inputs.edge_index, inputs.edge_attr)
     torch.testing.assert_close(network.hear(h, inputs, kinds, kind), expected)
-
-
-def test_edges_of_many_kinds_each_have_their_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    shape, inputs = _molecule_inputs()
-    torch.manual_seed(0)
-    network = MessagePassing(shape, steps=2, width=4, dropout=0)
     few = network(inputs)
-    monkeypatch.setattr("lab.rivals.networks.recurrent.MOST_KINDS", 2)
+    monkeypatch.setattr("lab.rivals.networks.recurrent.MOST_KINDS", 2)  # with more, each edge has its matrix
     torch.testing.assert_close(network(inputs), few)
 
 

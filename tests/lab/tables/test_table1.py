@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it uses what torch has deprecated, already when it is imported
-    pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
+pytest.importorskip("torch_geometric.nn", reason="torch-geometric is not installed")
 pytest.importorskip("igraph", reason="igraph is not installed")
 pytest.importorskip("gensim", reason="gensim is not installed")
 
@@ -24,7 +21,7 @@ from lab.tables.cells import TableOptions
 from lab.tables.growth.claims import CLAIMS
 from lab.tables.growth.curve import CurveSizes, Work
 from lab.tables.growth.spatial import SpatialConstruction
-from lab.tables.growth.subjects import SUBJECTS, GrowthProblem, GrowthSubject, field_size, training_step
+from lab.tables.growth.subjects import SUBJECTS, GrowthProblem, GrowthSubject, field_size
 from lab.tables.growth.table1 import markdown, write_growth
 
 TINY = CurveSizes(nodes=(16, 32, 64), layers=(1, 2), fixed_nodes=32, fixed_layers=2, budget=0.0, patience=30.0)
@@ -54,20 +51,6 @@ def test_every_system_takes_a_step_at_every_depth(each: GrowthSubject) -> None:
     for layers in (1, 2):
         (each.deepen or each.build)(problem(layers=layers))()
     each.build(problem(nodes=20))()
-
-
-def test_a_step_goes_downhill() -> None:
-    layer = torch.nn.Linear(3, 1)
-    inputs = torch.ones(2, 3)
-
-    def loss() -> torch.Tensor:
-        return torch.sum(layer(inputs) ** 2)
-
-    before = loss().item()
-    step = training_step(layer, loss)
-    for _ in range(20):
-        step()
-    assert loss().item() < before
 
 
 def test_the_graphs_are_connected_and_have_four_neighbours_a_node() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import ModelConfig
 from egocnn.errors import DataError
 from egocnn.study.crossval import Protocol, cross_validate, read_record
 from lab.tables import cells as run
@@ -20,13 +20,13 @@ from lab.tables import published
 from lab.tables.cells import LARGE, LARGEST, WITHOUT_SPLITS, TableOptions, _protocol, write_table
 from lab.tables.limit import TooLongError, time_limit
 from lab.tables.scores import OURS, OURS_TIED, TABLES, TOGETHER, Contestant, ScoreTable
-from tests.support.tiny import names_in
+from tests.support.tiny import names_in, plain_model, plain_train
 
 DATA = "compounds:alcohols:sizes=2-9"
 QUICK = TableOptions(quick=True, device="cpu")
 PLAIN, AVERAGED = Contestant(name="plain"), Contestant(name="averaged", together=TOGETHER)
 RIVAL = Contestant(name="a rival", rival="gin")
-SMALL: dict[str, Any] = {"model": ModelConfig(width=8, depth=1), "train": TrainConfig(epochs=2)}
+SMALL: dict[str, Any] = {"model": plain_model(width=8, depth=1), "train": plain_train(epochs=2)}
 TABLE = ScoreTable(
     title="The same trainings in two lights",
     data=(DATA,),
@@ -66,16 +66,12 @@ def test_sets_without_published_splits_follow_the_papers_protocol(data: str, ask
     assert (found.name, found.runs, found.restarts, found.combine) == ("paper", 1, TOGETHER, "average")
 
 
-def test_the_papers_protocol_holds_for_every_set_where_it_is_asked_for() -> None:
-    for data in (*published.MOLECULES, *published.NETWORKS):
-        assert _protocol(PLAIN, data, TableOptions(protocol="paper")).name == "paper"
-        assert _protocol(PLAIN, data, TableOptions(protocol="paper")).runs == 1
-
-
 @pytest.mark.parametrize("data", [*published.MOLECULES[2:], *published.NETWORKS])
 def test_the_other_sets_follow_the_fair_protocol_the_large_ones_with_one_run(data: str, data_folder: Path) -> None:
     assert data_folder.joinpath("splits", f"{data}.json").is_file()
     is_large = data in LARGE
+    asked = _protocol(PLAIN, data, TableOptions(protocol="paper"))
+    assert (asked.name, asked.runs) == ("paper", 1)
     one, all_together, rival = (
         _protocol(each, data, TableOptions(protocol="fair")) for each in (PLAIN, AVERAGED, RIVAL)
     )
@@ -150,22 +146,18 @@ def test_what_takes_too_long_is_stopped_and_not_tried_again_for_the_same_time(tm
     assert tried == [1.0, None]
 
 
-def test_a_cell_that_is_done_does_not_ask_how_long_it_once_took(tmp_path: Path) -> None:
-    (tmp_path / "cell.json").write_text("{}")
-    (tmp_path / "cell.json.late").write_text('{"minutes": 9}')
-    done = []
-    with time_limit(1, tmp_path / "cell.json"):
-        done.append("read")
-    assert done == ["read"]
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"minutes": null}', '{"minutes": "x"}', "[" * 100_000])
-def test_a_damaged_note_of_what_was_tried_is_no_reason_to_stop(text: str, tmp_path: Path) -> None:
+def test_neither_a_damaged_note_of_what_was_tried_nor_one_beside_a_finished_cell_is_a_reason_to_stop(
+    text: str, tmp_path: Path
+) -> None:
+    damaged, finished, done = tmp_path / "cell.json", tmp_path / "finished.json", []
     (tmp_path / "cell.json.late").write_text(text)
-    done = []
-    with time_limit(1, tmp_path / "cell.json"):
-        done.append(text)
-    assert done == [text]
+    finished.write_text("{}")
+    (tmp_path / "finished.json.late").write_text('{"minutes": 9}')
+    for each in (damaged, finished):
+        with time_limit(1, each):
+            done.append(each)
+    assert done == [damaged, finished]
 
 
 def test_another_error_is_passed_on_and_ends_the_limit(tmp_path: Path) -> None:

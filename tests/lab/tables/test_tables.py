@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 from lab.rivals.names import find_rival
 from lab.tables import cells as run
@@ -16,6 +15,7 @@ from lab.tables import published
 from lab.tables.cells import TableOptions, write_table
 from lab.tables.scores import TABLES, Contestant, ScoreTable
 from lab.tables.words import markdown
+from tests.support.tiny import plain_model, plain_train
 
 DATA = "compounds:alcohols:sizes=2-9"
 SMALL = ScoreTable(
@@ -23,7 +23,7 @@ SMALL = ScoreTable(
     data=(DATA,),
     contestants=(
         Contestant(name="Counts", rival="label-counts", printed_as="Counts"),
-        Contestant(name="Ego-CNN", model=ModelConfig(width=8, depth=1), train=TrainConfig(epochs=2)),
+        Contestant(name="Ego-CNN", model=plain_model(width=8, depth=1), train=plain_train(epochs=2)),
         Contestant(name="Nobody", rival="no-such-rival"),
     ),
     figures={"Counts": {DATA: 12.3}},

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from egocnn.data.generated import mirror
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.errors import DataError
@@ -43,6 +42,7 @@ from lab.truths import (
     score_structures,
     unmatched_above_matched,
 )
+from lab.truths.isomers import mirror
 from tests.support.samples import molecules, one_graph
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tiny import ALCOHOLS, FLAGS
+from tests.support.commands import SHORT as QUICK
+from tests.support.tiny import ALCOHOLS
 
-SHORT = (*FLAGS, "--epochs", "2", "--quiet", "--device", "cpu")
+SHORT = (*QUICK, "--device", "cpu")
 PATIENCE = 120.0
 
 
@@ -29,11 +30,6 @@ def commands(run: Path, out: Path) -> dict[str, list[str]]:
         "explain": ["explain", str(run), ALCOHOLS, "-o", str(out / "report"), "--quiet", "--device", "cpu"],
         "export": ["export", str(run), "-o", str(out / "model.onnx")],
     }
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """All files below a folder, hidden ones too."""
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 PROGRAM = """
@@ -71,20 +67,10 @@ class Done:
 
 def egocnn(*commands: Sequence[str], before: Sequence[str] = (), script: str = "") -> list[Done]:
     """Run commands one after the other in one process: ``before`` starts it, ``script`` is executed in it first."""
-    done = subprocess.run(
-        [
-            *before,
-            sys.executable,
-            "-c",
-            PROGRAM.replace("SCRIPT", script),
-            json.dumps([list(map(str, words)) for words in commands]),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+    program, words = PROGRAM.replace("SCRIPT", script), json.dumps([list(map(str, each)) for each in commands])
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    start = [*before, sys.executable, "-c", program, words]
+    done = subprocess.run(start, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True, env=environment)
     return [Done(*each) for each in json.loads(done.stdout)]
 
 

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from egocnn.config import TrainConfig
-from egocnn.train.history import History
 from egocnn.train.run import train_run
-from tests.project.faults.processes import commands, contents, egocnn
-from tests.support.tiny import MODEL, TRAIN, alcohols
+from tests.project.faults.processes import commands, egocnn
+from tests.support.tiny import MODEL, TRAIN, alcohols, contents, stop_after
 
 DATE = re.compile(rb"\b\d{4}-\d\d-\d\d\b")
 JUMPING = """
@@ -45,13 +43,9 @@ def test_every_command_gives_the_same_results_while_the_clock_jumps(run: Path, e
 
 @pytest.mark.parametrize("then", [0, 1 << 31])
 def test_a_run_resumes_whatever_the_ages_of_its_files(then: int, tmp_path: Path) -> None:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == 2:
-            raise KeyboardInterrupt
-
     config = replace(TRAIN, epochs=4, patience=4)
     train_run(alcohols(), tmp_path / "whole", MODEL, config)
-    train_run(alcohols(), tmp_path / "broken", MODEL, config, report=stop)
+    train_run(alcohols(), tmp_path / "broken", MODEL, config, report=stop_after(2))
     for file in (tmp_path / "broken").iterdir():
         os.utime(file, (then, then))
     train_run(alcohols(), tmp_path / "broken", MODEL, config, resume=True)

@@ -11,8 +11,8 @@ import pytest
 from egocnn.cli import main
 from egocnn.data.store import Store
 from egocnn.errors import DataError
-from tests.project.faults.processes import SHORT, commands, contents, egocnn, mounted, obeying_permissions
-from tests.support.tiny import ALCOHOLS, SMILES_TABLE
+from tests.project.faults.processes import SHORT, commands, egocnn, mounted, obeying_permissions
+from tests.support.tiny import ALCOHOLS, SMILES_TABLE, contents
 
 
 @pytest.fixture
@@ -164,28 +164,19 @@ def sources(folder: Path) -> list[tuple[Path, Path]]:
     ]
 
 
-def test_data_that_vanish_are_one_line(tmp_path: Path) -> None:
-    for command, quiet in (("train", ["--quiet"]), ("prepare", [])):
-        several = sources(tmp_path / command)
-        words = [[command, str(data), "-o", str(tmp_path / "out"), *quiet] for data, _ in several]
-        for done, (data, file) in zip(egocnn(*words, script=vanishing(*(f for _, f in several))), several, strict=True):
-            done.check_refused(str(data))
-            assert not file.exists()
-        assert not (tmp_path / "out").exists()
-
-
-def test_data_that_may_not_be_read_are_one_line(tmp_path: Path) -> None:
-    several = sources(tmp_path / "data")
-    for _, file in several:
+@pytest.mark.parametrize("command", ["train", "prepare"])
+def test_data_that_vanish_or_may_not_be_read_are_one_line(command: str, tmp_path: Path) -> None:
+    several, out = sources(tmp_path / "data"), tmp_path / "out"
+    words = [[command, str(data), "-o", str(out), "--quiet"] for data, _ in several]
+    files = [file for _, file in several]
+    for file in files:
         file.chmod(0)
-    words = [
-        [command, str(data), "-o", str(tmp_path / "out"), *quiet]
-        for command, quiet in (("train", ["--quiet"]), ("prepare", []))
-        for data, _ in several
-    ]
-    for done, each in zip(egocnn(*words, before=obeying_permissions()), words, strict=True):
+    forbidden = egocnn(*words, before=obeying_permissions())
+    for file in files:
+        file.chmod(0o644)
+    for done, each in zip([*forbidden, *egocnn(*words, script=vanishing(*files))], words * 2, strict=True):
         done.check_refused(each[1])
-    assert not (tmp_path / "out").exists()
+    assert not any(file.exists() for file in (*files, out))
 
 
 def test_a_column_that_vanishes_between_two_portions_is_refused(tmp_path: Path) -> None:

@@ -32,6 +32,15 @@ def test_what_is_not_whole_is_noticed(tmp_path: Path) -> None:
         check_report(tmp_path, 0)
 
 
+def test_every_network_has_all_its_epochs_in_the_history(tmp_path: Path) -> None:
+    history = tmp_path / "history.csv"
+    history.write_text("network,epoch\n1,1\n1,2\n2,1\n")
+    assert check_run(tmp_path) == "3 epochs over"
+    history.write_text("network,epoch\n1,1\n2,2\n")
+    with pytest.raises(AssertionError, match="network 2"):
+        check_run(tmp_path)
+
+
 def test_the_record_says_that_all_of_50_kills_were_survived() -> None:
     record = json.loads((ROOT / "results" / "kills.json").read_text(encoding="utf-8"))
     assert record["findings"] == []

@@ -139,3 +139,19 @@ def test_the_key_explains_the_colour_of_atoms_that_are_not_critical() -> None:
     svg = draw(graph, np.array([-1.0, 0.0, 1.0]), np.array([0.0, 0.5]), **critical)
     assert ">for<" in svg
     assert ">against<" in svg
+
+
+def test_atoms_that_speak_against_are_tinted_as_strongly_as_those_that_speak_for() -> None:
+    importance = np.array([-1.0, 0, 0, 0, 0, 0, 1.0])
+    found = discs(draw(hexanol(), importance, np.zeros(6), critical_nodes=np.array([6])))
+    tints = {colour: radius for colour, _, _, radius in found if colour not in (INK, WHITE)}
+    assert set(tints) == {mix(WHITE, AGAINST, STRONGEST), mix(WHITE, FOR, STRONGEST)}
+    assert len(set(tints.values())) == 1
+
+
+def test_a_molecule_in_which_nothing_stands_out_is_pale_and_has_no_contour() -> None:
+    importance = np.array([-0.5, 0, 0, 0, 0, 0, 1.0])
+    none: dict[str, Any] = {"critical_nodes": np.array([], int), "critical_edges": np.array([], int)}
+    for colour, _, _, _ in discs(draw(hexanol(), importance, np.zeros(6), **none)):
+        assert min(channels(colour)) > 150
+        assert colour != INK

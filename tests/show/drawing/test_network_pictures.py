@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from egocnn.data.graphs import Graph
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.show.drawing import draw
-from egocnn.show.drawing.palette import AGAINST, FOR, INK
+from egocnn.show.drawing.palette import AGAINST, FAINT, FOR, INK, channels
 from tests.support.samples import cycle, one_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -62,14 +62,37 @@ def test_a_node_is_the_larger_the_more_important_it_is() -> None:
     assert radii[0] - radii[3] == pytest.approx(2 * (radii[1] - radii[3]), rel=0.02)
 
 
-def test_critical_nodes_are_outlined_and_coloured_by_sign_and_others_are_grey() -> None:
-    found = circles(draw(RING, NODES, EDGES, critical_nodes=np.array([0, 1]), critical_edges=np.array([0])))
+def test_critical_nodes_are_outlined_and_all_are_coloured_by_sign() -> None:
+    found = circles(draw(RING, NODES, EDGES, critical_nodes=np.array([0]), critical_edges=np.array([], int)))
     assert found[0][1] == FOR
-    assert [found[node][2] for node in range(5)] == [True, True, False, False, False]
-    red, green, blue = (int(found[1][1][i : i + 2], 16) for i in (1, 3, 5))
-    assert blue > green > red
-    for node in (2, 3, 4):
-        assert len({found[node][1][i : i + 2] for i in (1, 3, 5)}) == 1
+    assert [found[node][2] for node in range(5)] == [True, False, False, False, False]
+    red, green, blue = channels(found[1][1])
+    assert blue > green > red  # what speaks against is seen though it is not critical
+    red, green, blue = channels(found[2][1])
+    assert red > green > blue
+    for node in (3, 4):
+        assert len(set(channels(found[node][1]))) == 1
+
+
+def test_blue_is_as_strong_as_orange_at_the_same_importance() -> None:
+    none: dict[str, Any] = {"critical_nodes": np.array([4]), "critical_edges": np.array([], int)}
+    for size in (1.0, 0.5, 0.25):
+        found = circles(draw(RING, np.array([size, -size, 0, 0, 1.0]), EDGES, **none))
+        assert found[0][0] == found[1][0]
+        grey = np.array(channels(FAINT))
+        away = [np.linalg.norm(np.array(channels(found[node][1])) - grey) for node in (0, 1)]
+        full = [np.linalg.norm(np.array(channels(colour)) - grey) for colour in (FOR, AGAINST)]
+        assert away[0] / full[0] == pytest.approx(away[1] / full[1], abs=0.02) == pytest.approx(size, abs=0.05)
+
+
+def test_where_nothing_is_critical_all_is_pale() -> None:
+    none: dict[str, Any] = {"critical_nodes": np.array([], int), "critical_edges": np.array([], int)}
+    strong, pale = circles(draw(RING, NODES, EDGES)), circles(draw(RING, NODES, EDGES, **none))
+    grey = np.array(channels(FAINT))
+    for node in (0, 1):
+        away = [np.abs(np.array(channels(found[node][1])) - grey).max() for found in (strong, pale)]
+        assert 0 < away[1] < 0.5 * away[0]
+    assert not any(outlined for _, _, outlined in pale.values())
 
 
 def test_without_critical_parts_colour_tells_the_sign_of_all() -> None:

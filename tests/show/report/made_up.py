@@ -67,11 +67,14 @@ def structure(graph: Graph, *, seed: int = 0, rows: int = 5, **changes: Any) -> 
         "probability": probability,
         "explained": predicted,
         "technique": "made up",
+        "base": -0.5,
+        "output": -0.5 + float(node.sum()),
+        "spread": float(generator.uniform(0.01, 0.2)),
         "node_importance": node,
         "edge_importance": edges[-1],
         "critical_nodes": critical,
         "critical_edges": np.flatnonzero(inside),
-        "fidelity": Fidelity(removed=float(generator.uniform(0, 0.6)), kept=float(generator.uniform(0.45, 1))),
+        "fidelity": Fidelity(*(float(generator.uniform(low, 1)) for low in (0, 0.45, 0.2, 0.6))),
         "trace": Trace(nodes=np.array(nodes), edges=np.array(edges)),
     }
     return CriticalStructure(**(values | changes))

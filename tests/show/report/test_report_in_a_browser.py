@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,17 @@ HOSTILE = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>",
 def names(page: Any) -> list[str]:
     found: list[str] = page.locator(".card strong").all_inner_texts()
     return found
+
+
+def open_card(page: Any, number: int) -> None:
+    page.locator(".card").nth(number).click()
+    page.wait_for_selector("#viewer[open]")  # it opens once the page has heard of the new address
+
+
+def empty(made: CriticalStructure) -> CriticalStructure:
+    """The same where nothing stands out."""
+    none = np.zeros(0, np.int64)
+    return replace(made, critical_nodes=none, critical_edges=none)
 
 
 def critical(page: Any) -> tuple[int, int]:
@@ -49,10 +61,13 @@ def test_the_summary_and_the_cards_say_what_the_structures_hold(show: Show) -> N
     page = show(given)
     right = sum(s.predicted == s.graph.target for s in given)
     assert page.inner_text("#figures dd >> nth=0") == f"{100 * right / len(given):.1f}%"
-    assert "keep their prediction" in page.inner_text("#sentences")
+    assert "of the evidence alone" in page.inner_text("#sentences")
+    assert "of the evidence is kept by the structure alone" in page.inner_text("#figures")
+    assert "nothing stands out" in page.inner_text("#figures")
     assert page.locator("#chart svg circle").count() > 0
     card = page.inner_text(".card >> nth=0")
-    assert f"Predicted: {given[0].predicted} ({given[0].probability:.0%})" in card
+    assert given[0].spread is not None
+    assert f"Predicted: {given[0].predicted} ({given[0].probability:.0%} ± {100 * given[0].spread:.1g}%)" in card
     assert "True: toxic" in card
     page.wait_for_selector("canvas[data-drawn]")
     ink = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
@@ -64,8 +79,7 @@ def test_hostile_names_are_shown_as_they_are_and_run_nothing(show: Show) -> None
     odd = [structure(graph, predicted=HOSTILE[0], explained=HOSTILE[0], technique=HOSTILE[1]) for graph in graphs]
     page = show(odd)
     assert page.locator(".card strong").all_text_contents() == list(HOSTILE)
-    page.locator(".card").nth(1).click()
-    page.wait_for_selector("#viewer[open]")
+    open_card(page, 1)
     assert page.inner_text("#name") == HOSTILE[1]
     assert HOSTILE[0] in page.inner_text("#facts")
     assert page.locator("img").count() == 0
@@ -106,7 +120,7 @@ def test_cards_are_found_by_name_class_and_outcome(show: Show) -> None:
     assert len(names(page)) == 30
 
 
-def test_cards_are_sorted_by_name_probability_size_and_fidelity(show: Show) -> None:
+def test_cards_are_sorted_by_name_probability_spread_size_and_evidence(show: Show) -> None:
     given = structures(drugs(12))
     page = show(given)
 
@@ -121,8 +135,52 @@ def test_cards_are_sorted_by_name_probability_size_and_fidelity(show: Show) -> N
     assert names(page) == in_order(lambda s: s.probability or 0, reverse=True)
     page.select_option("#sort", "size")
     assert names(page) == in_order(lambda s: s.graph.n_nodes, reverse=False)
-    page.select_option("#sort", "removed")
-    assert names(page) == in_order(lambda s: s.fidelity.removed if s.fidelity else 0, reverse=False)
+    page.select_option("#sort", "spread")
+    assert names(page) == in_order(lambda s: s.spread or 0, reverse=True)
+    page.select_option("#sort", "kept")
+    assert names(page) == in_order(lambda s: (s.fidelity and s.fidelity.evidence_kept) or 0, reverse=True)
+    page.select_option("#sort", "lost")
+    assert names(page) == in_order(lambda s: (s.fidelity and s.fidelity.evidence_lost) or 0, reverse=True)
+
+
+def test_empty_structures_come_last_when_sorted_by_evidence_and_say_that_nothing_stands_out(show: Show) -> None:
+    first, second = structures(drugs(2))
+    page = show([empty(first), second])
+    assert "Nothing stands out" in page.inner_text(".card >> nth=0")
+    assert "Nothing stands out" not in page.inner_text(".card >> nth=1")
+    page.select_option("#sort", "kept")
+    assert names(page) == ["drug 1", "drug 0"]
+    page.click("#order")
+    assert names(page) == ["drug 1", "drug 0"]
+
+
+def test_where_nothing_stands_out_the_sentence_is_shown_and_the_colours_are_pale(show: Show) -> None:
+    made = structure(drugs(1)[0], explained="harmless")
+    fills = "() => byId('canvas')._cyreg.cy.nodes('.decoration').map(n => n.data('fill')).sort()"
+    page = show([made, empty(made)], place="#graph=1")
+    assert page.inner_text("#evidence").startswith("The structure alone keeps ")
+    strong = page.evaluate(fills)
+    page.click("#next")
+    page.wait_for_function("() => byId('place').textContent === '2 of 2'")
+    assert page.inner_text("#evidence").startswith("Nothing in this molecule speaks for harmless")
+    assert critical(page) == (0, 0)
+    assert page.evaluate(fills) != strong
+    set_slider(page, 1)  # the reader may still ask what comes first
+    assert critical(page)[0] > 0
+
+
+def test_the_facts_say_base_contributions_and_output_in_one_line(show: Show) -> None:
+    graph = from_smiles(["OC#N"], ["toxic"], ["cyanic acid"])[0]
+    values: dict[str, Any] = {"node_importance": np.array([3.4, 0.0, -0.6]), "edge_importance": np.zeros(2)}
+    made = structure(graph, base=-1.2, output=1.6, **values)
+    gradient = structure(graph, base=-1.2, output=5.0, **values)
+    page = show([made, gradient], place="#graph=1")
+    assert page.inner_text("#balance") == "Base −1.20, for +3.40, against −0.60, output 1.60 log-odds."
+    assert page.inner_text("#column") == "Contribution"
+    page.click("#next")
+    page.wait_for_function("() => byId('place').textContent === '2 of 2'")
+    assert page.inner_text("#balance") == "Base −1.20, output 5.00 log-odds."
+    assert page.inner_text("#column") == "Importance"
 
 
 def test_the_slider_grows_and_shrinks_the_structure_and_leads_back_to_the_models_own(show: Show) -> None:
@@ -145,6 +203,20 @@ def test_the_slider_grows_and_shrinks_the_structure_and_leads_back_to_the_models
     assert critical(page) == own
 
 
+def test_critical_atoms_and_bonds_lie_inside_a_contour_that_follows_the_slider(show: Show) -> None:
+    made = structure(drugs(1)[0])
+    page = show([made, empty(made)], place="#graph=1")
+    lines = """kind => byId('canvas')._cyreg.cy.elements('.decoration')
+        .filter(x => x.id()[0] === kind && x.data('opacity') === 1).map(x => Number(x.id().slice(1)))"""
+    assert page.evaluate(lines, "o") == page.evaluate(lines, "i") == made.critical_nodes.tolist()
+    assert page.evaluate(lines, "p") == page.evaluate(lines, "q") == made.critical_edges.tolist()
+    set_slider(page, 0)
+    assert page.evaluate(lines, "o") == [int(made.node_importance.argmax())]
+    page.click("#next")
+    page.wait_for_function("() => byId('place').textContent === '2 of 2'")
+    assert page.evaluate(lines, "o") == page.evaluate(lines, "p") == []
+
+
 def test_the_layers_show_how_the_evidence_travelled(show: Show) -> None:
     made = structure(drugs(1)[0], seed=1)
     assert made.trace is not None
@@ -153,7 +225,7 @@ def test_the_layers_show_how_the_evidence_travelled(show: Show) -> None:
 
     def first_row() -> tuple[int, float]:
         cells = page.locator("#ranking tr >> nth=0").locator("td").all_inner_texts()
-        return int(cells[0]), float(cells[2].replace("−", "-"))
+        return int(cells[0]), float(cells[2].replace("−", "-").replace("+", ""))
 
     shown = []
     for layer, label in enumerate(("Top", "1", "2", "3", "Input")):
@@ -168,17 +240,18 @@ def test_the_layers_show_how_the_evidence_travelled(show: Show) -> None:
 
 def test_pointing_at_a_node_or_an_edge_tells_its_label_and_importance(show: Show) -> None:
     graph = from_smiles(["OC#N"], ["toxic"], ["cyanic acid"])[0]
-    made = structure(graph, node_importance=np.array([0.5, 0.0, -0.25]), edge_importance=np.array([0.125, 0.0]))
+    values: dict[str, Any] = {"node_importance": np.array([0.5, 0.0, -0.25]), "base": 1.0, "output": 1.25}
+    made = structure(graph, edge_importance=np.array([0.125, 0.0]), **values)
     page = show([made], place="#graph=1")
     page.mouse.move(*place_of(page, "n0"))
     page.wait_for_function("() => byId('readout').textContent.startsWith('Node 0')")
-    assert page.inner_text("#readout") == f"Node 0 · O · importance 0.5 (for {made.predicted})"
+    assert page.inner_text("#readout") == f"Node 0 · O · contribution +0.5 (for {made.predicted})"
     (x0, y0), (x1, y1) = place_of(page, "n0"), place_of(page, "n1")
     page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
     page.wait_for_function("() => byId('readout').textContent.startsWith('Edge 0')")
-    assert page.inner_text("#readout") == f"Edge 0–1 · single · importance 0.125 (for {made.predicted})"
+    assert page.inner_text("#readout") == f"Edge 0–1 · single · contribution +0.125 (for {made.predicted})"
     page.fill("#lookup", "2")  # the same without a pointer
-    assert page.inner_text("#readout") == f"Node 2 · N · importance −0.25 (against {made.predicted})"
+    assert page.inner_text("#readout") == f"Node 2 · N · contribution −0.25 (against {made.predicted})"
     page.get_by_role("button", name="Show node 0").focus()
     assert page.inner_text("#readout").startswith("Node 0 · O")
 
@@ -206,8 +279,7 @@ def test_next_follows_the_order_on_the_screen(show: Show) -> None:
     page = show(given)
     page.select_option("#sort", "probability")
     order = names(page)
-    page.locator(".card").nth(0).click()
-    page.wait_for_selector("#viewer[open]")
+    open_card(page, 0)
     for name in order[1:]:
         page.click("#next")
         page.wait_for_function("name => byId('name').textContent === name", arg=name)
@@ -232,6 +304,9 @@ def test_pictures_and_data_can_be_saved(show: Show, tmp_path: Path) -> None:
     assert told["critical_nodes"] == made.critical_nodes.tolist()
     assert told["critical_edges"] == made.graph.edges[made.critical_edges].tolist()
     np.testing.assert_allclose(told["node_importance"], made.node_importance, atol=1e-4)
+    for name in ("base", "for", "against", "output", "spread", "fidelity"):
+        assert told[name] == pytest.approx(made.to_plain()[name], rel=1e-3), name
+    assert told["base"] + sum(told["node_importance"]) == pytest.approx(told["output"], abs=1e-3)
 
 
 def test_two_thousand_graphs_are_searched_and_paged_through(show: Show) -> None:
@@ -244,8 +319,7 @@ def test_two_thousand_graphs_are_searched_and_paged_through(show: Show) -> None:
     assert names(page)[0] == "drug 48"
     page.fill("#search", "drug 1999")
     assert names(page) == ["drug 1999"]
-    page.locator(".card").click()
-    page.wait_for_selector("#viewer[open]")
+    open_card(page, 0)
     assert page.inner_text("#name") == "drug 1999"
 
 
@@ -264,7 +338,12 @@ def test_values_are_told_as_raised_and_lowered(show: Show) -> None:
     graphs = from_smiles(DRUGS[:3], [1.0, 2.0, 3.0], None)
     given = [
         structure(
-            graph, predicted=float(i) + 1.5, probability=None, explained=None, fidelity=Fidelity(removed=0.5, kept=2.25)
+            graph,
+            predicted=float(i) + 1.5,
+            probability=None,
+            explained=None,
+            spread=0.25,
+            fidelity=Fidelity(removed=0.5, kept=2.25, evidence_lost=0.75, evidence_kept=0.9),
         )
         for i, graph in enumerate(graphs)
     ]
@@ -273,9 +352,29 @@ def test_values_are_told_as_raised_and_lowered(show: Show) -> None:
     assert not page.is_visible("#by-predicted")
     assert "raises the value" in page.inner_text("#gallery .legend")
     assert page.locator("#chart svg circle").count() == 3
-    page.locator(".card").nth(0).click()
-    page.wait_for_selector("#viewer[open]")  # it opens once the page has heard of the new address
-    assert "the model predicts 2.25; without it, 0.5" in page.inner_text("#fidelity")
+    open_card(page, 0)
+    assert "1.5 ± 0.25" in page.inner_text("#facts")
+    assert page.inner_text("#balance").startswith("Base −0.500, raised +")
+    assert page.inner_text("#evidence") == (
+        "The structure alone keeps 90% of the evidence (value 2.25); 75% goes with it (value 0.5 without it)."
+    )
+
+
+def test_the_slider_of_a_value_takes_what_lowers_it_as_well_as_what_raises_it(show: Show) -> None:
+    graph = from_smiles(["OC#N"], [1.0], ["cyanic acid"])[0]
+    values: dict[str, Any] = {"node_importance": np.array([0.5, 0.1, -0.75]), "edge_importance": np.zeros(2)}
+    chosen: dict[str, Any] = {"critical_nodes": np.array([2]), "critical_edges": np.zeros(0, np.int64)}
+    page = show(
+        [structure(graph, predicted=1.0, probability=None, explained=None, **values, **chosen)], place="#graph=1"
+    )
+    bold = "() => byId('canvas')._cyreg.cy.nodes('.body').filter(n => n.data('weight') === 'bold').map(n => n.id())"
+    shown = []
+    for step in range(3):
+        set_slider(page, step)
+        shown.append(page.evaluate(bold))
+    assert shown == [["n2"], ["n0", "n2"], ["n0", "n1", "n2"]]
+    page.fill("#lookup", "2")
+    assert page.inner_text("#readout").endswith("−0.75 (lowers the value)")
 
 
 def test_loops_truths_single_atoms_and_graphs_without_importance_are_drawn(show: Show) -> None:
@@ -308,7 +407,6 @@ def test_a_narrow_dark_screen_needs_no_sideways_scrolling(show: Show) -> None:
     page = show(structures(drugs(5)), viewport={"width": 360, "height": 700}, color_scheme="dark")
     overflow = "() => document.documentElement.scrollWidth - innerWidth"
     assert page.evaluate(overflow) <= 0
-    page.locator(".card").nth(0).click()
-    page.wait_for_selector("#viewer[open]")
+    open_card(page, 0)
     assert page.evaluate("() => byId('viewer').scrollWidth - innerWidth") <= 0
     assert page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor") == "rgb(20, 23, 28)"

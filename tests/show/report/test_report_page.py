@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from dataclasses import asdict
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
@@ -136,10 +137,22 @@ def test_everything_a_structure_holds_is_in_the_data() -> None:
     assert told["molecule"] is True
     assert made.fidelity is not None
     assert made.trace is not None
-    assert told["fidelity"] == pytest.approx([made.fidelity.removed, made.fidelity.kept], rel=1e-3)
+    assert told["fidelity"] == pytest.approx(asdict(made.fidelity), rel=1e-3)
+    assert told["sums"] == pytest.approx([made.base, made.speaks_for, made.speaks_against, made.output], rel=1e-3)
+    assert told["spread"] == pytest.approx(made.spread, rel=1e-3)
+    assert told["balance"].startswith("base -0.500, for +")
+    assert told["evidence"].startswith("the structure alone keeps ")
     np.testing.assert_allclose(unpacked(told["nodeImportance"]), made.node_importance, atol=1e-4)
     np.testing.assert_allclose(unpacked(told["trace"][1]["edges"]), made.trace.edges[1], atol=1e-4)
     assert len(told["trace"]) == len(made.trace.nodes) - 1
+
+
+def test_an_empty_structure_comes_with_the_sentence_that_says_so() -> None:
+    none = np.zeros(0, np.int64)
+    made = structure(drugs(1)[0], critical_nodes=none, critical_edges=none, explained="harmless")
+    (told,) = encode([made], summarise([made]), on_a_circle)["structures"]
+    assert told["evidence"] == made.nothing
+    assert told["evidence"].startswith("nothing in this molecule speaks for harmless")
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from tests.show.watching import Watch
-from tests.support.browser import ARGUMENTS, find_browser
 
 # a conftest cannot be skipped, and the tests below import these at their top
 collect_ignore_glob = [] if all(map(find_spec, ("fastapi", "uvicorn", "rdkit"))) else ["test_*.py"]
@@ -43,40 +41,18 @@ def listening(model: Any) -> Iterator[str]:
             thread.join()
 
 
-@pytest.fixture(scope="session")
-def browsing() -> Iterator[Callable[..., Any]]:
-    """Runs a function with a browser, in a thread of its own: Playwright allows one driver a thread."""
-    playwright, executable = find_browser()
-    with ThreadPoolExecutor(1) as thread:
-        driver = thread.submit(lambda: playwright.sync_playwright().start()).result()
-        browser = thread.submit(
-            lambda: driver.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
-        ).result()
-        yield lambda work: thread.submit(work, browser).result()
-        thread.submit(browser.close).result()
-        thread.submit(driver.stop).result()
-
-
 @pytest.fixture
-def visit(browsing: Callable[..., Any]) -> Callable[..., Any]:
-    """Serve a model, open its page and do something with it; fails if the page complains or asks anyone else."""
+def visit(browser: Any) -> Callable[..., AbstractContextManager[Any]]:
+    """Serves a model and opens its page; fails if the page complains or asks anyone else."""
 
-    def opened(model: Any, work: Callable[[Any], Any], **options: Any) -> Any:
+    @contextmanager
+    def opened(model: Any, **options: Any) -> Iterator[Any]:
         watch = Watch()
-
-        def in_browser(browser: Any) -> Any:
-            page = browser.new_page(**options)
+        with listening(model) as address, closing(browser.new_page(**options)) as page:
             watch.add(page, expected="status of 422")
-            try:
-                page.goto(address)
-                page.wait_for_selector("html[data-ready]")
-                return work(page)
-            finally:
-                page.close()
-
-        with listening(model) as address:
-            result = browsing(in_browser)
+            page.goto(address)
+            page.wait_for_selector("html[data-ready]")
+            yield page
         watch.check(address, "blob:")
-        return result
 
     return opened

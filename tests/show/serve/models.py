@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -29,8 +30,8 @@ def of(graphs: Graphs, name: str = "small", **about: Any) -> ServedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         predictor = Model.build(MODEL, Encoder.fit(graphs, MODEL))
-    predictor.network.eval()
-    plain = Model(config=predictor.config, encoder=predictor.encoder, network=predictor.network, about=about)
+    predictor.networks[0].eval()
+    plain = Model(config=predictor.config, encoder=predictor.encoder, networks=predictor.networks, about=about)
     return ServedModel(predictor=plain, name=name)
 
 
@@ -48,6 +49,14 @@ def of_three_classes() -> ServedModel:
 @cache
 def regressor() -> ServedModel:
     return of(from_smiles(MOLECULES, [float(len(smiles)) for smiles in MOLECULES]))
+
+
+def of_two_networks(served: ServedModel) -> ServedModel:
+    """The same with one more network that has other weights."""
+    predictor = served.predictor
+    other = Model.build(predictor.config, predictor.encoder).networks[0].eval()
+    several = replace(predictor, networks=(*predictor.networks, other), noise=0.1)
+    return replace(served, predictor=several)
 
 
 @cache

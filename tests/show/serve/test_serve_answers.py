@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,7 +14,15 @@ from egocnn.data.sources.smiles import from_smiles
 from egocnn.explain import explain
 from egocnn.show.serve.records import ExplainResponse
 from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS
-from tests.show.serve.models import MOLECULES, classifier, client, of_networks, of_three_classes, regressor
+from tests.show.serve.models import (
+    MOLECULES,
+    classifier,
+    client,
+    of_networks,
+    of_three_classes,
+    of_two_networks,
+    regressor,
+)
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -49,7 +58,11 @@ def test_an_answer_says_what_the_library_says(model: Any) -> None:
         assert answer["critical_nodes"] == structure.critical_nodes.tolist()
         np.testing.assert_allclose(answer["node_importance"], structure.node_importance, rtol=1e-4, atol=1e-6)
         assert structure.fidelity is not None
-        assert answer["fidelity"]["kept"] == pytest.approx(structure.fidelity.kept, rel=1e-4)
+        assert answer["fidelity"] == pytest.approx(asdict(structure.fidelity), rel=1e-3, abs=1e-5)
+        assert answer["nothing"] == (None if len(structure.critical_nodes) else structure.nothing)
+        assert answer["base"] + answer["for"] + answer["against"] == pytest.approx(answer["output"], abs=1e-3)
+        assert answer["output"] == pytest.approx(structure.output, rel=1e-4, abs=1e-6)
+        assert answer["balance"].startswith("base ")
         if isinstance(structure.predicted, float):
             assert answer["predicted"] == pytest.approx(structure.predicted, rel=1e-4)
             assert answer["probabilities"] == []
@@ -59,6 +72,20 @@ def test_an_answer_says_what_the_library_says(model: Any) -> None:
             assert sum(every.values()) == pytest.approx(1)
             assert max(every, key=lambda name: every[name]) == answer["predicted"]
             assert every[answer["predicted"]] == pytest.approx(answer["probability"])
+
+
+@pytest.mark.parametrize("model", [classifier, of_three_classes, regressor])
+def test_an_answer_of_several_networks_says_how_far_they_disagree_and_that_of_one_says_nothing(model: Any) -> None:
+    several = of_two_networks(model())
+    predicted, spread = several.predictor.predictions_and_spread(from_smiles(MOLECULES), device="cpu")
+    assert spread is not None
+    answers = ask(list(MOLECULES), several)
+    np.testing.assert_allclose([answer["spread"] for answer in answers], spread, rtol=1e-4)
+    if several.predictor.class_names:
+        every = [[row["probability"] for row in answer["probabilities"]] for answer in answers]
+        np.testing.assert_allclose(every, predicted, rtol=1e-4)
+    assert client(several).get("/model").json()["networks"] == 2
+    assert {answer["spread"] for answer in ask(list(MOLECULES), model())} == {None}
 
 
 def test_a_name_may_follow_the_smiles() -> None:

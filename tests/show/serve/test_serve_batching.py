@@ -107,9 +107,9 @@ def same(one: Any, other: Any) -> None:
     for name, value in one.items():
         if name in ("node_importance", "edge_importance"):
             np.testing.assert_allclose(value, other[name], rtol=1e-4, atol=1e-6)
-        elif name == "probability":
-            assert value == pytest.approx(other[name], rel=1e-5)
-        elif name not in ("probabilities", "fidelity", "svg"):
+        elif name in ("probability", "base", "for", "against", "output"):
+            assert value == pytest.approx(other[name], rel=1e-4, abs=1e-5)
+        elif name not in ("probabilities", "fidelity", "balance", "evidence", "svg"):
             assert value == other[name], name
 
 

@@ -14,22 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import PARTS
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego_folds
 from egocnn.study.crossval.folds import FoldTask, fold_numbers, make_tasks
+from egocnn.study.crossval.protocol import Combine
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
-from tests.support.commands import SHORT, Run, check_refused
+from tests.support.commands import SHORT, Run, check_refused, printed
+from tests.support.samples import as_list
 from tests.support.strategies import random_trees
-from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens
+from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens, plain_model, plain_train
 
-MODEL = ModelConfig(**SIZES, dropout=0.0)
-TRAIN = TrainConfig(epochs=3, learning_rate=1e-2, device="cpu")
+MODEL = plain_model(**SIZES, dropout=0.0)
+TRAIN = plain_train(epochs=3, learning_rate=1e-2, device="cpu")
 
 
 def grouped(n_graphs: int = 60) -> Graphs:
@@ -52,6 +52,7 @@ def test_every_graph_is_tested_once_and_classes_have_equal_shares(counts: list[i
     names = tuple("abc"[: len(counts)])
     graphs = random_trees(len(target), nodes=3, seed=0).replace(target=target, class_names=names)
     numbers = fold_numbers(graphs, folds, seed)
+    np.testing.assert_equal(fold_numbers(graphs, folds, seed), numbers)
     assert sorted(np.concatenate([tested for _, tested in numbers]).tolist()) == list(range(len(graphs)))
     for rest, tested in numbers:
         assert sorted([*rest, *tested]) == list(range(len(graphs)))
@@ -59,25 +60,16 @@ def test_every_graph_is_tested_once_and_classes_have_equal_shares(counts: list[i
             assert math.floor(count / folds) <= (target[tested] == number).sum() <= math.ceil(count / folds)
 
 
-def test_folds_follow_from_the_seed() -> None:
-    graphs = grouped().replace(group=None)
-    one, same, other = (fold_numbers(graphs, 5, seed)[0][1].tolist() for seed in (3, 3, 4))
-    assert one == same != other
-
-
 def test_groups_are_torn_apart_neither_by_folds_nor_by_validation() -> None:
     graphs = grouped()
     assert graphs.group is not None
     for task in tasks(graphs, 5):
-        learned = task.without_tested(graphs)
-        assert not set(graphs.group[task.tested]) & {*graphs.group[task.learned], *graphs.group[task.validation]}
-        assert learned.group is not None
-        assert learned.part is not None
-        parts = [set(learned.group[learned.part == PARTS.index(part)]) for part in ("train", "validation", "test")]
-        assert parts[0]
-        assert parts[1]
-        assert not parts[2]
-        assert not parts[0] & parts[1]
+        parts = [{*graphs.group[numbers]} for numbers in (task.learned, task.validation, task.tested)]
+        assert min(map(len, parts)) > 0
+        assert len(set.union(*parts)) == sum(map(len, parts))
+        marked = task.without_tested(graphs)
+        assert [{*as_list(marked.select(part).group)} for part in ("train", "validation")] == parts[:2]
+        assert len(marked) == len(task.learned) + len(task.validation)
 
 
 def test_values_are_dealt_out_in_folds_of_equal_size() -> None:
@@ -87,16 +79,15 @@ def test_values_are_dealt_out_in_folds_of_equal_size() -> None:
 
 def test_too_few_graphs_for_the_folds_are_refused_in_one_clear_line() -> None:
     graphs = random_trees(20, nodes=3, seed=0).replace(target=np.array([1] * 3 + [0] * 17), class_names=("no", "yes"))
-    with pytest.raises(DataError, match=r"class 'yes' has 3 graphs, too few for 10 folds; --folds 3 at most"):
-        cross_validate(graphs, MODEL, TRAIN)
-    with pytest.raises(DataError, match="class 'even' has 10 groups of graphs, too few for 11 folds"):
-        cross_validate(grouped(), MODEL, TRAIN, folds=11)
-    with pytest.raises(DataError, match="there are 8 graphs, too few for 10 folds"):
-        cross_validate(oxygens(40)[:8], MODEL, TRAIN)
-    wrongs: list[dict[str, Any]] = [{"folds": 1}, {"restarts": 0}, {"jobs": 0}]
-    for wrong in wrongs:
-        with pytest.raises(ConfigError, match="must be at least"):
-            cross_validate(graphs, MODEL, TRAIN, **wrong)
+    several: list[tuple[Graphs, dict[str, Any], str]] = [
+        (graphs, {}, r"class 'yes' has 3 graphs, too few for 10 folds; --folds 3 at most"),
+        (grouped(), {"folds": 11}, "class 'even' has 10 groups of graphs, too few for 11 folds"),
+        (oxygens(40)[:8], {}, "there are 8 graphs, too few for 10 folds"),
+        *((graphs, wrong, "must be at least") for wrong in ({"folds": 1}, {"restarts": 0}, {"jobs": 0})),
+    ]
+    for each, how, wanted in several:
+        with pytest.raises((DataError, ConfigError), match=wanted):
+            cross_validate(each, MODEL, TRAIN, **how)
 
 
 # ── scores ────────────────────────────────────────────────────────────────────────────────────────
@@ -119,13 +110,12 @@ def test_a_fold_is_what_training_on_its_own_part_gives() -> None:
     task = tasks(graphs, 4, restarts=2)[1]
     (seeds,) = task.seeds
     trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed)) for seed in seeds]
-    bests = [history.best for _, history in trained]
-    assert all(best is not None for best in bests)
-    chosen = int(bests[1] is not None and bests[1].beats(bests[0]))
+    one, two = (history.best for _, history in trained)
+    assert one is not None
+    assert two is not None
+    chosen, best = (1, two) if two.beats(one) else (0, one)
     fold = result.folds[task.fold - 1]
     (run,) = fold.runs
-    best = bests[chosen]
-    assert best is not None
     assert (run.restart, run.best_epoch, run.validation_score) == (chosen + 1, best.epoch, best.validation_score)
     assert run.seeds == seeds
     assert run.score == scores_of(trained[chosen][0], graphs[task.tested], device="cpu")["accuracy"] == fold.score
@@ -182,9 +172,11 @@ def test_several_folds_at_a_time_give_the_same_numbers() -> None:
     assert [fold.fold for fold in two.folds] == [1, 2]
 
 
-def test_training_that_diverges_says_in_which_fold() -> None:
+@pytest.mark.parametrize("combine", ["best", "average"])
+def test_training_that_diverges_says_in_which_fold(combine: Combine) -> None:
+    protocol = Protocol(folds=2, combine=combine)
     with pytest.raises(DataError, match="diverged in fold 1"):
-        cross_validate(grouped(), MODEL, replace(TRAIN, learning_rate=1e30), folds=2, stack=True)
+        cross_validate(grouped(), MODEL, replace(TRAIN, learning_rate=1e30), protocol=protocol, stack=True)
 
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────
@@ -192,10 +184,9 @@ def test_training_that_diverges_says_in_which_fold() -> None:
 
 def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "new" / "record.json"
-    code, text, _ = run("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
-    assert code == 0
+    words = ("crossval", ALCOHOLS, "--folds", 3, "--restarts", 2, "-o", out, "--device", "cpu", *SHORT)
+    lines = printed(run, *words).splitlines()
     record = json.loads(out.read_text(encoding="utf-8"))
-    lines = text.splitlines()
     assert len(lines) == 1 + 3 + 2
     for line, fold in zip(lines[1:4], record["folds"], strict=True):
         assert f"{fold['score']:.4f}" in line
@@ -206,9 +197,7 @@ def test_the_command_prints_a_table_and_writes_the_record(tmp_path: Path, run: R
 @pytest.mark.parametrize("stack", ["--stack", "--no-stack"])
 def test_the_command_prints_one_object_for_machines(run: Run, stack: str) -> None:
     words = ("crossval", ALCOHOLS, "--folds", 3, "--json", "--device", "cpu", "--seed", 5, stack, *SHORT)
-    code, text, err = run(*words)
-    assert (code, err) == (0, "")
-    result = json.loads(text)
+    result = json.loads(printed(run, *words))
     assert set(CrossValidation.__dataclass_fields__) == set(result)
     assert (result["model"], result["data"], result["protocol"]) == ("ego-cnn", ALCOHOLS, "plain")
     assert (result["seed"], result["stacked"], len(result["folds"])) == (5, stack == "--stack", 3)

@@ -11,22 +11,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
-from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.study.crossval import Protocol, choose_protocol, cross_validate, ego_folds, read_record
+from egocnn.errors import RunError
+from egocnn.study.crossval import Protocol, cross_validate, ego_folds, read_record
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.study.crossval.record import FoldRun
-from egocnn.train.recipe import Replica, learn, prepare_replicas
-from lab.rivals.names import find_rival
-from tests.support.commands import SHORT, Run, check_refused
+from egocnn.train.recipe import Replica, learn
+from tests.support.commands import SHORT, Run, check_refused, printed
+from tests.support.samples import as_list
 from tests.support.strategies import random_trees
-from tests.support.tiny import ALCOHOLS, SIZES, oxygens
+from tests.support.tiny import ALCOHOLS, SIZES, oxygens, parts, plain_model, plain_train
 
-MODEL = ModelConfig(**SIZES, dropout=0.0)
-TRAIN = TrainConfig(epochs=3, learning_rate=1e-2, device="cpu")
-CPU = torch.device("cpu")
+MODEL = plain_model(**SIZES, dropout=0.0)
+TRAIN = plain_train(epochs=3, learning_rate=1e-2, device="cpu")
 
 
 def trees(n_graphs: int = 36) -> Graphs:
@@ -35,42 +34,16 @@ def trees(n_graphs: int = 36) -> Graphs:
     return graphs.replace(target=np.arange(n_graphs) % 3, class_names=("a", "b", "c"))
 
 
-def judged(target: Tensor) -> EncodedGraphs:
-    """Graphs of which nothing but their targets matters."""
-    graphs = random_trees(len(target), nodes=3, seed=0)
-    ((replica,),) = prepare_replicas([trees()], MODEL, TRAIN, [[0]])
-    return replace(replica.predictor.encode(graphs), target=target)
-
-
 # ── what several say ──────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_score_of_several_is_that_of_their_mean_and_not_of_a_vote() -> None:
     sure, unsure = [0.95, 0.05], [0.4, 0.6]
     said = [torch.tensor([own, [0.5, 0.5], [0.0, 1.0]]).double() for own in (sure, unsure, unsure)]
-    data = judged(torch.tensor([0, 0, 0]))
+    _, learned, _ = parts(trees())
+    data = replace(learned, target=torch.tensor([0, 0, 0]))
     assert ego_folds.score_of(said, data) == pytest.approx(2 / 3)  # a vote would lose the first graph
     assert [ego_folds.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
-
-
-def test_the_score_of_values_is_the_explained_variance_of_their_mean() -> None:
-    target = torch.tensor([1.0, 2.0, 6.0])
-    said = [torch.tensor([[2.0], [2.0], [5.0]]).double(), torch.tensor([[0.0], [3.0], [6.0]]).double()]
-    mean = np.array([1.0, 2.5, 5.5])
-    wanted = 1 - np.square(mean - target.numpy()).sum() / np.square(target.numpy() - 3).sum()
-    assert ego_folds.score_of(said, judged(target)) == pytest.approx(wanted)
-    assert ego_folds.score_of(said, judged(torch.ones(3))) == 0.0
-
-
-def test_probabilities_are_said_of_classes_and_plain_values_of_the_rest() -> None:
-    for graphs in (trees(), oxygens(20)):
-        ((replica,),) = prepare_replicas([graphs], MODEL, TRAIN, [[0]])
-        data = replica.predictor.encode(graphs)
-        said = ego_folds.predictions_of(replica, data, CPU)
-        outputs = torch.from_numpy(replica.predictor.outputs(graphs, device="cpu")).double()
-        assert said.dtype == torch.float64
-        wanted = torch.softmax(outputs, dim=1) if graphs.is_classification else outputs
-        torch.testing.assert_close(said, wanted)
 
 
 # ── cross-validation ──────────────────────────────────────────────────────────────────────────────
@@ -80,64 +53,51 @@ def test_probabilities_are_said_of_classes_and_plain_values_of_the_rest() -> Non
 def test_averaged_restarts_score_what_their_mean_probabilities_say(
     stack: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graphs = trees()
-    assert graphs.target is not None
-    said: list[tuple[int, Tensor, EncodedGraphs]] = []
+    graphs, protocol = trees(), Protocol(folds=3, runs=2, restarts=3, combine="average")
+    target = torch.tensor(as_list(graphs.target))
+    said: list[tuple[int, int, Tensor]] = []
     plain = ego_folds.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
-        said.append((replica.seed, plain(replica, data, device), data))
-        return said[-1][1]
+        said.append((replica.seed, len(data), plain(replica, data, device)))
+        return said[-1][2]
 
     monkeypatch.setattr(ego_folds, "predictions_of", spy)
-    protocol = Protocol(folds=3, runs=2, restarts=3, combine="average")
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol, stack=stack)
     assert (result.runs, result.restarts) == (2, 3)
     assert result.settings["restarts"] == {"combine": "average"}
+
+    def right(predictions: Tensor, chosen: Ints) -> float:
+        return float((predictions.argmax(1) == target[chosen]).double().mean())
+
     for task, fold in zip(make_tasks(graphs, protocol, TRAIN), result.folds, strict=True):
         for seeds, run in zip(task.seeds, fold.runs, strict=True):
-            assert run.seeds == seeds
-            assert (run.restart, run.best_epoch, run.epochs) == (0, None, None)
-            for chosen, found in ((task.tested, run.score), (task.validation, run.validation_score)):
-                mine = [own for seed, own, data in said if seed in seeds and len(data) == len(chosen)]
-                assert len(mine) == 3
-                right = torch.from_numpy(graphs.target[chosen])
-                mean = torch.stack(mine).mean(dim=0)
-                assert found == pytest.approx(float((mean.argmax(1) == right).double().mean()))
-            tested = [own for seed, own, data in said if seed in seeds and len(data) == len(task.tested)]
-            right = torch.from_numpy(graphs.target[task.tested])
-            assert run.alone == pytest.approx(
-                np.mean([float((own.argmax(1) == right).double().mean()) for own in tested])
+            assert (run.seeds, run.restart, run.best_epoch, run.epochs) == (seeds, 0, None, None)
+            tested, validated = (
+                torch.stack([own for seed, count, own in said if seed in seeds and count == len(chosen)])
+                for chosen in (task.tested, task.validation)
             )
+            assert len(tested) == len(validated) == 3
+            assert run.score == pytest.approx(right(tested.mean(dim=0), task.tested))
+            assert run.validation_score == pytest.approx(right(validated.mean(dim=0), task.validation))
+            assert run.alone == pytest.approx(np.mean([right(own, task.tested) for own in tested]))
         assert fold.score == pytest.approx(np.mean([run.score for run in fold.runs]))
 
 
 def test_averaged_restarts_are_those_of_single_trainings_and_count_all_their_parameters() -> None:
-    graphs = trees()
-    protocol = Protocol(folds=3, restarts=2, combine="average")
-    result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol)
-    task = make_tasks(graphs, protocol, TRAIN)[1]
-    trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed))[0] for seed in task.seeds[0]]
-    tested = graphs[task.tested]
-    assert tested.target is not None
-    logits = torch.stack([torch.from_numpy(predictor.outputs(tested, device="cpu")).double() for predictor in trained])
-    said = torch.softmax(logits, dim=2).mean(dim=0).argmax(dim=1).numpy()
-    assert result.folds[1].score == pytest.approx(float((said == tested.target).mean()))
-    best = cross_validate(graphs, MODEL, TRAIN, protocol=replace(protocol, combine="best"))
-    assert result.folds[1].parameters == 2 * trained[0].network.n_parameters
-    assert best.folds[1].parameters == trained[0].network.n_parameters
-    assert all(run.alone is None for fold in best.folds for run in fold.runs)
-    assert "restarts" not in best.settings
-
-
-def test_one_restart_averaged_is_that_restart() -> None:
-    one, other = (
-        cross_validate(trees(), MODEL, TRAIN, protocol=Protocol(folds=3, combine=combine))
+    graphs, protocol = trees(), Protocol(folds=3, restarts=2, combine="average")
+    result, best = (
+        cross_validate(graphs, MODEL, TRAIN, protocol=replace(protocol, combine=combine)).folds[1]
         for combine in ("average", "best")
     )
-    assert [fold.score for fold in one.folds] == [fold.score for fold in other.folds]
-    assert [fold.validation_score for fold in one.folds] == [fold.validation_score for fold in other.folds]
-    assert all(run.alone == run.score for fold in one.folds for run in fold.runs)
+    task = make_tasks(graphs, protocol, TRAIN)[1]
+    tested = graphs[task.tested]
+    trained = [learn(task.without_tested(graphs), MODEL, replace(TRAIN, seed=seed))[0] for seed in task.seeds[0]]
+    logits = torch.stack([torch.from_numpy(model.outputs(tested, device="cpu")).double() for model in trained])
+    said = torch.softmax(logits, dim=2).mean(dim=0).argmax(dim=1)
+    assert result.score == pytest.approx(np.mean(said.numpy() == tested.target))
+    assert result.parameters == 2 * trained[0].n_parameters
+    assert (best.parameters, best.runs[0].alone) == (trained[0].n_parameters, None)
 
 
 def test_values_are_averaged_too() -> None:
@@ -148,12 +108,6 @@ def test_values_are_averaged_too() -> None:
         assert run.alone is not None
         assert run.score >= run.alone - 1e-9  # the error of a mean is at most the mean of the errors
     assert result.score == "r2"
-
-
-def test_an_averaged_restart_that_diverges_says_in_which_fold() -> None:
-    protocol = Protocol(folds=2, restarts=2, combine="average")
-    with pytest.raises(DataError, match="diverged in fold 1"):
-        cross_validate(trees(), MODEL, replace(TRAIN, learning_rate=1e30), protocol=protocol)
 
 
 # ── records and refusals ──────────────────────────────────────────────────────────────────────────
@@ -174,24 +128,10 @@ def test_a_run_from_before_there_were_averages_can_be_read() -> None:
     assert (run.alone, run.seeds, run.restart) == (None, (1, 2), 2)
 
 
-def test_only_an_ego_cnn_is_averaged() -> None:
-    with pytest.raises(ConfigError, match="only the restarts of an Ego-CNN can be averaged; label counts says classes"):
-        cross_validate(trees(), find_rival("label-counts"), TRAIN, protocol=Protocol(folds=2, combine="average"))
-
-
-def test_a_protocol_by_name_takes_runs_and_how_restarts_are_combined() -> None:
-    paper = choose_protocol("paper", runs=2, combine="average")
-    assert (paper.runs, paper.restarts, paper.combine, paper.trainings) == (2, 5, "average", 100)
-    plain = choose_protocol("plain")
-    assert (plain.runs, plain.restarts, plain.combine) == (1, 1, "best")
-    with pytest.raises(ConfigError, match="runs must be at least 1, got 0"):
-        choose_protocol("plain", runs=0)
-
-
 def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "record.json"
     words: list[object] = ["crossval", ALCOHOLS, "--folds", 2, "--restarts", 2, "--runs", 2, "--device", "cpu", *SHORT]
-    assert run(*words, "--combine", "average", "-o", out)[0] == 0
+    printed(run, *words, "--combine", "average", "-o", out)
     record = json.loads(out.read_text(encoding="utf-8"))
     assert (record["runs"], record["restarts"]) == (2, 2)
     runs = [each for fold in record["folds"] for each in fold["runs"]]
@@ -200,8 +140,31 @@ def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, run: Ru
     check_refused(run, "was made with combine average", *words, "-o", out)
     check_refused(run, "--combine: invalid choice: 'vote'", *words, "--combine", "vote")
     check_refused(run, "a whole number, 1 or more", "crossval", ALCOHOLS, "--runs", 0)
-    check_refused(
-        run,
-        "only the restarts of an Ego-CNN can be averaged",
-        *("crossval", ALCOHOLS, "--model", "label-counts", "--combine", "average", "--quiet"),
-    )
+    wanted = "only the restarts of an Ego-CNN can be averaged; label counts says classes"
+    check_refused(run, wanted, "crossval", ALCOHOLS, "--model", "label-counts", "--combine", "average", "--quiet")
+
+
+@pytest.mark.parametrize("stack", [False, True])
+def test_a_fold_of_several_networks_is_tested_by_the_mean_of_their_outputs(stack: bool) -> None:
+    graphs, train = trees(), replace(TRAIN, networks=2)
+    protocol = Protocol(folds=3, restarts=2)
+    epochs: list[int] = []
+    result = cross_validate(graphs, MODEL, train, protocol=protocol, stack=stack, progress=epochs.append)
+    assert max(epochs) <= protocol.trainings * train.networks * train.epochs
+    task, fold = make_tasks(graphs, protocol, train)[1], result.folds[1]
+    trained = [
+        learn(task.without_tested(graphs), MODEL, replace(train, seed=seed), stack=stack)[0] for seed in task.seeds[0]
+    ]
+
+    def scores(chosen: Ints) -> list[float]:
+        some = graphs[chosen]
+        return [float((each.outputs(some, device="cpu").argmax(axis=1) == some.target).mean()) for each in trained]
+
+    (run,) = fold.runs
+    assert run.validation_score == pytest.approx(max(scores(task.validation)))
+    assert run.score == pytest.approx(scores(task.tested)[run.restart - 1])
+    chosen, tested = trained[run.restart - 1], graphs[task.tested]
+    of_each = chosen.outputs_of_each(tested, device="cpu").argmax(axis=2) == tested.target
+    assert run.alone == pytest.approx(float(of_each.mean()))
+    assert run.seeds == task.seeds[0]
+    assert fold.parameters == chosen.n_parameters == 2 * chosen.networks[0].n_parameters

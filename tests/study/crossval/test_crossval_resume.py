@@ -4,51 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import pytest
 
-from egocnn.config import ModelConfig, TrainConfig
-from egocnn.data.arrays import Ints
+from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import CrossValidation, cross_validate, read_record
-from lab.rivals.rival import Rival
-from tests.support.commands import Run, check_refused, kill_once
-from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in
+from tests.support.commands import Run, check_refused, kill_once, printed
+from tests.support.jobs import most
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, contents, names_in, plain_model, plain_train
 
-MODEL = ModelConfig(**SIZES)
-TRAIN = TrainConfig(epochs=2, device="cpu")
-
-
-@dataclass(slots=True)
-class Most:
-    """Says the class that most training graphs have; stops, as Ctrl-C would, once so many have been fitted."""
-
-    fitted: list[int]
-    stop_after: int | None = None
-    parameters: int | None = None
-    answer: int = 0
-
-    def fit(self, graphs: Graphs, validation: Graphs) -> Self:
-        if self.stop_after is not None and len(self.fitted) == self.stop_after:
-            raise KeyboardInterrupt
-        assert graphs.target is not None
-        self.fitted.append(len(validation))
-        self.answer = int(np.bincount(graphs.target).argmax())
-        return self
-
-    def predict(self, graphs: Graphs) -> Ints:
-        return np.full(len(graphs), self.answer)
-
-
-def most(fitted: list[int], stop_after: int | None = None) -> Rival:
-    return Rival(
-        name="most", source="a test", library="none", departures="none", build=lambda _: Most(fitted, stop_after)
-    )
+MODEL = plain_model(**SIZES)
+TRAIN = plain_train(epochs=2, device="cpu")
 
 
 def scores(record: CrossValidation) -> list[Any]:
@@ -56,24 +28,20 @@ def scores(record: CrossValidation) -> list[Any]:
 
 
 def test_finished_folds_are_kept_and_used_again(tmp_path: Path) -> None:
-    graphs, out = alcohols(), tmp_path / "record.json"
-    fitted: list[int] = []
-    with pytest.raises(
-        KeyboardInterrupt, match=r"stopped; 3 of 5 folds are kept in .*record.json.partial, and the same"
-    ):
-        cross_validate(graphs, most(fitted, stop_after=3), TRAIN, folds=5, out=out)
-    assert names_in(tmp_path) == ["record.json.partial"]
-    record = cross_validate(graphs, most(fitted), TRAIN, folds=5, out=out)
-    assert len(fitted) == 5
-    assert names_in(tmp_path) == ["record.json"]
-    assert scores(record) == scores(cross_validate(graphs, most([]), TRAIN, folds=5))
-    assert cross_validate(graphs, most(fitted), TRAIN, folds=5, out=out) == record == read_record(out)
-    assert len(fitted) == 5
+    graphs, out, tried = alcohols(), tmp_path / "out" / "record.json", tmp_path / "tried"
+    kept = r"stopped; 3 of 5 folds are kept in .*record.json.partial, and the same"
+    with pytest.raises(KeyboardInterrupt, match=kept):
+        cross_validate(graphs, most(tried, "stopped at 4"), TRAIN, folds=5, out=out)
+    assert names_in(out.parent) == ["record.json.partial"]
+    record = cross_validate(graphs, most(tried), TRAIN, folds=5, out=out)
+    assert names_in(out.parent) == ["record.json"]
+    assert scores(record) == scores(cross_validate(graphs, most(tmp_path / "unbroken"), TRAIN, folds=5))
+    assert cross_validate(graphs, most(tried), TRAIN, folds=5, out=out) == record == read_record(out)
+    assert len(names_in(tried)) == 5 + 1  # each fold once, and the one that was stopped twice
 
 
 def test_folds_of_other_settings_or_data_are_refused_unless_given_up(tmp_path: Path) -> None:
-    graphs, out = alcohols(), tmp_path / "record.json"
-    assert graphs.target is not None
+    graphs, out, tried = alcohols(), tmp_path / "out" / "record.json", tmp_path / "tried"
     other = graphs.replace(names=tuple(f"other {name}" for name in graphs.names))
     changes: list[tuple[Graphs, TrainConfig, dict[str, Any], str]] = [
         (graphs, replace(TRAIN, seed=7), {"folds": 5}, "seed 0, now it is 7"),
@@ -81,23 +49,20 @@ def test_folds_of_other_settings_or_data_are_refused_unless_given_up(tmp_path: P
         (graphs, TRAIN, {"folds": 5, "restarts": 2}, "restarts 1, now it is 2"),
         (other, TRAIN, {"folds": 5}, "other data or folds"),
     ]
-    for stop_after in (2, None):  # what is half done, then what is done
-        if stop_after:
-            with pytest.raises(KeyboardInterrupt):
-                cross_validate(graphs, most([], stop_after), TRAIN, folds=5, out=out)
-        else:
-            cross_validate(graphs, most([]), TRAIN, folds=5, out=out)
-        before = {name: (tmp_path / name).read_bytes() for name in names_in(tmp_path)}
+    for fate in ("stopped at 3", ""):  # what is half done, then what is done
+        with pytest.raises(KeyboardInterrupt) if fate else nullcontext():
+            cross_validate(graphs, most(tried, fate), TRAIN, folds=5, out=out)
+        before = contents(out.parent)
         for changed, train, counts, reason in changes:
             with pytest.raises(RunError, match=f"was made with {reason}; --overwrite replaces it"):
-                cross_validate(changed, most([]), train, out=out, **counts)
+                cross_validate(changed, most(tried), train, out=out, **counts)
         with pytest.raises(RunError, match="was made with model most, now it is ego-cnn"):
             cross_validate(graphs, MODEL, TRAIN, folds=5, out=out)
-        assert {name: (tmp_path / name).read_bytes() for name in names_in(tmp_path)} == before
-    fitted: list[int] = []
-    record = cross_validate(graphs, most(fitted), replace(TRAIN, seed=7), folds=4, out=out, overwrite=True)
-    assert (record.seed, len(fitted)) == (7, 4)
-    assert names_in(tmp_path) == ["record.json"]
+        assert contents(out.parent) == before
+    again = most(tmp_path / "again")
+    record = cross_validate(graphs, again, replace(TRAIN, seed=7), folds=4, out=out, overwrite=True)
+    assert (record.seed, len(names_in(tmp_path / "again"))) == (7, 4)
+    assert names_in(out.parent) == ["record.json"]
 
 
 def test_where_it_is_computed_does_not_count(tmp_path: Path) -> None:
@@ -112,12 +77,17 @@ def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> 
     record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
     plain = json.loads(out.read_text())
     assert plain["settings"]["train"].pop("judgements") == 1
+    assert plain["settings"]["train"].pop("networks") == 1
+    assert plain["settings"]["train"].pop("parts") == 0
+    assert plain["settings"]["train"].pop("missing") == 1
     assert plain["settings"]["model"].pop("pool_norm") is False
     assert plain["settings"]["model"].pop("count_inputs") is False
     out.write_text(json.dumps(plain))
     assert cross_validate(graphs, MODEL, TRAIN, folds=2, out=out).fingerprint == record.fingerprint
     with pytest.raises(RunError, match="was made with judgements none, now it is 2"):
         cross_validate(graphs, MODEL, replace(TRAIN, judgements=2), folds=2, out=out)
+    with pytest.raises(RunError, match="was made with networks none, now it is 2"):
+        cross_validate(graphs, MODEL, replace(TRAIN, networks=2), folds=2, out=out)
 
 
 def test_stacks_of_a_few_folds_are_kept_as_they_finish(tmp_path: Path) -> None:
@@ -143,19 +113,19 @@ def test_files_that_are_none_of_ours_stay_as_they_are(tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_text(text)
         with pytest.raises(RunError, match=f"{reason}; --overwrite replaces it"):
-            cross_validate(alcohols(), most([]), TRAIN, folds=2, out=out)
+            cross_validate(alcohols(), most(tmp_path / "tried"), TRAIN, folds=2, out=out)
         assert (tmp_path / name).read_text() == text
         (tmp_path / name).unlink()
     with pytest.raises(KeyboardInterrupt):
-        cross_validate(alcohols(), most([], 1), TRAIN, folds=2, out=out)
+        cross_validate(alcohols(), most(tmp_path / "tried", "stopped at 2"), TRAIN, folds=2, out=out)
     partial = tmp_path / "record.json.partial"
     partial.write_text(json.dumps({**json.loads(partial.read_text()), "folds": [{"fold": 1}]}))
     with pytest.raises(RunError, match="is damaged; --overwrite starts anew"):
-        cross_validate(alcohols(), most([]), TRAIN, folds=2, out=out)
+        cross_validate(alcohols(), most(tmp_path / "tried"), TRAIN, folds=2, out=out)
 
 
-def test_a_device_in_place_of_a_file_keeps_nothing_beside_it() -> None:
-    cross_validate(alcohols(), most([]), TRAIN, folds=2, out=Path(os.devnull))
+def test_a_device_in_place_of_a_file_keeps_nothing_beside_it(tmp_path: Path) -> None:
+    cross_validate(alcohols(), most(tmp_path), TRAIN, folds=2, out=Path(os.devnull))
     assert not Path(f"{os.devnull}.partial").exists()
 
 
@@ -168,13 +138,9 @@ def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, run: 
     assert 1 <= len(kept) < 3
     (tmp_path / ".record.json.partial.x1.tmp").touch()  # what a kill in the middle of writing would leave
     check_refused(run, "was made with epochs 12, now it is 13", *words, "--epochs", 13, "-o", out)
-    assert run(*words, "-o", out)[0] == 0
+    printed(run, *words, "-o", out)
     assert names_in(tmp_path) == ["record.json"]
-    record = read_record(out)
-    assert record is not None
-    again = json.loads(out.read_text())["folds"][: len(kept)]
-    assert again == kept  # seconds included: these were not computed anew
-    assert run(*words, "-o", tmp_path / "unbroken.json")[0] == 0
-    unbroken = read_record(tmp_path / "unbroken.json")
-    assert unbroken is not None
-    assert scores(record) == scores(unbroken)
+    printed(run, *words, "-o", tmp_path / "unbroken.json")
+    record, unbroken = (json.loads(path.read_text())["folds"] for path in (out, tmp_path / "unbroken.json"))
+    assert record[: len(kept)] == kept  # seconds included: these were not computed anew
+    assert [fold["runs"] for fold in record] == [fold["runs"] for fold in unbroken]

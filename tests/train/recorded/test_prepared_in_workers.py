@@ -10,7 +10,6 @@ import torch
 from joblib import Parallel
 from torch import Tensor
 
-from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.errors import ConfigError
@@ -18,10 +17,10 @@ from egocnn.study.crossval import Protocol
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.train import recipe
 from egocnn.train.recipe import Replica, prepare_replicas
-from tests.support.tiny import SIZES, alcohols, same, state
+from tests.support.tiny import SIZES, alcohols, plain_model, plain_train, same, state
 
-MODEL = ModelConfig(**SIZES, degrees=True, rest="mean", jump=True)
-TRAIN = TrainConfig(epochs=1, device="cpu")
+MODEL = plain_model(**SIZES, degrees=True, rest="mean", jump=True)
+TRAIN = plain_train(epochs=1, device="cpu")
 SEEDS = [[1, 2], [3, 4], [5, 6]]
 
 
@@ -40,7 +39,7 @@ def tensors(prepared: EncodedGraphs) -> dict[str, Tensor]:
 def assert_same(one: Replica, other: Replica) -> None:
     assert one.seed == other.seed
     assert one.predictor.config == other.predictor.config
-    assert same(state(one.predictor.network), state(other.predictor.network))
+    assert same(state(one.predictor.networks[0]), state(other.predictor.networks[0]))
     assert one.predictor.encoder.texts() == other.predictor.encoder.texts()
     for mine, theirs in zip(one.parts, other.parts, strict=True):
         left, right = tensors(mine.in_memory()), tensors(theirs.in_memory())
@@ -76,7 +75,7 @@ def test_restarts_of_a_collection_share_what_was_prepared_and_have_weights_of_th
         first, second = own
         assert first.parts[0] is second.parts[0]
         assert first.predictor.encoder is second.predictor.encoder
-        assert not same(state(first.predictor.network), state(second.predictor.network))
+        assert not same(state(first.predictor.networks[0]), state(second.predictor.networks[0]))
 
 
 def test_seeds_are_needed_for_every_collection() -> None:

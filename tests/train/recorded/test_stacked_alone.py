@@ -14,17 +14,30 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from egocnn.config import Device, ModelConfig, TrainConfig
+from egocnn.config import Device
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Progress
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.history import History, Report
 from egocnn.train.metrics import evaluate
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, alcohols, fit, fit_recorded, oxygens, parts, same, state, stop_after
+from tests.support.tiny import (
+    MODEL,
+    SIZES,
+    alcohols,
+    fit,
+    fit_recorded,
+    oxygens,
+    parts,
+    plain_model,
+    plain_train,
+    same,
+    state,
+    stop_after,
+)
 from tests.train.recorded.stacks import assert_close, assert_same_course, replicas
 
-CONFIG = TrainConfig(epochs=6, patience=6, learning_rate=1e-2, batch_size=7, device="cpu")
+CONFIG = plain_train(epochs=6, patience=6, learning_rate=1e-2, batch_size=7, device="cpu")
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 Fit = Callable[..., History]
@@ -59,7 +72,7 @@ def test_without_its_checkpoint_a_training_takes_another_course(tmp_path: Path) 
 @pytest.mark.parametrize("order", [(fit, fit_recorded), (fit_recorded, fit)], ids=["into the stack", "out of it"])
 def test_either_loop_goes_on_from_a_checkpoint_of_the_other(order: tuple[Fit, Fit], tie: bool, tmp_path: Path) -> None:
     """Without dropout, whose choices differ, it makes no difference which loop has computed which epochs."""
-    model = ModelConfig(**SIZES, tie=tie, dropout=0.0)
+    model = plain_model(**SIZES, tie=tie, dropout=0.0)
     ((whole, train, validation),) = replicas([oxygens()], model)
     expected = fit(whole, train, validation, CONFIG)
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
@@ -93,7 +106,7 @@ def test_a_run_begun_on_one_device_goes_on_on_the_other(devices: tuple[Device, D
 def test_the_files_of_both_loops_hold_tensors_of_the_same_names_types_and_shapes(tmp_path: Path) -> None:
     forms = []
     for loop in (fit, fit_recorded):
-        network, train, validation = parts(alcohols(), ModelConfig(**SIZES, tie=True))
+        network, train, validation = parts(alcohols(), plain_model(**SIZES, tie=True))
         assert len(network.get_parameter("embed.table")) % 8 != 0  # the stack's own has more rows
         checkpoint = Checkpoint(tmp_path / f"{loop.__name__}.safetensors", "this run")
         loop(network, train, validation, CONFIG, keep=checkpoint.keep)
@@ -206,7 +219,7 @@ def test_a_gpu_is_left_with_the_weights_alone() -> None:
 @gpu
 def test_a_batch_that_does_not_fit_a_gpu_is_told_as_such_and_leaves_nothing_behind() -> None:
     graphs = random_trees(64, nodes=2000, seed=0, target=torch.arange(64).numpy() % 2, class_names=("a", "b"))
-    network, train, validation = parts(graphs, ModelConfig(width=512, depth=4))
+    network, train, validation = parts(graphs, plain_model(width=512, depth=4))
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
     whole = torch.cuda.get_device_properties(0).total_memory

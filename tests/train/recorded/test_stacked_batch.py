@@ -5,16 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.arrays import Ints
 from egocnn.encode.encoder import Encoder
 from egocnn.train.engines.common import epoch_seed
 from egocnn.train.engines.recorded.joined import BatchShape, join
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from tests.support.strategies import random_graphs
-from tests.support.tiny import alcohols, parts
+from tests.support.tiny import alcohols, parts, plain_model, plain_train
 
-CONFIG = ModelConfig(k=3, slots=3, width=4, hidden=4, max_hops=2)
+CONFIG = plain_model(k=3, slots=3, width=4, hidden=4, max_hops=2)
 
 
 @settings(max_examples=40)
@@ -67,7 +66,7 @@ def test_what_replicas_share_is_stored_once() -> None:
 def _schedule(n_graphs: list[int], batch_size: int, seeds: list[int]) -> tuple[Schedule, Ints]:
     graphs = [np.arange(n) + 100 * r for r, n in enumerate(n_graphs)]
     sizes = np.stack([np.arange(1000) % 13 + 1, np.arange(1000) % 7, np.zeros(1000, np.int64)])
-    return Schedule(graphs, seeds, sizes, TrainConfig(batch_size=batch_size, epochs=3)), sizes
+    return Schedule(graphs, seeds, sizes, plain_train(batch_size=batch_size, epochs=3)), sizes
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=4), st.integers(1, 9), st.integers(0, 99))
@@ -98,7 +97,7 @@ def test_a_replica_that_has_stopped_reads_nothing() -> None:
 def test_large_collections_need_few_different_batch_shapes() -> None:
     nodes = np.random.default_rng(0).integers(10, 50, 4000)
     sizes = np.stack([nodes, np.full(4000, 300), np.zeros(4000, np.int64)])
-    schedule = Schedule([np.arange(4000)] * 5, range(5), sizes, TrainConfig())
+    schedule = Schedule([np.arange(4000)] * 5, range(5), sizes, plain_train())
     shapes = {shape for epoch in range(1, 4) for shape in schedule.epoch(epoch, np.ones(5, bool)).shapes}
     assert len(shapes) <= 5
     assert all(shape.nodes < 1.5 * 32 * nodes.mean() for shape in shapes)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN
@@ -20,10 +20,10 @@ from egocnn.train import loop
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded import engine
 from tests.support.strategies import random_trees
-from tests.support.tiny import SIZES, alcohols, oxygens
+from tests.support.tiny import SIZES, alcohols, oxygens, plain_model, plain_train
 from tests.train.recorded.stacks import alone, assert_close, assert_same_course, replicas, stacked
 
-TRAIN = TrainConfig(epochs=4, learning_rate=1e-2, batch_size=7)
+TRAIN = plain_train(epochs=4, learning_rate=1e-2, batch_size=7)
 CPU = torch.device("cpu")
 
 
@@ -56,7 +56,7 @@ def test_without_dropout_every_replica_ends_as_in_the_ordinary_loop(
 ) -> None:
     graphs, model, train = case
     config = replace(TRAIN, **train)
-    own = replicas([graphs, graphs[: len(graphs) * 3 // 4], graphs], ModelConfig(**(SIZES | model), dropout=0.0))
+    own = replicas([graphs, graphs[: len(graphs) * 3 // 4], graphs], plain_model(**(SIZES | model), dropout=0.0))
     networks, histories = stacked(own, [0, 1, 2], config)
     for seed, replica in enumerate(own):
         network, history = alone(replica, seed, config)
@@ -70,7 +70,7 @@ def test_a_stack_that_keeps_no_checkpoint_makes_no_optimiser_of_torch(monkeypatc
     def make(*_: object, **__: object) -> None:
         raise AssertionError("torch imports its compiler for an optimiser, which takes seconds")
 
-    own = replicas([oxygens(20)], ModelConfig(**SIZES))
+    own = replicas([oxygens(20)], plain_model(**SIZES))
     monkeypatch.setattr(torch.optim, "AdamW", make)
     _, (history,) = stacked(own, [0], TRAIN)
     assert len(history.epochs) == TRAIN.epochs
@@ -81,7 +81,7 @@ def test_replicas_that_know_different_numbers_of_labels_count_their_own() -> Non
     assert few.node_label is not None
     marked = np.where(np.arange(few.n_nodes) % 3 == 0, len(few.node_label_names), few.node_label)
     more = few.replace(node_label=marked.astype(np.int32), node_label_names=(*few.node_label_names, "marked"))
-    model = ModelConfig(**SIZES, dropout=0.0, readout="mean+log+max", count_inputs=True, pool_norm=True)
+    model = plain_model(**SIZES, dropout=0.0, readout="mean+log+max", count_inputs=True, pool_norm=True)
     own = replicas([few, more, few], model)
     assert [network.counted for network, _, _ in own] == [3, 4, 3]
     networks, histories = stacked(own, [0, 1, 2], TRAIN)
@@ -93,7 +93,7 @@ def test_replicas_that_know_different_numbers_of_labels_count_their_own() -> Non
 
 def test_in_single_precision_the_losses_in_training_are_those_of_the_ordinary_loop() -> None:
     graphs = weighted()
-    own = replicas([graphs, graphs], ModelConfig(**SIZES, dropout=0.0), torch.float32)
+    own = replicas([graphs, graphs], plain_model(**SIZES, dropout=0.0), torch.float32)
     config = replace(TRAIN, class_weights=True)
     _, histories = stacked(own, [0, 1], config)
     for seed, replica in enumerate(own):
@@ -113,7 +113,7 @@ def test_steps_recorded_on_a_gpu_train_as_those_called_on_a_cpu(readout: str) ->
         target=np.bincount(graphs.graph_of, weights=graphs.node_label == 1).astype(np.int64) % 2,
         class_names=("even", "odd"),
     )
-    model = ModelConfig(**(SIZES | {"width": 32, "readout": readout}), dropout=0.2)
+    model = plain_model(**(SIZES | {"width": 32, "readout": readout}), dropout=0.2)
     own = replicas([graphs, graphs[:60], graphs[20:]], model, torch.float32)
     config = replace(TRAIN, learning_rate=1e-3, precision="float32")
     _, expected = stacked(own, [0, 1, 2], config)
@@ -130,7 +130,7 @@ def test_steps_recorded_on_a_gpu_train_as_those_called_on_a_cpu(readout: str) ->
 def test_a_replica_does_not_notice_the_others() -> None:
     """With dropout, and with neighbours in the stack that have other sizes and other numbers of batches."""
     graphs = oxygens(40)
-    model = ModelConfig(**(SIZES | {"readout": "mean"}), dropout=0.3)
+    model = plain_model(**(SIZES | {"readout": "mean"}), dropout=0.3)
     own = replicas([graphs[:25], graphs, graphs[10:40]], model)
     networks, histories = stacked(own, [5, 6, 7], TRAIN)
     for r, replica in enumerate(own):
@@ -140,15 +140,15 @@ def test_a_replica_does_not_notice_the_others() -> None:
 
 
 def test_dropout_and_the_seed_make_a_difference() -> None:
-    own = replicas([oxygens(40)], ModelConfig(**SIZES, dropout=0.3))
+    own = replicas([oxygens(40)], plain_model(**SIZES, dropout=0.3))
     losses = [stacked(own, [seed], TRAIN)[1][0].epochs[-1].train_loss for seed in (0, 0, 1)]
-    none = stacked(replicas([oxygens(40)], ModelConfig(**SIZES, dropout=0.0)), [0], TRAIN)[1][0].epochs[-1].train_loss
+    none = stacked(replicas([oxygens(40)], plain_model(**SIZES, dropout=0.0)), [0], TRAIN)[1][0].epochs[-1].train_loss
     assert losses[0] == losses[1]
     assert len({losses[0], losses[2], none}) == 3
 
 
 def test_a_replica_that_diverges_or_stops_early_disturbs_nobody() -> None:
-    own = replicas([alcohols()] * 3, ModelConfig(**SIZES, dropout=0.1))
+    own = replicas([alcohols()] * 3, plain_model(**SIZES, dropout=0.1))
     config = replace(TRAIN, epochs=12, patience=3)
     calm, _ = stacked(own[:1], [0], config)
     with torch.no_grad():
@@ -167,7 +167,7 @@ def test_a_replica_that_diverges_or_stops_early_disturbs_nobody() -> None:
 def test_when_replicas_that_have_stopped_leave_the_stack_the_others_do_not_notice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own = replicas([alcohols()] * 4, ModelConfig(**SIZES, dropout=0.1))
+    own = replicas([alcohols()] * 4, plain_model(**SIZES, dropout=0.1))
     config = replace(TRAIN, epochs=14, patience=2)
     sizes: list[int] = []
     keep_only = StackedNetwork.keep_only
@@ -197,7 +197,7 @@ def test_graphs_of_a_single_node_train_one_at_a_time() -> None:
         target=np.arange(10) % 2,
         class_names=("carbon", "oxygen"),
     )
-    own = replicas([atoms, atoms], ModelConfig(**SIZES, dropout=0.0))
+    own = replicas([atoms, atoms], plain_model(**SIZES, dropout=0.0))
     config = replace(TRAIN, batch_size=1)
     networks, _ = stacked(own, [0, 1], config)
     for seed, replica in enumerate(own):
@@ -205,15 +205,15 @@ def test_graphs_of_a_single_node_train_one_at_a_time() -> None:
 
 
 def test_it_learns() -> None:
-    own = replicas([oxygens(200)] * 2, ModelConfig(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0))
-    _, histories = stacked(own, [0, 1], TrainConfig(epochs=25, learning_rate=1e-2))
+    own = replicas([oxygens(200)] * 2, plain_model(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0))
+    _, histories = stacked(own, [0, 1], plain_train(epochs=25, learning_rate=1e-2))
     for history in histories:
         assert history.best is not None
         assert history.best.validation_score > 0.85
 
 
 def test_stopping_by_hand_keeps_the_best_weights_so_far() -> None:
-    own = replicas([alcohols()] * 2, ModelConfig(**SIZES))
+    own = replicas([alcohols()] * 2, plain_model(**SIZES))
 
     def stop(histories: Any, config: TrainConfig) -> None:  # noqa: ARG001
         if len(histories[0].epochs) == 2:
@@ -232,7 +232,7 @@ def test_stopping_by_hand_keeps_the_best_weights_so_far() -> None:
 
 def test_stacking_and_writing_back_changes_nothing() -> None:
     graphs = [alcohols(), random_trees(12, nodes=6, seed=0, target=np.arange(12) % 2, class_names=("a", "b"))]
-    own = replicas(graphs, ModelConfig(**SIZES, tie=True))
+    own = replicas(graphs, plain_model(**SIZES, tie=True))
     networks: list[EgoCNN] = [network for network, _, _ in own]
     before = [{name: value.clone() for name, value in n.state_dict().items()} for n in networks]
     rows = [n.get_parameter("embed.table").shape[0] for n in networks]
@@ -249,7 +249,7 @@ def test_stacking_and_writing_back_changes_nothing() -> None:
 
 
 def test_only_networks_of_one_kind_are_stacked() -> None:
-    one = replicas([alcohols()], ModelConfig(**SIZES))[0][0]
-    other = replicas([alcohols()], ModelConfig(**(SIZES | {"width": 4})))[0][0]
+    one = replicas([alcohols()], plain_model(**SIZES))[0][0]
+    other = replicas([alcohols()], plain_model(**(SIZES | {"width": 4})))[0][0]
     with pytest.raises(ConfigError, match="same settings"):
         StackedNetwork([one, other], CPU)

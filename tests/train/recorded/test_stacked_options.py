@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.config import ModelConfig, Readout, Rest, TrainConfig
+from egocnn.config import ModelConfig, Readout, Rest
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs, RestSteps
 from egocnn.encode.encoder import Encoder
@@ -29,7 +29,7 @@ from egocnn.train.engines.recorded.joined import BatchShape, join
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from tests.support.networks import doubled, randomise
 from tests.support.strategies import random_graphs
-from tests.support.tiny import TRAIN, alcohols, fit
+from tests.support.tiny import TRAIN, alcohols, fit, plain_model, plain_train
 from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
 
 CPU = torch.device("cpu")
@@ -83,16 +83,26 @@ def loss_of(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def compare_with_each_alone(
-    own: Sequence[EgoCNN], prepared: EncodedGraphs, chosen: Sequence[Sequence[int]], *, tolerance: float = 1e-5
+    own: Sequence[EgoCNN],
+    prepared: EncodedGraphs,
+    chosen: Sequence[Sequence[int]],
+    *,
+    missing: float = 0.0,
+    tolerance: float = 1e-5,
 ) -> None:
-    """Logits and gradients in training, running statistics after it, logits in evaluation.
+    """Logits and gradients in training on graphs of which a share of the nodes is missing, running statistics after
+    it, logits of whole graphs in evaluation.
 
     All but the stacked logits are in double precision.
     """
     batch = batch_of(prepared, chosen)
     together = StackedNetwork([copy.deepcopy(network) for network in own], CPU)
-    logits = together.logits(batch, Learning(Mode.of(batch.present, batch.exists.any(1)), None))
-    losses = [loss_of(logits[r][there], batch.target[r][there]) for r, there in enumerate(batch.exists)]
+    active = batch.exists.any(1)
+    kept = torch.rand(batch.present.shape, generator=torch.Generator().manual_seed(0)) >= missing
+    there = batch.present & kept if missing else None
+    mode = Mode.of(batch.present, active) if there is None else Mode.among(there, active)
+    logits = together.logits(batch, Learning(mode, None), there)
+    losses = [loss_of(logits[r][exists], batch.target[r][exists]) for r, exists in enumerate(batch.exists)]
     gradients = torch.autograd.grad(torch.stack(losses).sum(), list(together.parameters.values()))
     evaluated = together.logits(batch).detach()
     for r, (network, graphs) in enumerate(zip(own, chosen, strict=True)):
@@ -101,9 +111,10 @@ def compare_with_each_alone(
         network.train(len(one.place) > 1)
         for norm in (network.pool_norm, network.norm):
             norm.train(network.training and len(one) > 1)
-        found = network(one).output.float()
-        there = batch.exists[r]
-        torch.testing.assert_close(logits[r][there], found, rtol=tolerance, atol=tolerance)
+        presence = None if there is None else there[r, : len(one.place)].double()
+        found = network(one, presence).output.float()
+        exists = batch.exists[r]
+        torch.testing.assert_close(logits[r][exists], found, rtol=tolerance, atol=tolerance)
         parameters = dict(network.named_parameters())
         wanted = torch.autograd.grad(loss_of(found, one.target), [parameters[name] for name in together.parameters])
         for name, stack, gradient in zip(together.parameters, gradients, wanted, strict=True):
@@ -113,7 +124,7 @@ def compare_with_each_alone(
             torch.testing.assert_close(together.buffers[name][r], buffer, rtol=tolerance, atol=tolerance)
         with torch.no_grad():
             torch.testing.assert_close(
-                evaluated[r][there], network.eval()(one).output.float(), rtol=tolerance, atol=tolerance
+                evaluated[r][exists], network.eval()(one).output.float(), rtol=tolerance, atol=tolerance
             )
 
 
@@ -123,7 +134,7 @@ def compare_with_each_alone(
 @pytest.mark.parametrize("rest", get_args(Rest))
 @pytest.mark.parametrize("readout", get_args(Readout))
 def test_stacked_logits_and_gradients_are_those_of_every_network_alone(rest: Any, readout: Any) -> None:
-    config = ModelConfig(**SMALL, degrees=True, jump=True, head_norm=True, rest=rest, readout=readout)
+    config = plain_model(**SMALL, degrees=True, jump=True, head_norm=True, rest=rest, readout=readout)
     own, prepared = networks(hubs(), config)
     assert (prepared.rest is None) == (rest == "none")
     compare_with_each_alone(own, prepared, [[0, 3, 5, 7], [2, 1, 8, -1]])
@@ -149,7 +160,7 @@ def test_stacked_logits_and_gradients_are_those_of_every_network_alone(rest: Any
 )
 def test_every_other_setting_goes_with_the_new_ones(changes: dict[str, Any]) -> None:
     usual: dict[str, Any] = SMALL | {"degrees": True, "jump": True, "head_norm": True, "rest": "mean"}
-    own, prepared = networks(hubs(), ModelConfig(**usual | {"readout": "mean+log+max"} | changes), several=3)
+    own, prepared = networks(hubs(), plain_model(**usual | {"readout": "mean+log+max"} | changes), several=3)
     compare_with_each_alone(own, prepared, [[4, 3, -1], [8, 0, 1], [6, -1, -1]])
 
 
@@ -157,7 +168,7 @@ def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordi
     edges = np.array([(0, 1), (0, 2), (4, 5), (5, 6)])
     target = np.array([0, 1, 0, 1])
     graphs = Graphs.from_edges(node_counts=[3, 1, 3, 0], edges=edges, target=target, class_names=("no", "yes"))
-    config = ModelConfig(**SMALL | {"k": 1}, head_norm=True, jump=True, rest="sum", readout="log+max")
+    config = plain_model(**SMALL | {"k": 1}, head_norm=True, jump=True, rest="sum", readout="log+max")
     own, prepared = networks(graphs, config, several=4)
     before = [network.norm.get_buffer("running_mean").clone() for network in own]
     compare_with_each_alone(own, prepared, [[0, -1], [1, 3], [0, 2], [1, -1]])
@@ -169,7 +180,7 @@ def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordi
 
 @pytest.mark.parametrize("rest", ["mean", "sum"])
 def test_training_of_a_stack_is_that_of_each_network_alone(rest: Any) -> None:
-    model = ModelConfig(
+    model = plain_model(
         **SMALL | {"k": 1},
         degrees=True,
         jump=True,
@@ -188,7 +199,7 @@ def test_training_of_a_stack_is_that_of_each_network_alone(rest: Any) -> None:
 
 
 def test_training_on_batches_of_one_graph_goes_on_with_a_norm_in_the_head() -> None:
-    ((network, train, validation),) = replicas([alcohols()], ModelConfig(**SMALL, head_norm=True), torch.float32)
+    ((network, train, validation),) = replicas([alcohols()], plain_model(**SMALL, head_norm=True), torch.float32)
     history = fit(network, train, validation, replace(TRAIN, epochs=1, batch_size=1, device="cpu"))
     assert np.isfinite(history.epochs[0].train_loss)
     assert int(network.norm.get_buffer("num_batches_tracked")) == 0
@@ -221,7 +232,7 @@ def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_eval
     share: float, in_a_stack: bool
 ) -> None:
     width, graphs = 64, hubs(16)
-    config = ModelConfig(**SMALL | {"width": width, "hidden": width}, pool_dropout=share)
+    config = plain_model(**SMALL | {"width": width, "hidden": width}, pool_dropout=share)
     prepared = Encoder.fit(graphs, config).apply(graphs, config)
     network = counting(config, prepared, graphs)
     everyone = torch.arange(len(graphs))
@@ -247,10 +258,10 @@ def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_eval
 
 
 def test_without_any_dropout_nothing_is_drawn() -> None:
-    own, _ = networks(hubs(), ModelConfig(**SMALL))
+    own, _ = networks(hubs(), plain_model(**SMALL))
     seeds = torch.tensor([0, 1])
     assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is None
-    own, _ = networks(hubs(), ModelConfig(**SMALL, pool_dropout=0.5))
+    own, _ = networks(hubs(), plain_model(**SMALL, pool_dropout=0.5))
     assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is not None
 
 
@@ -268,7 +279,7 @@ def neighbours_in(pairs: Pairs, replica: int) -> list[list[int]]:
 @given(st.data(), st.sampled_from(["mean", "sum"]))
 def test_every_replica_has_the_neighbours_beyond_k_that_it_would_have_alone(data: st.DataObject, rest: Any) -> None:
     graphs = data.draw(random_graphs(classes=True, min_graphs=2, min_nodes=0).filter(lambda g: g.n_nodes > 0))
-    config = ModelConfig(k=1, slots=2, rest=rest)
+    config = plain_model(k=1, slots=2, rest=rest)
     prepared = Encoder.fit(graphs, config).apply(graphs, config)
     rows = st.lists(st.integers(-1, len(graphs) - 1), min_size=3, max_size=3)
     chosen = [data.draw(rows), data.draw(rows)]
@@ -307,7 +318,7 @@ def test_batch_shapes_hold_the_neighbours_beyond_k_of_every_batch(
 ) -> None:
     graphs = [np.arange(n) + 20 * r for r, n in enumerate(n_graphs)]
     sizes = np.stack([np.arange(60) % 9 + 1, np.arange(60) % 5, (np.arange(60) % 6 == 0) * 50])
-    plan = Schedule(graphs, range(len(graphs)), sizes, TrainConfig(batch_size=batch_size)).epoch(
+    plan = Schedule(graphs, range(len(graphs)), sizes, plain_train(batch_size=batch_size)).epoch(
         1, np.ones(len(graphs), bool)
     )
     portioned, shape = portions(graphs, sizes, nodes_at_once)

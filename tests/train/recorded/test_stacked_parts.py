@@ -109,12 +109,42 @@ def test_a_column_that_never_varies_has_no_variance_however_large_it_is() -> Non
     torch.testing.assert_close(out[0, 0], torch.relu(shift[0].detach().float()))
 
 
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=3), st.integers(0, 99))
+def test_where_nodes_are_missing_the_norm_is_that_of_the_others(places: list[list[bool]], seed: int) -> None:
+    there, D = torch.tensor(places), 3
+    norms, scale, shift, running = _norms(len(there), D)
+    # a node that is not there may be anything: were it read, the others would lose their digits
+    y = torch.where(there[..., None], 100 + random(len(there), 7, D, seed=seed), 1e9).requires_grad_()
+    weight = random(len(there), 7, D, seed=seed + 1)
+    out = norm_relu_dropout(y, scale, shift, running, Mode.among(there, torch.ones(len(there), dtype=torch.bool)))
+    found = torch.autograd.grad((out * weight).sum(), (y, scale, shift))
+    assert not out[~there].any()
+    assert not found[0][~there].any()
+    for r, norm in enumerate(norms):
+        own = y[r, there[r]].detach().requires_grad_()
+        if len(own) == 0:
+            continue
+        expected = torch.relu(norm.train(len(own) > 1)(own))
+        torch.testing.assert_close(out[r, there[r]], expected)
+        wanted = torch.autograd.grad((expected * weight[r, there[r]]).sum(), (own, norm.weight, norm.bias))
+        for one, other in zip((found[0][r, there[r]], found[1][r], found[2][r]), wanted, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(running.mean[r], norm.running_mean)
+        torch.testing.assert_close(running.variance[r], norm.running_var)
+
+
 @kernels
 @pytest.mark.parametrize("kind", [torch.float32, torch.float16])
 @pytest.mark.parametrize("drops", [False, True])
-def test_the_fused_norm_is_the_plain_one(kind: torch.dtype, drops: bool) -> None:
+@pytest.mark.parametrize("parts", [False, True])
+def test_the_fused_norm_is_the_plain_one(kind: torch.dtype, drops: bool, parts: bool) -> None:
     """Several tiles of nodes and of columns, replicas without nodes, with one, and with all places taken."""
     counts, M, D = torch.tensor([0, 1, 150, 90]), 150, 45
+    there = torch.arange(M) < counts[:, None]
+    if parts:  # the same numbers of nodes, not in front; the last replica misses the whole first tile
+        there = torch.stack([each[torch.randperm(M, generator=torch.Generator().manual_seed(7))] for each in there])
+        there[3] = torch.arange(M) >= 130
     _, scale, shift, _ = _norms(4, D)
     active = torch.tensor([True, True, True, False])
     draws = _draws([0, 1, 2, 3], 1, 2, M, D) if drops else None
@@ -125,7 +155,7 @@ def test_the_fused_norm_is_the_plain_one(kind: torch.dtype, drops: bool) -> None
         y = (3 + random(4, M, D)).to(kind).to(DEVICE).requires_grad_()
         own = [t.detach().float().to(DEVICE).requires_grad_() for t in (scale, shift)]
         apply: Any = norm.apply
-        place = Mode(counts.to(DEVICE), (counts > 1).to(DEVICE), active.to(DEVICE))
+        place = (Mode.among if parts else Mode.of)(there.to(DEVICE), active.to(DEVICE))
         moved = Running(running.mean.to(DEVICE), running.variance.to(DEVICE), running.batches.to(DEVICE))
         chosen = None if draws is None else Draws(draws.rows.to(DEVICE), draws.columns.to(DEVICE), draws.share)
         out = apply(y, *own, moved, place, chosen)
@@ -135,6 +165,7 @@ def test_the_fused_norm_is_the_plain_one(kind: torch.dtype, drops: bool) -> None
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
     assert results[1][0][2].any()
+    assert not results[1][0][~there.to(DEVICE)].any()
 
 
 # ── dropout ───────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ CUDA graph record it. No GPU is needed to see that."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,17 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from egocnn.config import ModelConfig, TrainConfig
 from egocnn.nn.engines import ego_conv_reference
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.adamw import StackedAdamW
 from egocnn.train.engines.recorded.joined import BatchShape, join
+from egocnn.train.engines.recorded.presence import StackedPresence
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from egocnn.train.engines.recorded.steps import EvaluationStep, TrainingStep
-from tests.support.tiny import SIZES, oxygens
+from tests.support.tiny import SIZES, oxygens, plain_model, plain_train
 from tests.train.recorded.stacks import replicas
 
-CONFIG = TrainConfig(epochs=2, learning_rate=1e-2, batch_size=8)
+CONFIG = plain_train(epochs=2, learning_rate=1e-2, batch_size=8)
 
 READ_BACK = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "bincount", "repeat_interleave.Tensor")
 """operations whose result, or its shape, the host must wait for"""
@@ -71,16 +72,26 @@ class _Bare:
         return table
 
 
-def _training(monkeypatch: pytest.MonkeyPatch, dropout: float = 0.2, **model: Any) -> tuple[TrainingStep, Schedule]:
+def _training(
+    monkeypatch: pytest.MonkeyPatch, dropout: float = 0.2, parts: float = 0.0, **model: Any
+) -> tuple[TrainingStep, Schedule]:
     monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
     monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
-    own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**(SIZES | model), dropout=dropout))
+    own = replicas([oxygens(60), oxygens(60)[:50]], plain_model(**(SIZES | model), dropout=dropout))
     data, numbers = join([(train, validation) for _, train, validation in own])
     schedule = Schedule([train for train, _ in numbers], [0, 1], data.sizes, CONFIG)
     whole = StackedNetwork([network for network, _, _ in own], torch.device("cpu"))
     optimizer = StackedAdamW(list(whole.parameters.values()), weight_decay=0.1)
     empty = torch.full((schedule.steps, 2, schedule.width), -1)
-    step = TrainingStep(data, whole, empty, None, None, optimizer=optimizer, seeds=[0, 1], lower_precision=False)
+    seeds, first = torch.tensor([0, 1]), torch.tensor([int(train[0]) for train, _ in numbers])
+    presence = StackedPresence(seeds, first, data.graphs.node_ptr, replace(CONFIG, parts=parts))
+    step = TrainingStep(
+        *(data, whole, empty, None, None),
+        optimizer=optimizer,
+        seeds=seeds,
+        presence=presence if parts else None,
+        lower_precision=False,
+    )
     return step, schedule
 
 
@@ -88,10 +99,11 @@ ALIVE = np.ones(2, bool)
 
 
 @pytest.mark.parametrize("readout", ["max", "mean", "sort"])
+@pytest.mark.parametrize("parts", [0.0, 0.5])
 def test_a_step_is_the_same_operations_on_the_same_shapes_and_waits_for_nothing(
-    monkeypatch: pytest.MonkeyPatch, readout: str
+    monkeypatch: pytest.MonkeyPatch, readout: str, parts: float
 ) -> None:
-    step, schedule = _training(monkeypatch, readout=readout)
+    step, schedule = _training(monkeypatch, readout=readout, parts=parts)
     plan = schedule.epoch(1, ALIVE)
     step.begin(plan)
     shape = BatchShape(128, 2048)
@@ -104,7 +116,7 @@ def test_a_step_is_the_same_operations_on_the_same_shapes_and_waits_for_nothing(
 def test_the_evaluation_waits_for_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
     monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
-    own = replicas([oxygens(60), oxygens(60)[:50]], ModelConfig(**SIZES))
+    own = replicas([oxygens(60), oxygens(60)[:50]], plain_model(**SIZES))
     data, numbers = join([(train, validation) for _, train, validation in own])
     chosen, shape = portions([validation for _, validation in numbers], data.sizes, 40)
     assert len(chosen) > 1
@@ -131,10 +143,11 @@ def test_a_step_that_is_not_enabled_computes_everything_and_changes_nothing(monk
     assert step.sums[2].tolist() == [(plan.chosen[0, r] >= 0).sum() for r in range(2)]
 
 
-def test_more_padding_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("parts", [0.0, 0.5])
+def test_more_padding_makes_no_difference(monkeypatch: pytest.MonkeyPatch, parts: float) -> None:
     results = []
     for spare in (0, 37):
-        step, schedule = _training(monkeypatch)
+        step, schedule = _training(monkeypatch, parts=parts)
         plan = schedule.epoch(1, ALIVE)
         step.begin(plan)
         for shape in plan.shapes:

@@ -125,7 +125,8 @@ def test_tensorboard_gets_every_number_of_every_epoch(tmp_path: Path) -> None:
     told = reader.EventAccumulator(str(run / "tensorboard"))
     told.Reload()
     lines = [line.split(",") for line in (run / "history.csv").read_text().splitlines()]
-    for column, name in enumerate(lines[0]):
+    assert lines[0][0] == "network"
+    for column, name in enumerate(lines[0][1:], 1):
         scalars = told.Scalars(name)
         assert [scalar.step for scalar in scalars] == [1, 2, 3]
         assert [scalar.value for scalar in scalars] == pytest.approx([float(line[column]) for line in lines[1:]])

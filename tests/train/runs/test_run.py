@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from tests.support.tiny import plain_model
+
 import csv
 import json
 from collections.abc import Mapping
@@ -67,7 +69,7 @@ def test_a_run_folder_holds_what_is_promised_and_nothing_more(tmp_path: Path) ->
     assert metrics["test_graphs"] == 20
     assert metrics["interrupted"] is False
     predictor = Model.load(folder)
-    assert metrics["parameters"] == predictor.network.n_parameters
+    assert metrics["parameters"] == predictor.n_parameters
     config = json.loads((folder / "config.json").read_text())
     assert config["data"] == "some alcohols"
     assert config["model"]["width"] == 8
@@ -79,6 +81,7 @@ def test_the_history_has_a_line_per_epoch_and_its_best_line_is_in_the_metrics(un
     with (unbroken / "history.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0]) == [
+        "network",
         "epoch",
         "learning_rate",
         "train_loss",
@@ -222,7 +225,7 @@ def test_resuming_what_was_never_started_starts_it(tmp_path: Path, unbroken: Pat
 
 
 OTHERS: dict[str, tuple[Graphs, ModelConfig, TrainConfig]] = {
-    "settings of the network": (alcohols(), ModelConfig(**(SIZES | {"width": 4})), TRAIN),
+    "settings of the network": (alcohols(), plain_model(**(SIZES | {"width": 4})), TRAIN),
     "settings of the training": (alcohols(), MODEL, replace(TRAIN, epochs=5)),
     "another seed": (alcohols(), MODEL, replace(TRAIN, seed=1)),
     "other graphs": (alcohols()[1:], MODEL, TRAIN),

@@ -7,11 +7,10 @@ import argparse
 from egocnn.cli.arguments import add_data_options
 from egocnn.cli.data import read_portions
 from egocnn.cli.options import Parser
-from egocnn.cli.output import print_json
+from egocnn.cli.output import print_result
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     add_data_options(parser)
 
 
@@ -20,12 +19,9 @@ def info(options: argparse.Namespace) -> None:
     from egocnn.study.describe import describe_portions
 
     facts = describe_portions(read_portions(options)[0])
-    if options.json:
-        print_json(facts)
-        return
+    lines = []
     for name, value in facts.items():
         if name != "problems" and value not in ({}, None):
             shown = ", ".join(f"{k}: {v}" for k, v in value.items()) if isinstance(value, dict) else value
-            print(f"{name.replace('_', ' '):16}{f'{shown:.2f}' if isinstance(shown, float) else shown}")
-    for problem in facts["problems"]:
-        print(f"note            {problem}")
+            lines.append(f"{name.replace('_', ' '):16}{f'{shown:.2f}' if isinstance(shown, float) else shown}")
+    print_result(options, facts, [*lines, *(f"note            {problem}" for problem in facts["problems"])])

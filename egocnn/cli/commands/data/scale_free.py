@@ -8,11 +8,10 @@ from pathlib import Path
 from egocnn.cli.arguments import add_data_options, add_out, whole_number
 from egocnn.cli.data import read_graphs
 from egocnn.cli.options import Parser
-from egocnn.cli.output import check_file, print_json
+from egocnn.cli.output import check_file, print_result
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     parser.epilog = "The rule behind the answer: docs/scale-free.md. Example: egocnn scale-free REDDIT-BINARY -o it.svg"
     add_data_options(parser)
     samples = "bootstrap samples for the p-value; 0 for none [100]"
@@ -23,7 +22,9 @@ def add_arguments(parser: Parser) -> None:
 
 def scale_free(options: argparse.Namespace) -> None:
     """Judge the degrees, draw them, and print the judgement."""
-    from egocnn.data.scalefree import Counts, assess, check_plot, draw_degrees, lines
+    from egocnn.data.scalefree import Counts
+    from egocnn.show.drawing.degrees import check_plot, draw_degrees
+    from egocnn.study.scalefree import assess, lines
     from egocnn.train.progress import counting_report
 
     if options.out is not None:
@@ -34,7 +35,4 @@ def scale_free(options: argparse.Namespace) -> None:
         judgement = assess(graphs, samples=options.samples, seed=options.seed, library=options.powerlaw, report=report)
     if options.out is not None:
         draw_degrees(Counts.of(graphs.degree), judgement.law, options.out, title=Path(options.data).stem)
-    if options.json:
-        print_json(judgement.to_plain())
-    else:
-        print("\n".join(lines(judgement)))
+    print_result(options, judgement.to_plain(), lines(judgement))

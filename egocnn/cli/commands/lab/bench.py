@@ -8,17 +8,14 @@ from pathlib import Path
 from egocnn.cli.arguments import add_out
 from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser
-from egocnn.cli.output import check_file, print_json, remarks
-
-EPILOG = (
-    "A full run is kept in results/bench/; a quick one is only shown, unless -o names a file. "
-    "'chart' draws all that is kept and writes the tables of docs/benchmarks.md."
-)
+from egocnn.cli.output import check_file, print_result, remarks
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
-    parser.epilog = EPILOG
+    parser.epilog = (
+        "A full run is kept in results/bench/; a quick one is only shown, unless -o names a file. "
+        "'chart' draws all that is kept and writes the tables of docs/benchmarks.md."
+    )
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one, or chart; --list shows them")
     parser.add_switch("benchmark", "--list", "name the benchmarks")
     parser.add_switch("benchmark", "--quick", "small sizes: a minute or two on two cores")
@@ -36,17 +33,11 @@ def bench(options: argparse.Namespace) -> None:
     if options.name == "chart":
         chart = find_lab("figures.chart").chart
         written = [str(file) for file in chart(options.results, options.out or Path("docs/benchmarks.svg"))]
-        if options.json:
-            print_json({"files": written})
-        else:
-            print("\n".join(written))
+        print_result(options, {"files": written}, written)
         return
     out = options.out or (None if options.quick else lab.default_file(options.name, device=options.device))
     if out is not None:
         check_file(out, options.name)
     where = {"out": out, "device": options.device, "say": remarks(options)}
     record = lab.bench(options.name, quick=options.quick, seed=options.seed, **where)
-    if options.json:
-        print_json(record)
-    else:
-        print(lab.markdown(record))
+    print_result(options, record, [lab.markdown(record)])

@@ -7,11 +7,10 @@ import argparse
 from egocnn.cli.arguments import add_out
 from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser
-from egocnn.cli.output import print_json, remarks
+from egocnn.cli.output import print_result, remarks
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options of the command."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one; --list shows them")
     parser.add_switch("experiment", "--list", "name the experiments")
     seeds = "seeds 0 to N-1 [the experiment's own number]"
@@ -39,7 +38,4 @@ def reproduce(options: argparse.Namespace) -> None:
         print("\n".join(lab.names()))
         return
     result, text = lab.reproduce(options, remarks(options))
-    if options.json:
-        print_json(result)
-    else:
-        print(text)
+    print_result(options, result, [text])

@@ -40,13 +40,7 @@ class _Kind:
 
 
 def _shapes(of_numbers: bytes) -> bytes:
-    table = bytearray(range(256))
-    for byte in range(256):
-        if byte in of_numbers:
-            table[byte] = ord("0")
-        elif byte in BLANKS:
-            table[byte] = ord(" ")
-    return bytes(table)
+    return bytes.maketrans(of_numbers + BLANKS, b"0" * len(of_numbers) + b" " * len(BLANKS))
 
 
 LONE_SIGN = re.compile(rb"-(?![0-9.])")
@@ -128,16 +122,13 @@ def _parse_even(piece: bytes, columns: int) -> Ints | None:
     digits = np.frombuffer(piece, np.uint8) - layout.zero[: len(piece)]
     if (digits > layout.most[: len(piece)]).any():
         return None
-    return _times_place_value(digits.reshape(n_lines, width), layout.place_value)
-
-
-def _times_place_value(digits: NDArray[np.uint8], place_value: Floats) -> Ints:
-    """(rows, width) @ (width, columns), in floats: only they have a fast product, and such short numbers are exact."""
-    values = np.empty((len(digits), place_value.shape[1]), np.int64)
+    digits, place_value = digits.reshape(n_lines, width), layout.place_value
+    values = np.empty((n_lines, columns), np.int64)
     step = max(1, MOST_PRODUCTS // place_value.size)
-    # a product of a BLAS may compute on what lies beside its matrices, to no effect but a warning
+    # in floats: only they have a fast product, and such short numbers are exact; a product of a BLAS may compute on
+    # what lies beside its matrices, to no effect but a warning
     with np.errstate(all="ignore"):
-        for first in range(0, len(digits), step):
+        for first in range(0, n_lines, step):
             rows = slice(first, first + step)
             values[rows] = digits[rows].astype(place_value.dtype) @ place_value
     return values

@@ -63,15 +63,17 @@ class _Set:
     def chunks(self, table: str) -> Iterator[bytes]:
         return self.files.chunks(f"{self.prefix}_{table}.txt")
 
-    def integers(self, table: str, columns: int | None = None) -> Ints:
-        return read_integers(self.chunks(table), self.file(table), columns)
+    def integers(self, table: str, lines: int, of: str) -> Ints:
+        """The numbers of a table that must have a line for each of so many nodes, edges or graphs."""
+        return self._checked(table, read_integers(self.chunks(table), self.file(table)), lines, of)
 
-    def reals(self, table: str) -> Floats:
-        return read_reals(self.chunks(table), self.file(table))
+    def reals(self, table: str, lines: int, of: str) -> Floats:
+        return self._checked(table, read_reals(self.chunks(table), self.file(table)), lines, of)
 
-    def check_lines(self, table: str, found: int, expected: int, what: str) -> None:
-        if found != expected:
-            raise DataError(f"{self.file(table)} has {found} lines for {expected} {what}; it must have one for each")
+    def _checked(self, table: str, values: NDArray[Any], lines: int, of: str) -> NDArray[Any]:
+        if len(values) != lines:
+            raise DataError(f"{self.file(table)} has {len(values)} lines for {lines} {of}; it must have one for each")
+        return values
 
 
 def _find_set(files: Files) -> _Set:
@@ -119,10 +121,6 @@ def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
         except _UnorderedError:
             pass
     edges = np.concatenate([np.empty((0, 2), np.int32), *(edges for edges, _ in _edge_blocks(tables, counts))])
-    return _build_from_edges(tables, counts, edges, columns)
-
-
-def _build_from_edges(tables: _Set, counts: Ints, edges: Ints, columns: dict[str, Any]) -> Graphs:
     labels, names = _read_labels(tables, "edge_labels", len(edges), f"lines of {tables.file('A')}")
     try:
         return Graphs.from_edges(node_counts=counts, edges=edges, edge_label=labels, edge_label_names=names, **columns)
@@ -138,24 +136,22 @@ def _build_from_edges(tables: _Set, counts: Ints, edges: Ints, columns: dict[str
 
 def _read_node_counts(tables: _Set) -> Ints:
     """(G) nodes of every graph; the ids must be 1, ..., 1, 2, ..., 2 and so on."""
-    graph = tables.integers("graph_indicator", 1)[:, 0]
+    graph = read_integers(tables.chunks("graph_indicator"), tables.file("graph_indicator"), 1)[:, 0]
     if not len(graph):
         raise DataError(f"{tables.file('graph_indicator')} is empty: the set has no graphs")
     before = np.concatenate([np.zeros(1, np.int64), graph[:-1]])
     wrong = np.flatnonzero((graph < 1) | ((graph != before) & (graph - 1 != before)))
     if len(wrong):
         row = int(wrong[0])
-        rule = _broken_rule(int(graph[row]), int(before[row]))
+        this, last = int(graph[row]), int(before[row])
+        if this < 1:
+            rule = f"graph {this}; graphs are counted from 1"
+        elif this < last:
+            rule = f"graph {this} after graph {last}; the nodes of a graph must follow one another, graphs ascending"
+        else:
+            rule = f"graph {this} comes where graph {last + 1} should, which has no nodes; every graph must have one"
         raise DataError(f"{tables.file('graph_indicator')}, line {row + 1}: {rule}")
     return np.bincount(graph)[1:]
-
-
-def _broken_rule(graph: int, before: int) -> str:
-    if graph < 1:
-        return f"graph {graph}; graphs are counted from 1"
-    if graph < before:
-        return f"graph {graph} after graph {before}; the nodes of a graph must follow one another, graphs ascending"
-    return f"graph {graph} comes where graph {before + 1} should, which has no nodes; every graph must have one"
 
 
 def _edge_blocks(tables: _Set, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -218,9 +214,7 @@ def _read_labels(tables: _Set, table: str, n: int, what: str) -> tuple[Ints | No
     """Codes (n) and the texts they stand for, in numeric order; a row of several columns is one label."""
     if not tables.has(table):
         return None, ()
-    rows = tables.integers(table)
-    tables.check_lines(table, len(rows), n, what)
-    codes, names = _encode(rows)
+    codes, names = _encode(tables.integers(table, n, what))
     return codes.astype(np.int32), names
 
 
@@ -237,8 +231,7 @@ def _read_node_attributes(tables: _Set, n_nodes: int) -> Floats | None:
     table = "node_attributes"
     if not tables.has(table):
         return None
-    values = tables.reals(table)
-    tables.check_lines(table, len(values), n_nodes, "nodes")
+    values = tables.reals(table, n_nodes, "nodes")
     too_large = (np.abs(values) > np.finfo(np.float32).max).any(axis=1)
     if too_large.any():
         row = int(too_large.argmax())
@@ -259,20 +252,20 @@ def _read_target(tables: _Set, n_graphs: int, config: ReadConfig) -> tuple[NDArr
     if has_numbers and (config.task == "regression" or not has_labels):
         if config.task == "classification":
             raise DataError(f"{tables.files.where}: no classes: {tables.file('graph_labels')} is missing")
-        return _pick_column(tables, "graph_attributes", tables.reals("graph_attributes"), n_graphs, config), ()
-    labels = _pick_column(tables, "graph_labels", tables.integers("graph_labels"), n_graphs, config)
+        numbers = tables.reals("graph_attributes", n_graphs, "graphs")
+        return _pick_column(numbers, tables.file("graph_attributes"), config), ()
+    labels = _pick_column(tables.integers("graph_labels", n_graphs, "graphs"), tables.file("graph_labels"), config)
     if config.task == "regression":
         return labels.astype(np.float64), ()
     return _encode(labels[:, None])
 
 
-def _pick_column(tables: _Set, table: str, values: NDArray[Any], n_graphs: int, config: ReadConfig) -> NDArray[Any]:
+def _pick_column(values: NDArray[Any], file: str, config: ReadConfig) -> NDArray[Any]:
     """The column with the number ``config.target``, counted from 0; the only one where there is but one."""
-    tables.check_lines(table, len(values), n_graphs, "graphs")
     columns = [str(column) for column in range(values.shape[1])]
     wanted = config.target if config.target is not None or len(columns) > 1 else "0"
     if wanted not in columns:
         chosen = f"{len(columns)} columns" if wanted is None else f"no column {short(wanted)}"
-        raise MissingColumnError(f"{tables.file(table)}: {chosen}; target must be 0 to {len(columns) - 1}")
+        raise MissingColumnError(f"{file}: {chosen}; target must be 0 to {len(columns) - 1}")
     chosen_values: NDArray[Any] = values[:, columns.index(wanted)]
     return chosen_values

@@ -12,6 +12,8 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from egocnn.nn.engines.gpu.row_masks import is_there
+
 kernel: Callable[[Callable[..., None]], Any] = triton.jit  # which has no types of its own
 
 
@@ -19,30 +21,34 @@ kernel: Callable[[Callable[..., None]], Any] = triton.jit  # which has no types 
 def norm_forward(
     y: tl.tensor, out: tl.tensor, scale: tl.tensor, shift: tl.tensor, running_mean: tl.tensor,
     running_variance: tl.tensor, used_mean: tl.tensor, used_inverse: tl.tensor, count: tl.tensor, learns: tl.tensor,
-    active: tl.tensor, drawn: tl.tensor, odd: tl.tensor, M: tl.tensor, D: tl.tensor, threshold: tl.tensor,
-    amplify: tl.tensor,
-    MOMENTUM: tl.constexpr, EPSILON: tl.constexpr, DROPS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+    active: tl.tensor, drawn: tl.tensor, odd: tl.tensor, there: tl.tensor, M: tl.tensor, D: tl.tensor,
+    threshold: tl.tensor, amplify: tl.tensor,
+    MOMENTUM: tl.constexpr, EPSILON: tl.constexpr, DROPS: tl.constexpr, PARTS: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ) -> None:  # fmt: skip
     """:func:`egocnn.nn.engines.norm.norm_relu_dropout`; mean and inverse deviation are kept for the gradient."""
     replica = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D
     nodes = tl.load(count + replica)
+    end = nodes
+    if PARTS:
+        end = M
     is_learning = tl.load(learns + replica).to(tl.int32) != 0
     m = tl.arange(0, BLOCK_M)
     begin = replica * M * D
     column = replica * D + d
     pivot = tl.load(y + begin + d, mask=known, other=0.0).to(tl.float32)
     total = tl.zeros((BLOCK_D,), dtype=tl.float32)
-    for first in range(0, nodes, BLOCK_M):
-        here = (first + m < nodes)[:, None] & known[None, :]
+    for first in range(0, end, BLOCK_M):
+        here = is_there(first + m, end, there, replica * M, PARTS)[:, None] & known[None, :]
         value = tl.load(y + begin + (first + m)[:, None] * D + d[None, :], mask=here, other=0.0).to(tl.float32)
         total += tl.sum(tl.where(here, value - pivot[None, :], 0.0), axis=0)
     many = tl.maximum(nodes, 1).to(tl.float32)
     centre = pivot + total / many
     squares = tl.zeros((BLOCK_D,), dtype=tl.float32)
-    for first in range(0, nodes, BLOCK_M):
-        here = (first + m < nodes)[:, None] & known[None, :]
+    for first in range(0, end, BLOCK_M):
+        here = is_there(first + m, end, there, replica * M, PARTS)[:, None] & known[None, :]
         value = tl.load(y + begin + (first + m)[:, None] * D + d[None, :], mask=here, other=0.0).to(tl.float32)
         away = tl.where(here, value - centre[None, :], 0.0)
         squares += tl.sum(away * away, axis=0)
@@ -65,7 +71,7 @@ def norm_forward(
         place = begin + (first + m)[:, None] * D + d[None, :]
         value = tl.load(y + place, mask=inside, other=0.0).to(tl.float32)
         z = (value - mean[None, :]) * slope[None, :] + offset[None, :]
-        stays = (z > 0) & (first + m < nodes)[:, None]
+        stays = (z > 0) & is_there(first + m, end, there, replica * M, PARTS)[:, None]
         if DROPS:
             row = tl.load(drawn + replica * M + first + m, mask=first + m < M, other=0)
             number = row[:, None] * tl.load(odd + d, mask=known, other=0)[None, :]
@@ -76,15 +82,18 @@ def norm_forward(
 @kernel
 def norm_backward(
     gradient: tl.tensor, y: tl.tensor, out: tl.tensor, scale: tl.tensor, used_mean: tl.tensor, used_inverse: tl.tensor,
-    count: tl.tensor, learns: tl.tensor, y_gradient: tl.tensor, scale_gradient: tl.tensor, shift_gradient: tl.tensor,
-    M: tl.tensor, D: tl.tensor, amplify: tl.tensor,
-    BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+    count: tl.tensor, learns: tl.tensor, there: tl.tensor, y_gradient: tl.tensor, scale_gradient: tl.tensor,
+    shift_gradient: tl.tensor, M: tl.tensor, D: tl.tensor, amplify: tl.tensor,
+    PARTS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
 ) -> None:  # fmt: skip
     """The gradient passes where the output is above 0: neither rectified nor dropped."""
     replica = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D
     nodes = tl.load(count + replica)
+    end = nodes
+    if PARTS:
+        end = M
     is_learning = tl.load(learns + replica).to(tl.int32) != 0
     m = tl.arange(0, BLOCK_M)
     begin = replica * M * D
@@ -93,8 +102,8 @@ def norm_backward(
     inverse = tl.load(used_inverse + column, mask=known, other=0.0)
     total = tl.zeros((BLOCK_D,), dtype=tl.float32)
     product = tl.zeros((BLOCK_D,), dtype=tl.float32)
-    for first in range(0, nodes, BLOCK_M):
-        here = (first + m < nodes)[:, None] & known[None, :]
+    for first in range(0, end, BLOCK_M):
+        here = is_there(first + m, end, there, replica * M, PARTS)[:, None] & known[None, :]
         place = begin + (first + m)[:, None] * D + d[None, :]
         passes = tl.load(out + place, mask=here, other=0.0) > 0
         arriving = tl.where(passes, tl.load(gradient + place, mask=here, other=0.0).to(tl.float32), 0.0)
@@ -109,7 +118,7 @@ def norm_backward(
     share = tl.where(is_learning, 1.0 / tl.maximum(nodes, 1).to(tl.float32), 0.0)
     for first in range(0, M, BLOCK_M):
         inside = (first + m < M)[:, None] & known[None, :]
-        here = (first + m < nodes)[:, None] & known[None, :]
+        here = is_there(first + m, end, there, replica * M, PARTS)[:, None] & known[None, :]
         place = begin + (first + m)[:, None] * D + d[None, :]
         passes = tl.load(out + place, mask=here, other=0.0) > 0
         arriving = tl.where(passes, tl.load(gradient + place, mask=here, other=0.0).to(tl.float32), 0.0)

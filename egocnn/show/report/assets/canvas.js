@@ -2,8 +2,12 @@
 // A picture -> a cytoscape canvas, and the changes to one that is there: colours, sizes, what is pointed at.
 
 const Canvas = (() => {
-  // Everything lies in one order from back to front: the halos of edges and nodes, the strokes, the nodes, the rings.
-  const DEPTH = { glow: 1, halo: 2, crowd: 2, stroke: 3, critical: 3.5, node: 4, ring: 5 };
+  // Everything lies in one order from back to front: the halos of edges and nodes, the contour around what is critical
+  // in a molecule with the halos inside it, the strokes, the nodes, the rings.
+  const DEPTH = {
+    ...{ glow: 1, halo: 2, crowd: 2, outline: 2.2, inside: 2.3, innerGlow: 2.4, innerHalo: 2.5 },
+    ...{ stroke: 3, critical: 3.5, node: 4, ring: 5 },
+  };
   const ATOM = { letters: 15, size: 24, opacity: 0, border: 0, depth: DEPTH.node };
 
   const CLOSEST = 2.6;
@@ -80,7 +84,10 @@ const Canvas = (() => {
       if (graph.molecule) {
         const weight = look.critical ? "bold" : "normal";
         found.set(`n${n}`, { ...ATOM, colour: look.ink, weight, fill: palette.surface, ink: look.ink });
-        found.set(`h${n}`, { fill: look.fill || palette.surface, opacity: look.fill ? 1 : 0 });
+        const depth = look.critical ? DEPTH.innerHalo : DEPTH.halo;
+        found.set(`h${n}`, { fill: look.fill || palette.surface, opacity: look.fill ? 1 : 0, depth });
+        found.set(`o${n}`, { fill: palette.ink, opacity: look.critical ? 1 : 0 });
+        found.set(`i${n}`, { fill: palette.surface, opacity: look.critical ? 1 : 0 });
         return;
       }
       // in a crowd what counts lies on top, and the critical edges are not cut up by nodes that do not
@@ -93,8 +100,12 @@ const Canvas = (() => {
       const depth = look.critical ? DEPTH.critical : large ? DEPTH.glow : DEPTH.stroke;
       const stroke = { fill: look.ink, width: look.width, opacity: 1, depth };
       strokes[e].forEach((_, part) => found.set(`e${e}.${part}`, stroke));
-      if (!large)
-        found.set(`g${e}`, { fill: look.fill || palette.surface, opacity: look.fill ? 1 : 0, width: look.glowWidth });
+      if (large) return;
+      const contoured = graph.molecule && look.critical;
+      const glow = { fill: look.fill || palette.surface, opacity: look.fill ? 1 : 0, width: look.glowWidth };
+      found.set(`g${e}`, { ...glow, depth: contoured ? DEPTH.innerGlow : DEPTH.glow });
+      found.set(`p${e}`, { fill: palette.ink, opacity: contoured ? 1 : 0 });
+      found.set(`q${e}`, { fill: palette.surface, opacity: contoured ? 1 : 0 });
     });
     for (const n of graph.known || []) found.set(`k${n}`, { ink: palette.known, shown: marks ? "element" : "none" });
     return found;
@@ -110,7 +121,10 @@ const Canvas = (() => {
     for (let n = 0; n < graph.nodes; n++) {
       const at = { x: scene.x[n], y: scene.y[n] };
       add(`n${n}`, scene.texts[n] ? { text: scene.texts[n] } : {}, "body", at);
-      if (graph.molecule) add(`h${n}`, { size: 2 * Picture.HALO, depth: DEPTH.halo }, "decoration", { ...at });
+      if (!graph.molecule) continue;
+      add(`h${n}`, { size: 2 * Picture.HALO, depth: DEPTH.halo }, "decoration", { ...at });
+      add(`o${n}`, { size: 2 * Picture.OUTLINE, depth: DEPTH.outline }, "decoration", { ...at });
+      add(`i${n}`, { size: 2 * Picture.INSIDE, depth: DEPTH.inside }, "decoration", { ...at });
     }
     for (const n of graph.known || []) {
       const size = 2 * (graph.molecule ? Picture.HALO + 3 : scene.radius + 4);
@@ -128,8 +142,12 @@ const Canvas = (() => {
         const kind = u === v ? "loop" : graph.molecule ? (dashed ? "bond dashed" : "bond") : "";
         add(`e${e}.${part}`, { ...ends, from, to, depth: DEPTH.stroke }, kind);
       });
-      if (!scene.large && u !== v)
-        add(`g${e}`, { ...ends, depth: DEPTH.glow, from: "0px 0px", to: "0px 0px" }, "decoration glow bond");
+      if (scene.large || u === v) continue;
+      const whole = { ...ends, from: "0px 0px", to: "0px 0px" };
+      add(`g${e}`, { ...whole, depth: DEPTH.glow }, "decoration glow bond");
+      if (!graph.molecule) continue;
+      add(`p${e}`, { ...whole, width: 2 * Picture.OUTLINE, depth: DEPTH.outline }, "decoration glow bond");
+      add(`q${e}`, { ...whole, width: 2 * Picture.INSIDE, depth: DEPTH.inside }, "decoration glow bond");
     }
     return made;
   }

@@ -36,14 +36,16 @@ const Data = (() => {
       name: raw.name,
       predicted: raw.predicted,
       probability: raw.probability,
+      spread: raw.spread,
       truth: raw.true,
       right: !known ? null : raw.predicted === raw.true,
       error: known && typeof raw.true === "number" ? Math.abs(raw.predicted - raw.true) : null,
       nodes: raw.nodes,
       critical,
       share: raw.nodes ? critical / raw.nodes : 0,
-      removed: raw.fidelity ? raw.fidelity[0] : null,
-      kept: raw.fidelity ? raw.fidelity[1] : null,
+      // an empty structure holds no evidence, and none goes with it
+      evidenceKept: raw.fidelity && critical ? raw.fidelity.evidence_kept : null,
+      evidenceLost: raw.fidelity && critical ? raw.fidelity.evidence_lost : null,
     };
   });
 
@@ -55,6 +57,11 @@ const Data = (() => {
       ...facts[index],
       explained: raw.explained,
       technique: raw.technique,
+      fidelity: raw.fidelity,
+      sums: raw.sums,
+      addsUp: raw.addsUp,
+      balance: raw.balance.replaceAll(/-(?=[\d.])/g, "−"),
+      evidence: raw.evidence,
       smiles: raw.smiles,
       molecule: raw.molecule,
       edges: integers(raw.edges),
@@ -80,7 +87,7 @@ const Data = (() => {
   }
 
   const rounded = (digits) => new Intl.NumberFormat("en-GB", { maximumSignificantDigits: digits });
-  const [three, whole] = [rounded(3), new Intl.NumberFormat("en-GB")];
+  const [one, two, three, whole] = [rounded(1), rounded(2), rounded(3), new Intl.NumberFormat("en-GB")];
 
   return {
     summary: embedded.summary,
@@ -91,6 +98,7 @@ const Data = (() => {
       const tiny = value !== 0 && Math.abs(value) < 1e-4;
       return (tiny ? value.toExponential(1) : three.format(value)).replaceAll("-", "−");
     },
+    signed: (value) => (value > 0 ? "+" : "") + Data.number(value),
     count: (value) => whole.format(value),
     // never all or nothing unless it is
     percent(value) {
@@ -98,6 +106,12 @@ const Data = (() => {
       if (value > 0.99 && value < 1) return ">99%";
       if (value > 0 && value < 0.01) return "<1%";
       return `${Math.round(value * 100)}%`;
+    },
+    // the probability, or the value, with the doubt of a model of several networks
+    sure({ predicted, probability, spread }) {
+      const isClass = typeof predicted === "string";
+      const doubt = spread === null ? "" : ` ± ${isClass ? `${one.format(100 * spread)}%` : two.format(spread)}`;
+      return (isClass ? Data.percent(probability) : Data.number(predicted)) + doubt;
     },
     said: (value) => (typeof value === "number" ? Data.number(value) : value === null ? "unknown" : value),
   };

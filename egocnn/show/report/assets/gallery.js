@@ -12,17 +12,13 @@ const Gallery = (() => {
     given: { said: "Order of the data", of: (fact) => fact.index },
     name: { said: "Name", of: null },
     probability: { said: "Probability", of: (fact) => fact.probability, down: true },
+    spread: { said: "Spread of the networks", of: (fact) => fact.spread, down: true },
     error: { said: "Error", of: (fact) => fact.error, down: true },
     size: { said: "Size of the graph", of: (fact) => fact.nodes },
     share: { said: "Size of the structure", of: (fact) => fact.share },
-    kept: { said: "Fidelity: structure kept", of: (fact) => change(fact, fact.kept), down: classes },
-    removed: { said: "Fidelity: structure removed", of: (fact) => change(fact, fact.removed), down: !classes },
+    kept: { said: "Evidence kept by the structure", of: (fact) => fact.evidenceKept, down: true },
+    lost: { said: "Evidence gone without it", of: (fact) => fact.evidenceLost, down: true },
   };
-
-  // of a class its probability; of a value how far the cut moved it
-  function change(fact, after) {
-    return classes || after === null || fact.predicted === null ? after : Math.abs(fact.predicted - after);
-  }
 
   let order = facts;
   let page = 0;
@@ -56,8 +52,12 @@ const Gallery = (() => {
 
   function card(fact) {
     const text = element("div", {}, element("strong", { title: fact.name }, fact.name || "(no name)"));
-    const sure = fact.probability === null ? "" : ` (${Data.percent(fact.probability)})`;
-    text.append(element("span", {}, `Predicted: ${Data.said(fact.predicted)}${sure}`), element("br"), verdict(fact));
+    const isClass = typeof fact.predicted === "string";
+    // a doubt of less than a hundredth is not worth a second line
+    const brief = isClass && fact.spread < 0.01 ? { ...fact, spread: null } : fact;
+    const sure = isClass && fact.probability !== null ? `${fact.predicted} (${Data.sure(brief)})` : Data.sure(fact);
+    text.append(element("span", {}, `Predicted: ${sure}`), element("br"), verdict(fact));
+    if (!fact.critical) text.append(element("br"), element("em", {}, "Nothing stands out"));
     if (fact.probability !== null) {
       const bar = element("i");
       bar.style.width = `${100 * fact.probability}%`;

@@ -26,19 +26,19 @@
       "mean absolute error",
       summary.mean_absolute_error === null ? null : Data.number(summary.mean_absolute_error),
     );
-    const many = summary.class_names.length > 2;
-    figure(`${many ? "stay above one half" : "keep their prediction"} with the structure alone`, share(summary.kept));
-    figure(`${many ? "fall below it" : "lose it"} when the structure is removed`, share(summary.removed));
+    figure("of the evidence is kept by the structure alone", share(summary.evidence_kept));
+    figure("of the evidence goes with the structure", share(summary.evidence_lost));
     figure("of the nodes are in the structure", share(summary.size));
+    figure("of the graphs: nothing stands out", share(summary.nothing));
     figure("agreement with known structures", summary.truth === null ? null : summary.truth.toFixed(3));
     byId("sentences").append(...summary.sentences.map((text) => element("p", {}, text)));
-    if (summary.kept !== null || summary.kept_change !== null) {
-      const reading = classes
-        ? "Both shares should be high. A high first one says that the structure is enough for the prediction; " +
-          "a high second one, that the prediction needs it. " +
-          "A class that stands for the lack of something may never be lost."
-        : "The first should be small: the structure is enough for the prediction. " +
-          "The second should be large: the prediction needs it.";
+    if (summary.evidence_kept !== null || summary.nothing) {
+      const reading =
+        "Evidence is the output less the base, which is the output with no node present. Both shares of it should be " +
+        "high: what is kept says that the structure is enough for the prediction, what goes that the prediction " +
+        "needs it; more than 100% where the rest speaks the other way. Nothing stands out where " +
+        (classes ? "a class stands for the lack of something, or rests" : "a value is near the base, or rests") +
+        " on the whole graph.";
       byId("sentences").append(element("p", { class: "quiet" }, reading));
     }
     if (summary.technique)
@@ -72,7 +72,7 @@
     const entry = (name, text) => element("span", {}, element("i", { class: name }), text);
     for (const place of document.querySelectorAll("[data-legend]")) {
       if (!summary.graphs) continue;
-      place.append(entry("for", raised), entry("against", lowered), entry("critical", "bold: the critical structure"));
+      place.append(entry("for", raised), entry("against", lowered), entry("critical", "outlined: the critical structure"));
       if (place.dataset.legend) place.append(entry("known", "known to be true"));
     }
   }

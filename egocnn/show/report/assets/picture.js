@@ -4,6 +4,7 @@
 const Picture = (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const [HALO, GLOW] = [14, 12]; // radius of an atom's halo, width of a bond's
+  const [INSIDE, OUTLINE] = [18, 19.5]; // radii of the contour around critical atoms: what it holds, and with its line
   let palette = null;
   dark.addEventListener("change", () => (palette = null));
 
@@ -38,11 +39,15 @@ const Picture = (() => {
   const FAINTEST = 0.04;
   const glow = (strength) => (strength < FAINTEST ? 0 : 0.15 + 0.75 * strength);
 
-  // How every node and edge looks: fill is null where there is no importance to show.
+  // where nothing stands out, colours at full strength would say that something does
+  const QUIET = 0.25;
+
+  // How every node and edge looks: fill is null where there is no importance to show. One scale for both signs.
   function look(graph, row, selection) {
     const { large, radius } = Scene.of(graph);
     const palette = colours();
-    const [most, mostOfEdges] = [largest(row.nodes), largest(row.edges)];
+    const quiet = selection.own && !selection.nodes.size ? QUIET : 1;
+    const [most, mostOfEdges] = [largest(row.nodes) / quiet, largest(row.edges) / quiet];
     const fill = (value, strength, most) =>
       glow(strength) ? blend(palette.surface, value < 0 ? palette.against : palette.for, most * glow(strength)) : null;
     const thin = Math.min(Math.max(radius / 11, 0.6), 1); // small circles need fine lines
@@ -71,11 +76,17 @@ const Picture = (() => {
     const scene = Scene.of(graph);
     const { nodes, edges } = look(graph, row, selection);
     const palette = colours();
-    const [back, plain, middle, front] = [[], [], [], []];
+    const [back, outline, inside, inner, plain, middle, front] = [[], [], [], [], [], [], []];
     edges.forEach((edge, e) => {
       const [u, v] = [graph.edges[2 * e], graph.edges[2 * e + 1]];
       const [x1, y1, x2, y2] = [scene.x[u], scene.y[u], scene.x[v], scene.y[v]];
-      if (u !== v && edge.fill) back.push({ kind: "line", x1, y1, x2, y2, width: edge.glowWidth, colour: edge.fill });
+      const contoured = graph.molecule && edge.critical;
+      const line = { kind: "line", x1, y1, x2, y2 };
+      if (u !== v && edge.fill) (contoured ? inner : back).push({ ...line, width: edge.glowWidth, colour: edge.fill });
+      if (u !== v && contoured) {
+        outline.push({ ...line, width: 2 * (INSIDE + (OUTLINE - INSIDE) * boost), colour: palette.ink });
+        inside.push({ ...line, width: 2 * INSIDE, colour: palette.surface });
+      }
       const width = edge.width * (edge.critical ? boost : 1);
       const layer = edge.critical ? middle : plain;
       if (u === v) {
@@ -92,7 +103,11 @@ const Picture = (() => {
     for (const n of order) {
       const [node, x, y, text] = [nodes[n], scene.x[n], scene.y[n], scene.texts[n]];
       if (graph.molecule) {
-        if (node.fill) back.push({ kind: "disc", x, y, r: HALO, fill: node.fill });
+        if (node.fill) (node.critical ? inner : back).push({ kind: "disc", x, y, r: HALO, fill: node.fill });
+        if (node.critical) {
+          outline.push({ kind: "disc", x, y, r: INSIDE + (OUTLINE - INSIDE) * boost, fill: palette.ink });
+          inside.push({ kind: "disc", x, y, r: INSIDE, fill: palette.surface });
+        }
         if (text) front.push({ kind: "text", x, y, text, colour: node.ink, size: 15, bold: node.critical });
         continue;
       }
@@ -107,7 +122,7 @@ const Picture = (() => {
       const ring = { kind: "disc", x: scene.x[n], y: scene.y[n], r, fill: null, dashed: true };
       front.push({ ...ring, stroke: palette.known, width: 1.6 });
     }
-    return [...back, ...plain, ...middle, ...front];
+    return [...back, ...outline, ...inside, ...inner, ...plain, ...middle, ...front];
   }
 
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
@@ -214,5 +229,5 @@ const Picture = (() => {
     return new XMLSerializer().serializeToString(root);
   }
 
-  return { HALO, colours, look, draw, svg, svgElement, frame, dark };
+  return { HALO, INSIDE, OUTLINE, colours, look, draw, svg, svgElement, frame, dark };
 })();

@@ -127,18 +127,27 @@ const Selection = (() => {
     return { own: true, nodes: new Set(graph.criticalNodes), edges: new Set(graph.criticalEdges) };
   }
 
+  // what a node counts: of a value, what lowers it is as critical as what raises it
+  const counts = (graph) =>
+    graph.explained === null ? graph.input.nodes.map((value) => Math.abs(value)) : graph.input.nodes;
+
+  // the least that a node of the graph's own structure counts
+  function lowest(graph) {
+    const values = counts(graph);
+    return graph.criticalNodes.reduce((found, n) => Math.min(found, values[n]), Infinity);
+  }
+
   // The importances at which the structure changes, largest first. What speaks against is never critical, unless the
   // structure's own selection took it in because nothing less was enough.
   function steps(graph) {
-    const importance = graph.input.nodes;
-    const lowest = graph.criticalNodes.reduce((found, n) => Math.min(found, importance[n]), Infinity);
-    const all = [...new Set(importance)].sort((a, b) => b - a);
-    return all.filter((value) => value > 0 || value >= lowest);
+    const least = lowest(graph);
+    const all = [...new Set(counts(graph))].sort((a, b) => b - a);
+    return all.filter((value) => value > 0 || value >= least);
   }
 
   function above(graph, threshold) {
     const nodes = new Set();
-    graph.input.nodes.forEach((importance, n) => importance >= threshold && nodes.add(n));
+    counts(graph).forEach((value, n) => value >= threshold && nodes.add(n));
     const edges = new Set();
     for (let e = 0; e < graph.edges.length / 2; e++) {
       if (nodes.has(graph.edges[2 * e]) && nodes.has(graph.edges[2 * e + 1])) edges.add(e);
@@ -148,9 +157,9 @@ const Selection = (() => {
 
   // the last step at which the least important node of the graph's own structure is just in
   function startingStep(graph, thresholds) {
-    const lowest = graph.criticalNodes.reduce((found, n) => Math.min(found, graph.input.nodes[n]), Infinity);
+    const least = lowest(graph);
     return Math.max(
-      thresholds.findLastIndex((threshold) => threshold >= lowest),
+      thresholds.findLastIndex((threshold) => threshold >= least),
       0,
     );
   }

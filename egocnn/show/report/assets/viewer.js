@@ -13,12 +13,15 @@ const Viewer = (() => {
 
   // ── what is said ──────────────────────────────────────────────────────────────────────────────
 
+  // what adds up to the output is called a contribution; on the way down the layers it does not yet
+  const word = () => (shown.graph.addsUp && row() === shown.graph.input ? "contribution" : "importance");
+
   function side(value) {
-    if (value === 0) return "no importance";
+    if (value === 0) return `no ${word()}`;
     const { explained } = shown.graph;
     const [raised, lowered] = explained === null ? ["raises", "lowers"] : ["for", "against"];
     const what = explained === null ? "the value" : explained;
-    return `importance ${Data.number(value)} (${value > 0 ? raised : lowered} ${what})`;
+    return `${word()} ${Data.signed(value)} (${value > 0 ? raised : lowered} ${what})`;
   }
 
   function describeNode(n) {
@@ -47,7 +50,7 @@ const Viewer = (() => {
     const E = graph.edges.length / 2;
     const why = selection.own
       ? "the model’s own selection"
-      : `importance of at least ${Data.number(selection.threshold)}`;
+      : `${graph.addsUp ? "contribution" : "importance"} of at least ${Data.number(selection.threshold)}`;
     byId("count").textContent =
       `${Data.count(selection.nodes.size)} of ${Data.count(graph.nodes)} nodes, ` +
       `${Data.count(selection.edges.size)} of ${Data.count(E)} edges: ${why}`;
@@ -57,8 +60,9 @@ const Viewer = (() => {
 
   function facts() {
     const { graph } = shown;
-    const list = [["Predicted", Data.said(graph.predicted)]];
-    if (graph.probability !== null) list.push(["Probability", Data.percent(graph.probability)]);
+    const isClass = typeof graph.predicted === "string";
+    const list = [["Predicted", isClass ? graph.predicted : Data.sure(graph)]];
+    if (graph.probability !== null) list.push(["Probability", Data.sure(graph)]);
     const mark = graph.right === null || typeof graph.truth === "number" ? "" : graph.right ? " ✓" : " ✗";
     list.push(["True", Data.said(graph.truth) + mark]);
     if (graph.error !== null) list.push(["Error", Data.number(graph.error)]);
@@ -68,27 +72,16 @@ const Viewer = (() => {
     byId("facts").replaceChildren(
       ...list.flatMap(([name, value, kind]) => [element("dt", {}, name), element("dd", { class: kind }, value)]),
     );
-    byId("fidelity").textContent = fidelity(graph);
+    byId("balance").textContent = sentence(graph.balance);
+    byId("evidence").textContent = sentence(graph.evidence);
+    byId("evidence").classList.toggle("quiet", graph.critical > 0);
   }
 
-  function fidelity(graph) {
-    if (graph.kept === null || graph.removed === null) return "";
-    if (graph.explained === null) {
-      const [kept, removed] = [Data.number(graph.kept), Data.number(graph.removed)];
-      return `With nothing but the critical structure, the model predicts ${kept}; without it, ${removed}.`;
-    }
-    const before =
-      graph.explained === graph.predicted && graph.probability !== null
-        ? `, ${Data.percent(graph.probability)} in the whole graph,`
-        : "";
-    return (
-      `The probability of ${graph.explained}${before} is ${Data.percent(graph.kept)} in the critical structure alone, ` +
-      `and ${Data.percent(graph.removed)} once the structure is taken out.`
-    );
-  }
+  const sentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1)}.`;
 
   function table() {
     const values = row().nodes;
+    byId("column").textContent = sentence(word()).slice(0, -1);
     const order = Array.from(values.keys())
       .filter((n) => values[n] !== 0)
       .sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
@@ -106,12 +99,12 @@ const Viewer = (() => {
           { "data-node": n },
           element("td", {}, pick),
           element("td", {}, label),
-          element("td", {}, Data.number(values[n]), bar),
+          element("td", {}, Data.signed(values[n]), bar),
         );
       }),
     );
     if (!order.length)
-      byId("ranking").append(element("tr", {}, element("td", { colspan: 3 }, "No node has any importance here.")));
+      byId("ranking").append(element("tr", {}, element("td", { colspan: 3 }, `No node has any ${word()} here.`)));
   }
 
   // ── what is drawn ─────────────────────────────────────────────────────────────────────────────
@@ -137,7 +130,7 @@ const Viewer = (() => {
     byId("layers").querySelectorAll("input")[layer].checked = true;
     byId("layer-said").textContent =
       layer === last
-        ? "At the input: the importances that the critical structure is chosen by."
+        ? "At the input: what the critical structure is chosen by."
         : layer === 0
           ? "At the top layer: where the prediction was read from."
           : `${layer} of ${last} steps down from the top layer to the input.`;
@@ -220,11 +213,17 @@ const Viewer = (() => {
       probability: graph.probability,
       true: graph.truth,
       class: graph.explained,
+      technique: graph.technique,
+      base: graph.sums[0],
+      for: graph.sums[1],
+      against: graph.sums[2],
+      output: graph.sums[3],
+      spread: graph.spread,
       node_importance: Array.from(graph.input.nodes, short),
       edge_importance: Array.from(graph.input.edges, (value, e) => [...ends(e), short(value)]),
       critical_nodes: ascending(selection.nodes),
       critical_edges: ascending(selection.edges).map(ends),
-      fidelity: graph.kept === null ? null : { removed: graph.removed, kept: graph.kept },
+      fidelity: graph.fidelity,
       ...(selection.own ? {} : { threshold: short(selection.threshold) }),
     };
     save(new Blob([JSON.stringify(plain)], { type: "application/json" }), "json");

@@ -14,7 +14,8 @@ const MOST_NAMED = 12;
 const byId = id => document.getElementById(id);
 // never all or nothing unless it is
 const percent = p => (p > 0.9995 && p < 1 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
-const number = x => String(Number(x.toPrecision(4)));
+const digits = (x, count) => String(Number(x.toPrecision(count)));
+const number = x => digits(x, 4);
 
 let about = null;
 let latest = 0; // number of the newest question: answers to older ones are dropped
@@ -90,15 +91,17 @@ function card(answer) {
   const isClass = typeof answer.predicted === "string";
   find("h2").textContent = answer.name;
   find(".said strong").textContent = isClass ? answer.predicted : number(answer.predicted);
-  find(".probability").textContent = isClass ? percent(answer.probability) : "";
+  const doubt = answer.spread === null ? "" : ` ± ${isClass ? `${digits(100 * answer.spread, 1)}%` : digits(answer.spread, 2)}`;
+  find(".probability").textContent = (isClass ? percent(answer.probability) : "") + doubt;
   if (answer.true !== null) {
     find(".true").textContent = `In the file: ${answer.true}`;
     find(".true").hidden = false;
   }
   picture(made, answer);
   if (isClass) find(".classes").append(...answer.probabilities.map(row => bar(row, answer)));
-  find(".critical-nodes").textContent = `Critical: ${critical(answer)}`;
-  find(".fidelity").textContent = answer.fidelity ? faithful(answer) : "";
+  find(".critical-nodes").textContent = sentence(answer.nothing ?? `critical: ${critical(answer)}`);
+  find(".balance").textContent = sentence(answer.balance.replaceAll(/-(?=[\d.])/g, "−"));
+  find(".evidence").textContent = sentence(answer.evidence);
   if (answer.unseen_labels.length) {
     find(".unseen").textContent = `No training graph has ${answer.unseen_labels.join(", ")}: do not rely on this answer.`;
     find(".unseen").hidden = false;
@@ -138,17 +141,25 @@ function bar(row, answer) {
   return item;
 }
 
+// what counts most comes first; of a value, what raises it and what lowers it apart
 function critical(answer) {
-  const nodes = [...answer.critical_nodes].sort((u, v) => answer.node_importance[v] - answer.node_importance[u]);
-  const named = nodes.slice(0, MOST_NAMED).map(node => `${answer.node_labels[node] ?? ""}${node}`).join(", ");
-  const more = nodes.length - MOST_NAMED;
-  return (named || "nothing stands out") + (more > 0 ? ` and ${more} more` : "");
+  const importance = answer.node_importance;
+  if (answer.explained !== null) return named(answer, answer.critical_nodes);
+  const sides = [["raised by", node => importance[node] > 0], ["lowered by", node => importance[node] <= 0]];
+  const said = sides.map(([word, is]) => [word, answer.critical_nodes.filter(is)]).filter(([, nodes]) => nodes.length);
+  return said.map(([word, nodes]) => `${word} ${named(answer, nodes)}`).join("; ");
 }
 
-function faithful(answer) {
-  const form = answer.explained === null ? number : percent;
-  const what = answer.explained === null ? "the model predicts" : `${answer.explained} has`;
-  return `With nothing but the critical part, ${what} ${form(answer.fidelity.kept)}; without it, ${form(answer.fidelity.removed)}.`;
+function named(answer, chosen) {
+  const size = node => (answer.explained === null ? Math.abs : Number)(answer.node_importance[node]);
+  const nodes = [...chosen].sort((u, v) => size(v) - size(u));
+  const names = nodes.slice(0, MOST_NAMED).map(node => `${answer.node_labels[node] ?? ""}${node}`).join(", ");
+  const more = nodes.length - MOST_NAMED;
+  return names + (more > 0 ? ` and ${more} more` : "");
+}
+
+function sentence(text) {
+  return text && `${text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
 // ── input ───────────────────────────────────────────────────────────────────────────────────────

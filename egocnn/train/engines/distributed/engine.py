@@ -26,6 +26,7 @@ from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
 from egocnn.train.engines.distributed.world import Group, World, current, exchange_device
 from egocnn.train.engines.plain import PlainEngine, arithmetic
 from egocnn.train.metrics import loss_and_score, loss_of, weight_of
+from egocnn.train.missing import presence_of
 
 
 class DistributedEngine(PlainEngine):
@@ -70,8 +71,9 @@ class DistributedEngine(PlainEngine):
                 norm.is_shared = is_split
             batch = train.batch(mine)
             assert batch.target is not None
+            presence = presence_of(batch, train, mine, seed=self.members[r].seed, epoch=epoch, config=self.config)
             with arithmetic(self.config, self.device):
-                logits = self._replicas[r](batch).output.float()
+                logits = self._replicas[r](batch, presence).output.float()
             share = weight_of(batch.target, weights) / weight_of(train.target[chosen], weights)
             loss = loss_of(logits, batch.target, weights) * (share if is_split else 1 / world.size)
             self.progress[r].optimizer.zero_grad(set_to_none=True)

@@ -27,6 +27,7 @@ from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.common import Member, Progress, copy_of
 from egocnn.train.engines.recorded.adamw import StackedAdamW
 from egocnn.train.engines.recorded.joined import join
+from egocnn.train.engines.recorded.presence import StackedPresence
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from egocnn.train.engines.recorded.steps import EvaluationStep, TrainingStep
 from egocnn.train.history import Epoch
@@ -44,7 +45,7 @@ steps anew takes seconds."""
 
 
 class RecordedEngine:
-    """See :class:`egocnn.train.engines.common.Engine`. The seconds of an epoch are those of all networks together."""
+    """See :class:`egocnn.train.engines.common.Engine`. All networks have an equal share of the seconds of an epoch."""
 
     def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
         self._progress, self._config = progress, config
@@ -82,6 +83,7 @@ class RecordedEngine:
         chosen, self._validation_shape = portions(validation, self._sizes, at_once)
         self._portions = len(chosen)
         pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
+        own_seeds = torch.tensor(seeds, dtype=torch.int64, device=self._device)
         empty = torch.full((self._schedule.steps, len(seeds), self._schedule.width), -1)
         self._train = TrainingStep(
             self._data,
@@ -90,10 +92,15 @@ class RecordedEngine:
             self._weights,
             pool,
             optimizer=self._optimizer,
-            seeds=seeds,
+            seeds=own_seeds,
+            presence=self._presence(own_seeds) if config.parts > 0 and config.missing > 0 else None,
             lower_precision=config.precision in ("auto", "bfloat16"),
         )
         self._evaluate = EvaluationStep(self._data, self.network, torch.from_numpy(chosen), self._weights, pool)
+
+    def _presence(self, seeds: Tensor) -> StackedPresence:
+        first = torch.tensor([int(train[0]) for train, _ in self._numbers], device=self._device)
+        return StackedPresence(seeds, first, self._data.graphs.node_ptr, self._config)
 
     def _parameters(self, network: nn.Module) -> list[nn.Parameter]:
         return [network.get_parameter(name) for name in self.network.parameters]
@@ -113,7 +120,7 @@ class RecordedEngine:
         for _ in range(self._portions):
             self._evaluate(self._validation_shape)
         scores = self._scores()  # all before was only sent off; here the host waits
-        seconds = time.perf_counter() - started
+        seconds = (time.perf_counter() - started) / max(int(here.sum()), 1)
         ended = {}
         for r in np.flatnonzero(here).tolist():
             last = np.flatnonzero(plan.chosen[:, r, 0] >= 0)[-1]

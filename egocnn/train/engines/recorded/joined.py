@@ -72,6 +72,8 @@ class JoinedGraphs:
         return StackedBatch(
             table=table.to(torch.int32),
             present=present,
+            node=node,
+            graph=graph,
             graph_of=graph_of,
             node_counts=torch.cat([counts, shape.nodes - counts.sum(1, keepdim=True)], dim=1),
             rest=rest,

@@ -28,6 +28,8 @@ ALIGNMENT = (16, 1, 1)
 class EpochPlan:
     """One epoch of S steps."""
 
+    number: int
+    """the first is 1"""
     chosen: Ints
     """(S, R, B) graph numbers, -1 for none"""
     learning_rate: Floats
@@ -67,7 +69,7 @@ class Schedule:
             chosen[:, r] = np.where(slots >= 0, shuffled[slots], -1)
         units = _units(self._sizes, chosen, self._unit).max(axis=0)
         shapes = tuple(BatchShape(*(n * self._unit).tolist()) for n in units)
-        return EpochPlan(chosen, self._learning_rates(number), shapes)
+        return EpochPlan(number, chosen, self._learning_rates(number), shapes)
 
     def _learning_rates(self, epoch: int) -> Floats:
         config = self._config

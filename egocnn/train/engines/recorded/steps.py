@@ -18,6 +18,7 @@ from egocnn.nn.stacked.batch import StackedBatch
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.adamw import StackedAdamW
 from egocnn.train.engines.recorded.joined import BatchShape, JoinedGraphs
+from egocnn.train.engines.recorded.presence import StackedPresence
 from egocnn.train.engines.recorded.schedule import EpochPlan
 
 WARM_UP = 2
@@ -93,19 +94,26 @@ class TrainingStep(RecordedStep):
     """Forward, backward and update; ``chosen`` (S, R, B) says how large the plans of epochs are."""
 
     def __init__(
-        self, *args: Any, optimizer: StackedAdamW, seeds: list[int], lower_precision: bool, **settings: Any
+        self,
+        *args: Any,
+        optimizer: StackedAdamW,
+        seeds: Tensor,
+        presence: StackedPresence | None,
+        lower_precision: bool,
+        **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
-        self._optimizer = optimizer
+        self._optimizer, self._seeds, self._presence = optimizer, seeds, presence
         self._lower_precision = lower_precision and self._device.type == "cuda"
         self._parameters = list(self._network.parameters.values())
-        self._seeds = torch.tensor(seeds, dtype=torch.int64, device=self._device)
         self._rates = torch.zeros(self._chosen.shape[:2], dtype=torch.float64, device=self._device)
 
     def begin(self, plan: EpochPlan) -> None:
         """Take up an epoch."""
         self._chosen.copy_(torch.from_numpy(plan.chosen))
         self._rates.copy_(torch.from_numpy(plan.learning_rate))
+        if self._presence is not None:
+            self._presence.epoch.fill_(plan.number)
         self.restart()
 
     def _compute(self, shape: BatchShape) -> None:
@@ -114,9 +122,11 @@ class TrainingStep(RecordedStep):
         active = batch.exists.any(1) & self.enabled
         rows = max(shape.nodes, batch.exists.shape[1])
         dropout = self._network.draw(self._seeds, self._optimizer.steps, rows=rows)
+        there = None if self._presence is None else self._presence.of(batch)
+        mode = Mode.of(batch.present, active) if there is None else Mode.among(there, active)
         # recorded casts must be replayed every time, so none may come from the cache
         with torch.autocast("cuda", torch.bfloat16, enabled=self._lower_precision, cache_enabled=False):
-            logits = self._network.logits(batch, Learning(Mode.of(batch.present, active), dropout))
+            logits = self._network.logits(batch, Learning(mode, dropout), there)
         found = graph_losses(logits, batch, self._class_weights)
         gradients = torch.autograd.grad(mean_loss(*found[:2]).sum(), self._parameters)
         self._optimizer.step(gradients, rate, active)

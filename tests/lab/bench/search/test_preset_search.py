@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from egocnn.config import ModelConfig, TrainConfig
-from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.study.crossval import choose_protocol
 from egocnn.study.crossval.folds import make_tasks
@@ -21,46 +19,11 @@ from lab.bench.search import preset_search
 from lab.bench.search.augmentation import with_copies
 from lab.bench.search.candidates import CHANGES, VARIANTS
 from lab.bench.search.preset_search import CHOICES, inner_tasks, scores
-from tests.support.tiny import SIZES
+from tests.support.tiny import SIZES, plain_model, plain_train
 
 DATA = "compounds:alcohols:sizes=2-9"
-TRAIN = TrainConfig(epochs=2, batch_size=8, device="cpu")
-SMALL = ModelConfig(**SIZES, degrees=True, jump=True, head_norm=True, readout="log+max")
-
-
-def check_disjoint(graphs: Graphs, train: TrainConfig, *, data: str, published: bool, folds: int) -> None:
-    found = inner_tasks(graphs, data, train, folds=folds, published=published)
-    protocol = choose_protocol("fair" if published else "paper", data=data)
-    outer = make_tasks(graphs, protocol, train)[:folds]
-    assert len(found) == folds
-    for inner, task in zip(found, outer, strict=True):
-        used = np.concatenate([inner.learned, inner.validation, inner.tested])
-        assert len(np.unique(used)) == len(used)
-        assert not np.isin(used, task.tested).any()
-        assert inner.tested.tolist() == task.validation.tolist()
-        assert sorted([*inner.learned, *inner.validation]) == sorted(task.learned)
-        assert len(inner.validation) == pytest.approx(0.1 * len(task.learned), abs=2)
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_no_part_of_the_search_holds_a_graph_that_the_protocol_tests(seed: int) -> None:
-    graphs = read("compounds:alcohols").replace(part=None)
-    check_disjoint(graphs, replace(TRAIN, seed=seed), data=DATA, published=False, folds=4)
-
-
-def test_nor_does_it_with_the_published_splits(data_folder: Path) -> None:
-    assert data_folder.joinpath("splits", "PROTEINS.json").is_file()
-    check_disjoint(read("PROTEINS").replace(part=None), TRAIN, data="PROTEINS", published=True, folds=10)
-
-
-def test_groups_are_not_torn_apart_within_the_search() -> None:
-    graphs = read("compounds:alcohols").replace(part=None)
-    graphs = graphs.replace(group=np.arange(len(graphs)) // 2)
-    assert graphs.group is not None
-    for task in inner_tasks(graphs, DATA, TRAIN, folds=3, published=False):
-        parts = [set(graphs.group[numbers]) for numbers in (task.learned, task.validation, task.tested)]
-        assert not parts[0] & parts[1]
-        assert not (parts[0] | parts[1]) & parts[2]
+TRAIN = plain_train(epochs=2, batch_size=8, device="cpu")
+SMALL = plain_model(**SIZES, degrees=True, jump=True, head_norm=True, readout="log+max")
 
 
 def test_a_search_writes_its_record_and_hands_no_tested_graph_to_any_network(
@@ -119,19 +82,14 @@ def test_scores_are_of_every_restart_alone_and_of_all_together() -> None:
 
 
 def test_every_variant_is_one_change_to_the_base() -> None:
-    base_model, base_train = VARIANTS["base"]
-    assert set(VARIANTS) >= set(CHANGES)
+    def settings_of(name: str) -> dict[str, Any]:
+        model, train = VARIANTS[name]
+        return asdict(model) | asdict(train)
+
+    base = settings_of("base")
     for name, (model, train) in CHANGES.items():
-        found = VARIANTS[name]
-        changed = {
-            key for one, other in zip(found, (base_model, base_train), strict=True) for key in _different(one, other)
-        }
+        changed = {key for key, value in settings_of(name).items() if value != base[key]}
         assert changed == {*model, *train}, name
-
-
-def _different(one: Any, other: Any) -> set[str]:
-    left, right = asdict(one), asdict(other)
-    return {name for name in left if left[name] != right[name]}
 
 
 def test_copies_hold_every_graph_again_with_like_neighbours_in_another_order() -> None:

@@ -1,0 +1,103 @@
+r"""Contributions that add up: base + the sum over a graph's nodes = the output that is explained.
+
+**How much** speaks for the output and how much against it follows from the gradient of the output with respect to the
+presence of the nodes, averaged on the way from the empty graph to the whole one (integrated gradients, Sundararajan et
+al., 2017; Gauss-Legendre points):
+
+.. math:: g_n = \int_0^1 \frac{\partial y}{\partial \pi_n}(\alpha, \ldots, \alpha) \, d\alpha, \qquad
+          \sum_n g_n \approx y(1) - y(0)
+
+What is left of the difference between both sides joins the side that it favours: few points see little of kinks, and a
+mean over present nodes, which does not fade with their presence, jumps where the last of them goes.
+
+**Where** it stands is the mean of two views, each divided by its size: g, and the relevance of
+:mod:`egocnn.explain.backtrack`, which follows the units that decided and knows nothing of graphs half present. A node
+then takes a share of what its neighbours hold on average, since a unit reads whole neighbourhoods:
+
+.. math:: v_n = (1 - \lambda) w_n + \frac{\lambda}{|N(n)|} \sum_{m \in N(n)} w_m, \qquad
+          w_n = \frac{g_n}{\sum |g|} + \frac{r_n}{\sum |r|}
+
+**Both together**: positive contributions share the sum of the positive g in proportion to v, negative ones that of the
+negative g:
+
+.. math:: c_n = \frac{[v_n]_+}{\sum [v]_+} \sum [g]_+ - \frac{[v_n]_-}{\sum [v]_-} \sum [g]_-
+
+The edges are a second view of the same total: every node hands its contribution to its edges in equal parts. A node
+without edges has none to hand it to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from egocnn.data.arrays import Floats
+from egocnn.data.graphs import Graphs
+from egocnn.explain.question import Question
+
+BLUR = 0.25
+"""Share of what stands around a node in what it counts itself; chosen on the choosing half of the truths."""
+
+
+def integrated_gradients(question: Question, steps: int) -> Tensor:
+    """(N) the slope in every node's presence, averaged from the empty graph to the whole one"""
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    whole = question.batch.attributes.new_ones(len(question.batch.place))
+    total = torch.zeros_like(whole)
+    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+        total += float(weight) * question.slope(float(point) * whole)
+    return total
+
+
+def contributions(graphs: Graphs, gradients: Floats, relevance: Floats, difference: Floats) -> Floats:
+    """Integrated gradients (N), relevance (N) and output less base (B) -> contributions (N) that add up to it"""
+    of = _Sums(graphs)
+    place = blurred(graphs, of.normed(gradients) + of.normed(relevance))
+    gap = difference - of.total(gradients)
+    found = np.zeros_like(place)
+    for sign in (1.0, -1.0):
+        amount = of.total(np.maximum(sign * gradients, 0)) + np.maximum(sign * gap, 0)
+        found += sign * of.share_out(amount, np.maximum(sign * place, 0), np.maximum(sign * gradients, 0))
+    return found
+
+
+def blurred(graphs: Graphs, values: Floats) -> Floats:
+    """(N) every node's value with a share of the mean of its neighbours'"""
+    degree = np.diff(graphs.indptr)
+    around = np.bincount(graphs.entry_node, weights=values[graphs.indices], minlength=graphs.n_nodes)
+    return np.where(degree > 0, (1 - BLUR) * values + BLUR * around / np.maximum(degree, 1), values)
+
+
+def handed_to_edges(graphs: Graphs, nodes: Floats) -> Floats:
+    """Contributions of nodes (N) -> of edges (E), in the order of ``graphs.edges``"""
+    low, high = graphs.edges.T
+    degree = np.bincount(low, minlength=graphs.n_nodes) + np.bincount(high, minlength=graphs.n_nodes)
+    apiece = nodes / np.maximum(degree, 1)
+    both: Floats = apiece[low] + apiece[high]
+    return both
+
+
+class _Sums:
+    """Sums over the nodes of every graph."""
+
+    def __init__(self, graphs: Graphs) -> None:
+        self._graph_of, self._graphs = graphs.graph_of, len(graphs)
+
+    def total(self, values: Floats) -> Floats:
+        """(N) -> (B)"""
+        total: Floats = np.bincount(self._graph_of, weights=values, minlength=self._graphs).astype(np.float64)
+        return total
+
+    def normed(self, values: Floats) -> Floats:
+        """(N) divided by what their sizes come to in their graph"""
+        size = self.total(np.abs(values))
+        return values / np.where(size > 0, size, 1)[self._graph_of]
+
+    def share_out(self, amount: Floats, *by: Floats) -> Floats:
+        """Amounts (B) -> (N), in proportion to the first of these numbers (N) that a graph has; else in equal parts"""
+        shares = np.ones(len(self._graph_of))
+        for numbers in reversed(by):
+            has_any = self.total(numbers) > 0
+            shares = np.where(has_any[self._graph_of], numbers, shares)
+        return amount[self._graph_of] * shares / self.total(shares)[self._graph_of]

@@ -1,0 +1,201 @@
+"""Some graphs on their way from importances to critical structures, all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from egocnn.config import ExplainConfig
+from egocnn.data.arrays import Bools, Floats, Ints
+from egocnn.data.graphs import Graphs
+from egocnn.encode.colours import initial_colours, stable_colours
+from egocnn.encode.ranking import MOST_ROUNDS
+from egocnn.errors import DataError
+from egocnn.explain.additive import contributions, handed_to_edges, integrated_gradients
+from egocnn.explain.question import Question
+from egocnn.explain.selection.grow import Evidence, grow
+from egocnn.explain.selection.select import select_nodes
+from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
+from egocnn.model import Model
+
+NEAR = 0.1
+"""A value counts as unchanged while it moves by no more than this share of the targets' standard deviation."""
+SAME = 1e-9
+"""Output and base that differ by less leave no evidence to have a share of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Portion:
+    """Some graphs with what the model predicts for them and why."""
+
+    model: Model
+    graphs: Graphs
+    outputs_of_each: Floats
+    """(R, B, C) of every network"""
+    classes: Ints
+    """(B) the explained ones"""
+    output: Floats
+    """(B) the output that is explained"""
+    base: Floats
+    """(B) the same with no node present"""
+    question: Callable[[Ints | None], Question]
+    """what the model is asked about the graphs with these numbers; by default about all"""
+    nodes: Floats
+    """(N) importances"""
+    edges: Floats
+    """(E) importances"""
+    trace: Trace | None
+    group: Ints | None = None
+    """(N) the same number for nodes that nothing tells apart; found by :meth:`symmetric`"""
+
+    # ── importances ───────────────────────────────────────────────────────────────────────────────
+
+    def symmetric(self) -> Portion:
+        """Nodes of the same colour share their importance alike, and so do like edges between such nodes.
+
+        Symmetric neighbours have to be ranked one before the other, by node id, and so meet different filters on the
+        way back. Which is which means nothing, and renumbering the nodes must not change the explanation.
+        """
+        group, pair = self._alike()
+        trace = self.trace and Trace(_mean_in_groups(self.trace.nodes, group), _mean_in_groups(self.trace.edges, pair))
+        nodes, edges = _mean_in_groups(self.nodes, group), _mean_in_groups(self.edges, pair)
+        return replace(self, nodes=nodes, edges=edges, trace=trace, group=group)
+
+    def adding_up(self, steps: int) -> Portion:
+        """Relevance -> contributions that add up to the output less the base."""
+        assert self.group is not None, "called on symmetric importances"
+        gradients = integrated_gradients(self.question(None), steps).double().cpu().numpy()
+        nodes = contributions(self.graphs, _mean_in_groups(gradients, self.group), self.nodes, self.output - self.base)
+        edges = handed_to_edges(self.graphs, nodes)
+        before = self.trace
+        trace = before and Trace(np.vstack([before.nodes[:-1], nodes]), np.vstack([before.edges[:-1], edges]))
+        return replace(self, nodes=nodes, edges=edges, trace=trace)
+
+    def _alike(self) -> tuple[Ints, Ints]:
+        """(N), (E) the same number for nodes and for edges that nothing tells apart"""
+        graphs = self.model.encoder.renamed(self.graphs)
+        group = _group_numbers(graphs.graph_of, stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS))
+        low, high = np.sort(group[graphs.edges], axis=1).T
+        once = graphs.entry_node <= graphs.indices
+        described = [column[once] for column in (graphs.edge_label, graphs.edge_weight) if column is not None]
+        return group, _group_numbers(low, high, graphs.edges[:, 0] == graphs.edges[:, 1], *described)
+
+    def check_finite(self) -> None:
+        """Refuse importances that are not numbers any more, though what was predicted is one."""
+        wrong = np.flatnonzero(~np.isfinite(self.nodes))
+        if len(wrong):
+            name = self.graphs.names[int(self.graphs.graph_of[wrong[0]])]
+            raise DataError(
+                f"graph {name!r}: the importance of a node is not a finite number; its numbers are too large"
+            )
+
+    # ── what the model says of whole graphs and of parts ──────────────────────────────────────────
+
+    @property
+    def outputs(self) -> Floats:
+        """(B, C) the mean over the networks"""
+        mean: Floats = self.outputs_of_each.mean(axis=0)
+        return mean
+
+    @torch.no_grad()
+    def ask(self, numbers: Ints, present: Bools) -> Floats:
+        """Graphs with nothing but these nodes (N) present -> their outputs (n, C)"""
+        question = self.question(numbers)
+        starts = [np.arange(*self.graphs.node_ptr[[g, g + 1]]) for g in numbers.tolist()]
+        chosen = torch.from_numpy(present[np.concatenate(starts)] if starts else present[:0])
+        return _numpy(question.outputs(chosen.to(question.batch.attributes)))
+
+    def answers(self, numbers: Ints, present: Bools) -> Floats:
+        """The same as outputs that are explained (n)"""
+        return _numpy(self.question(numbers).of_outputs(torch.from_numpy(self.ask(numbers, present))))
+
+    # ── structures ────────────────────────────────────────────────────────────────────────────────
+
+    def select(self, config: ExplainConfig) -> Bools:
+        """(N) the critical nodes"""
+        if config.select != "connected":
+            return select_nodes(self.graphs, self.nodes, config, self._keeps_prediction)
+        unit = None if self.model.class_names else float(self.model.encoder.target_scale)
+        return grow(self.graphs, self.nodes, Evidence(self.output, self.base, unit, self.answers), config)
+
+    def _keeps_prediction(self, numbers: Ints, chosen: Bools) -> Bools:
+        """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""
+        outputs, before = self.ask(numbers, chosen), self.outputs[numbers]
+        if self.model.class_names:
+            same: Bools = outputs.argmax(axis=1) == before.argmax(axis=1)
+            return same
+        return np.less_equal(np.abs(outputs - before)[:, 0], NEAR)
+
+    def fidelity(self, chosen: Bools) -> list[Fidelity]:
+        """What is predicted for every graph without the chosen nodes (N), and with nothing else."""
+        numbers = np.arange(len(self.graphs))
+        removed, kept = (self.answers(numbers, nodes) for nodes in (~chosen, chosen))
+        found = []
+        for y, b, r, k in zip(self.output.tolist(), self.base.tolist(), removed.tolist(), kept.tolist(), strict=True):
+            shares = (None, None) if abs(y - b) < SAME else ((y - r) / (y - b), (k - b) / (y - b))
+            found.append(Fidelity(self._as_shown(r), self._as_shown(k), *shares))
+        return found
+
+    def _as_shown(self, answer: float) -> float:
+        """Log-odds as probability; a value as it is"""
+        return float(torch.sigmoid(torch.tensor(answer, dtype=torch.float64))) if self.model.class_names else answer
+
+    def structures(self, chosen: Bools, fidelity: list[Fidelity] | None, technique: str) -> Iterator[CriticalStructure]:
+        """One record per graph; ``chosen`` (N): the critical nodes."""
+        graphs, trace, names = self.graphs, self.trace, self.model.class_names
+        predictions = self.model.interpret(torch.from_numpy(self.outputs)).reshape(len(graphs), -1)
+        spread = self.model.spread_of(self.outputs_of_each)
+        first_edge = np.searchsorted(graphs.graph_of[graphs.edges[:, 0]], np.arange(len(graphs) + 1))
+        for g, graph in enumerate(graphs):
+            nodes = slice(int(graphs.node_ptr[g]), int(graphs.node_ptr[g + 1]))
+            edges = slice(int(first_edge[g]), int(first_edge[g + 1]))
+            best = int(predictions[g].argmax())
+            critical = chosen[nodes]
+            yield CriticalStructure(
+                graph=graph,
+                predicted=names[best] if names else float(predictions[g, 0]),
+                probability=float(predictions[g, best]) if names else None,
+                explained=names[int(self.classes[g])] if names else None,
+                technique=technique,
+                base=float(self.base[g]),
+                output=float(self.output[g]),
+                node_importance=self.nodes[nodes],
+                edge_importance=self.edges[edges],
+                critical_nodes=np.flatnonzero(critical),
+                critical_edges=np.flatnonzero(critical[graph.edges].all(axis=1)),
+                spread=None if spread is None else float(spread[g]),
+                fidelity=None if fidelity is None else fidelity[g],
+                trace=None if trace is None else Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
+            )
+
+
+def mean_over_networks(of_each: Sequence[torch.Tensor]) -> Floats:
+    """Numbers of every network -> their mean, in double precision"""
+    return _numpy(torch.stack([numbers.double() for numbers in of_each]).mean(dim=0))
+
+
+def _numpy(values: torch.Tensor) -> Floats:
+    found: Floats = values.detach().double().cpu().numpy()
+    return found
+
+
+def _group_numbers(*columns: NDArray[Any]) -> Ints:
+    """(n) the same number where all columns (n) agree"""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, value = np.unique(column, return_inverse=True)
+        _, number = np.unique(number * (len(value) + 1) + value, return_inverse=True)
+    return number
+
+
+def _mean_in_groups(values: Floats, group: Ints) -> Floats:
+    """(..., n) -> (..., n), every value the mean of its group"""
+    size = np.bincount(group)
+    rows = [np.bincount(group, weights=row)[group] / size[group] for row in np.atleast_2d(values)]
+    mean: Floats = np.stack(rows).reshape(values.shape)
+    return mean

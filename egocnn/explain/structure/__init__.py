@@ -1,0 +1,411 @@
+"""Critical structures: which nodes and edges of a graph made a prediction, as one plain record."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from egocnn.data.arrays import Floats, Ints
+from egocnn.data.graphs import Graph
+from egocnn.errors import DataError, MissingExtraError
+from egocnn.explain.structure import wording
+from egocnn.files import finite_json, replacing
+
+if TYPE_CHECKING:
+    import networkx
+    from torch_geometric.explain import Explanation
+
+SHOWN = 12
+"""Nodes that the text of a structure names; of larger structures the most important."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """The probability of the explained class, or the predicted value, where parts of the graph are not present."""
+
+    removed: float
+    """when the critical nodes are taken out, and their edges with them"""
+    kept: float
+    """when nothing but the critical nodes and the edges among them is left"""
+    evidence_lost: float | None = None
+    """the share of output less base that goes with the critical nodes; None where both are the same"""
+    evidence_kept: float | None = None
+    """the share that the critical nodes hold alone"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Where the evidence stood on its way down: importance after the deepest layer first, at the input last."""
+
+    nodes: Floats
+    """(L + 2, N)"""
+    edges: Floats
+    """(L + 2, E) what has crossed each edge up to there, nothing at the top; at the input, its importance"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CriticalStructure:
+    """The answer to "which part of this graph made you say so?".
+
+    ``print(structure)`` shows it as text, a notebook shows the picture.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=5).fit(graphs)
+        >>> [structure] = model.explain(graphs[:1])
+        >>> structure.name, structure.node_importance.shape
+        ('C3H8 #1', (11,))
+        >>> structure.draw("propane.svg")[:4]
+        '<svg'
+    """
+
+    graph: Graph
+    """the graph that was predicted"""
+    predicted: str | float
+    """the likeliest class by name, or the predicted value"""
+    probability: float | None
+    """of the predicted class, calibrated; None for a value"""
+    explained: str | None
+    """the class whose evidence was traced; None: what raised and what lowered the predicted value"""
+    technique: str
+    """how importance was found"""
+    base: float
+    """the output with no node present"""
+    output: float
+    """what is explained: the log-odds of the explained class against the rest, or the value in its unit"""
+    node_importance: Floats
+    """(N) positive: speaks for the explained class, or raised the value; negative: speaks against it, lowered it.
+    By contributions, the default technique, base + their sum is the output."""
+    edge_importance: Floats
+    """(E) in the order of ``graph.edges``"""
+    critical_nodes: Ints
+    """node ids, ascending"""
+    critical_edges: Ints
+    """positions in ``graph.edges``, ascending"""
+    spread: float | None = None
+    """the doubt of a model of several networks, in probability or in the unit of the value"""
+    fidelity: Fidelity | None = None
+    """what is predicted without the structure, and with nothing else; None where that was not computed"""
+    trace: Trace | None = None
+    """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
+
+    @property
+    def name(self) -> str:
+        """of the graph"""
+        return self.graph.name
+
+    @property
+    def contributions(self) -> Floats:
+        """(N) the importance of every node"""
+        return self.node_importance
+
+    @property
+    def nodes(self) -> Ints:
+        """the critical nodes"""
+        return self.critical_nodes
+
+    @property
+    def critical_pairs(self) -> Ints:
+        """(n, 2) the critical edges by their ends"""
+        return self.graph.edges[self.critical_edges]
+
+    @property
+    def speaks_for(self) -> float:
+        """the sum of the positive contributions"""
+        return float(np.maximum(self.node_importance, 0).sum())
+
+    @property
+    def speaks_against(self) -> float:
+        """the sum of the negative contributions"""
+        return float(np.minimum(self.node_importance, 0).sum())
+
+    def __str__(self) -> str:
+        certainty = wording.doubt(self)
+        if self.probability is not None:
+            certainty = f" ({self.probability:.1%}{certainty})"
+        lines = [self._headline + certainty]
+        if self.explained is not None and self.explained != self.predicted:
+            lines[0] += f", explained for {self.explained}"
+        lines.append(f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing)
+        lines.append(wording.balance(self))
+        lines.append(wording.evidence(self))
+        return "\n  ".join(filter(None, lines))
+
+    def _named_nodes(self) -> str:
+        """The critical nodes, the most important first; of a value, what raised it and what lowered it apart"""
+        if self.explained is not None:
+            return self._texts_of(self.critical_nodes)
+        raises = self.node_importance[self.critical_nodes] > 0
+        sides = {"raised by": self.critical_nodes[raises], "lowered by": self.critical_nodes[~raises]}
+        return "; ".join(f"{word} {self._texts_of(nodes)}" for word, nodes in sides.items() if len(nodes))
+
+    def _texts_of(self, nodes: Ints) -> str:
+        importance = self.node_importance[nodes]
+        ordered = nodes[np.argsort(-importance if self.explained is not None else -abs(importance), kind="stable")]
+        labels = self.graph.node_label or ("",) * self.graph.n_nodes
+        texts = [f"{labels[n]}:{n}" if labels[n][-1:].isdigit() else f"{labels[n]}{n}" for n in ordered[:SHOWN]]
+        more = len(nodes) - SHOWN
+        return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
+
+    @property
+    def nothing(self) -> str:
+        """What to say where no part of the graph is critical."""
+        what = "molecule" if self.graph.smiles is not None else "graph"
+        if self.explained is None:
+            return f"no part of this {what} stands out: its value is near that of an empty one, or rests on all of it"
+        return (
+            f"nothing in this {what} speaks for {self.explained} more than the rest: what speaks for it is spread over "
+            "all of it, or what would have spoken against it is absent"
+        )
+
+    def draw(self, path: str | Path | None = None, **settings: Any) -> str:
+        """Draw the graph with its critical structure.
+
+        Arguments:
+            path: Also write the picture there, as .svg, .png or .gexf (for Gephi).
+            settings: Those of :func:`egocnn.show.drawing.draw`, ``size=(640, 480)`` say.
+
+        Returns:
+            The picture as SVG text.
+        """
+        from egocnn.show.drawing import draw
+
+        settings.setdefault("caption", "" if path is None else self.caption)
+        settings.setdefault("words", ("for", "against") if self.explained is not None else ("raised", "lowered"))
+        return draw(
+            self.graph,
+            self.node_importance,
+            self.edge_importance,
+            critical_nodes=self.critical_nodes,
+            critical_edges=self.critical_edges,
+            path=path,
+            **settings,
+        )
+
+    def _repr_svg_(self) -> str:
+        """The picture inline in a notebook."""
+        return self.draw(caption=self.caption)
+
+    @property
+    def _headline(self) -> str:
+        return f"{self.name}: " + (self.predicted if isinstance(self.predicted, str) else f"{self.predicted:.4g}")
+
+    @property
+    def caption(self) -> str:
+        """Name, prediction and probability in one line, and whether nothing stands out."""
+        sure = f", {self.probability:.0%}" if self.probability is not None else ""
+        empty = "" if len(self.critical_nodes) else f"; {wording.nothing_in_short(self)}"
+        return self._headline + sure + empty
+
+    # ── as plain data and for other libraries ─────────────────────────────────────────────────────
+
+    def to_plain(self, *, trace: bool = False) -> dict[str, Any]:
+        """What stands in one line of ``structures.jsonl``; :meth:`from_plain` reads it back.
+
+        Arguments:
+            trace: Also how the evidence travelled down the layers.
+
+        Returns:
+            Texts, numbers, lists and dictionaries, ready for JSON.
+        """
+        graph = self.graph
+        plain: dict[str, Any] = {
+            "name": graph.name,
+            "predicted": self.predicted,
+            "probability": self.probability,
+            "true": graph.target,
+            "class": self.explained,
+            "technique": self.technique,
+            "base": self.base,
+            "for": self.speaks_for,
+            "against": self.speaks_against,
+            "output": self.output,
+            "spread": self.spread,
+            "node_importance": self.node_importance.tolist(),
+            "edge_importance": [
+                [u, v, x] for (u, v), x in zip(graph.edges.tolist(), self.edge_importance.tolist(), strict=True)
+            ],
+            "critical_nodes": self.critical_nodes.tolist(),
+            "critical_edges": self.critical_pairs.tolist(),
+            "fidelity": None if self.fidelity is None else asdict(self.fidelity),
+        }
+        for key in ("smiles", "node_label", "edge_label"):
+            if (value := getattr(graph, key)) is not None:
+                plain[key] = value
+        if trace and self.trace is not None:
+            plain["trace"] = {"nodes": self.trace.nodes.tolist(), "edges": self.trace.edges.tolist()}
+        return plain
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
+        """The record of :meth:`to_plain` again; attributes, weights and truths of the graph are not in it.
+
+        Arguments:
+            plain: What :meth:`to_plain` gave.
+
+        Returns:
+            The structure.
+
+        Raises:
+            DataError: something is missing or does not fit.
+        """
+        try:
+            return _from_plain(plain)
+        except KeyError as error:
+            raise DataError(f"not a critical structure: it has no {error}") from None
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise DataError(f"not a critical structure: {' '.join(str(error).split())[:200]}") from None
+
+    def to_networkx(self) -> networkx.Graph:
+        """The graph for networkx.
+
+        Returns:
+            Nodes and edges with their ``importance``, ``label``, and whether they are ``critical``.
+        """
+        try:
+            import networkx as nx
+        except ImportError:
+            raise MissingExtraError("networkx", "networks") from None
+        graph, whole = nx.Graph(name=self.name), self.graph
+        critical, chosen = set(self.critical_nodes.tolist()), set(self.critical_edges.tolist())
+        for n, importance in enumerate(self.node_importance.tolist()):
+            label = {} if whole.node_label is None else {"label": whole.node_label[n]}
+            graph.add_node(n, importance=importance, critical=n in critical, **label)
+        for n, ((u, v), importance) in enumerate(zip(whole.edges.tolist(), self.edge_importance.tolist(), strict=True)):
+            label = {} if whole.edge_label is None else {"label": whole.edge_label[n]}
+            graph.add_edge(u, v, importance=importance, critical=n in chosen, **label)
+        return graph
+
+    def to_pyg(self) -> Explanation:
+        """The record that PyTorch Geometric has for explanations.
+
+        Returns:
+            ``edge_index`` in both directions, ``node_mask`` (N, 1) and ``edge_mask`` as importances.
+        """
+        try:
+            import torch
+            from torch_geometric.explain import Explanation
+        except ImportError:
+            raise MissingExtraError("torch-geometric", "pyg") from None
+        edges = torch.from_numpy(self.graph.edges)
+        again = edges[:, 0] != edges[:, 1]  # a loop stands once
+        importance = torch.from_numpy(self.edge_importance).float()
+        return Explanation(
+            num_nodes=self.graph.n_nodes,
+            edge_index=torch.cat([edges, edges[again].flip(1)]).t().contiguous(),
+            node_mask=torch.from_numpy(self.node_importance).float()[:, None],
+            edge_mask=torch.cat([importance, importance[again]]),
+        )
+
+
+def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
+    nodes = _numbers(plain["node_importance"])
+    triples = [(u, v, x) for u, v, x in plain["edge_importance"]]
+    edges = _whole([end for u, v, _ in triples for end in (u, v)], len(nodes), "nodes").reshape(-1, 2)
+    number = {(u, v): position for position, (u, v) in enumerate(edges.tolist())}
+    if len(number) < len(edges) or (edges[:, 0] > edges[:, 1]).any():
+        raise ValueError("an edge must stand once, its lower end first")
+    for pair in (critical := [(u, v) for u, v in plain["critical_edges"]]):
+        if pair not in number:
+            raise ValueError(f"no edge {pair} among those with an importance")
+    predicted, fidelity, trace, true = plain["predicted"], *(plain.get(key) for key in ("fidelity", "trace", "true"))
+    graph = Graph(
+        name=str(plain["name"]),
+        n_nodes=len(nodes),
+        edges=edges,
+        node_label=_texts(plain.get("node_label"), len(nodes)),
+        edge_label=_texts(plain.get("edge_label"), len(edges)),
+        target=true if true is None or isinstance(true, str) else _number(true),
+        smiles=_text(plain.get("smiles")),
+        **dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth")),
+    )
+    return CriticalStructure(
+        graph=graph,
+        predicted=predicted if isinstance(predicted, str) else _number(predicted),
+        probability=None if plain["probability"] is None else _number(plain["probability"]),
+        explained=_text(plain["class"]),
+        technique=str(plain.get("technique", "")),
+        base=_number(plain["base"]),
+        output=_number(plain["output"]),
+        spread=_optional(plain.get("spread")),
+        node_importance=nodes,
+        edge_importance=_numbers([x for _, _, x in triples]),
+        critical_nodes=np.unique(_whole(plain["critical_nodes"], len(nodes), "nodes")),
+        critical_edges=np.unique(np.array([number[pair] for pair in critical], np.int64)),
+        fidelity=None if fidelity is None else _fidelity(fidelity),
+        trace=None if trace is None else _trace(trace, len(nodes), len(edges)),
+    )
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{str(value)[:50]!r} is not a finite number")
+    return float(value)
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else _number(value)
+
+
+def _fidelity(plain: Any) -> Fidelity:
+    shares = (_optional(plain.get(name)) for name in ("evidence_lost", "evidence_kept"))
+    return Fidelity(_number(plain["removed"]), _number(plain["kept"]), *shares)
+
+
+def _numbers(values: Any) -> Floats:
+    return np.array([_number(value) for value in values], np.float64)
+
+
+def _whole(values: Any, below: int, what: str) -> Ints:
+    for value in values:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < below:
+            raise ValueError(f"{str(value)[:50]!r} is not one of {below} {what}")
+    return np.array(values, np.int64)
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{str(value)[:50]!r} is not a text")
+    return value
+
+
+def _texts(values: Any, count: int) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    if len(values) != count:
+        raise ValueError(f"{len(values)} labels for {count}")
+    return tuple(map(str, values))
+
+
+def _trace(plain: Any, n_nodes: int, n_edges: int) -> Trace:
+    nodes, edges = ([_numbers(row) for row in plain[kind]] for kind in ("nodes", "edges"))
+    if len(nodes) != len(edges) or not nodes:
+        raise ValueError(f"a trace of {len(nodes)} and {len(edges)} rows")
+    if {len(row) for row in nodes} != {n_nodes} or {len(row) for row in edges} != {n_edges}:
+        raise ValueError("a trace of another graph")
+    return Trace(np.stack(nodes), np.stack(edges))
+
+
+def write_structures(structures: Iterable[CriticalStructure], path: Path) -> None:
+    """One JSON object per line, in order."""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for structure in structures:
+            file.write(finite_json(structure.to_plain()) + "\n")
+
+
+def read_structures(path: Path) -> Iterator[CriticalStructure]:
+    """What :func:`write_structures` wrote."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                structure = CriticalStructure.from_plain(json.loads(line))
+            except (ValueError, RecursionError, DataError) as error:
+                raise DataError(f"{path.name}, line {number}: {error}") from None
+            yield structure

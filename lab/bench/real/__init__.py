@@ -1,0 +1,1 @@
+"""Explanations on real data, where no truth is known: what can be said of them all the same."""

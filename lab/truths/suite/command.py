@@ -1,0 +1,86 @@
+"""python -m lab truths make | halves | score: tasks of known truth, written, drawn into halves, and scored."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+
+from egocnn.config import TrainConfig
+from lab.record import RESULTS, circumstances
+
+HALVES = RESULTS / "truths_halves.json"
+
+
+def main(words: Sequence[str]) -> None:
+    options = _parser().parse_args(words)
+    options.run(options, " ".join(["python -m lab truths", *words]))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab truths", description=__doc__)
+    parts = parser.add_subparsers(required=True, metavar="PART")
+    make = parts.add_parser("make", help="write every task as files that are read without RDKit")
+    make.add_argument("-o", "--out", type=Path, required=True, metavar="FOLDER", help="where to write them")
+    make.add_argument("--full", action="store_true", help="about four times as many graphs, where the data allow it")
+    make.add_argument("--tasks", metavar="NAMES", help="some of them, comma-separated [all]")
+    make.add_argument("--seed", type=int, default=None, help="of all generators")
+    make.set_defaults(run=_make)
+    halves = parts.add_parser("halves", help="write which tasks choose and which are only reported")
+    halves.add_argument(
+        "-o", "--out", type=Path, default=HALVES, metavar="FILE", help="the JSON to write [%(default)s]"
+    )
+    halves.set_defaults(run=_halves)
+    score = parts.add_parser("score", help="train, explain and score on every task")
+    score.add_argument("--tasks", type=Path, required=True, metavar="FOLDER", help="what make wrote")
+    score.add_argument("--half", choices=("choosing", "reporting", "named", "all"), default="all", help="[%(default)s]")
+    score.add_argument("--only", metavar="NAMES", help="some tasks of the half, comma-separated [all]")
+    score.add_argument("--seeds", type=int, default=1, metavar="N", help="trainings of every task [%(default)s]")
+    networks = TrainConfig().networks
+    score.add_argument("--networks", type=int, default=networks, metavar="R", help="networks of a model [%(default)s]")
+    score.add_argument("--peer", action="store_true", help="measure a GINE and its explainers, too")
+    score.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time [%(default)s]")
+    score.add_argument("--minutes", type=float, default=inf, metavar="M", help="start no further job after these")
+    score.add_argument("--work", type=Path, metavar="FOLDER", help="finished jobs [runs/truths_work/HALF]")
+    score.add_argument("-o", "--out", type=Path, metavar="FILE", help="the JSON to write [results/truths_HALF.json]")
+    score.set_defaults(run=_score)
+    return parser
+
+
+def _make(options: argparse.Namespace, command: str) -> None:
+    from lab.truths.suite.make import make_tasks
+    from lab.truths.suite.task import FAST, FULL, SEED
+    from lab.truths.tasks import data_folder
+
+    names = options.tasks.split(",") if options.tasks else None
+    seed = SEED if options.seed is None else options.seed
+    sizes = FULL if options.full else FAST
+    make_tasks(options.out, sizes, data_folder(), names=names, seed=seed, command=command)
+
+
+def _halves(options: argparse.Namespace, command: str) -> None:
+    from egocnn.files import write_json
+    from lab.truths.suite.halves import DRAW_SEED, draw_halves
+
+    write_json(options.out, {**draw_halves(), "seed": DRAW_SEED, "command": command, **circumstances()})
+    print(options.out)
+
+
+def _score(options: argparse.Namespace, command: str) -> None:
+    from lab.truths.suite.scoring.run import WORK, ScoreOptions, score
+
+    settings = ScoreOptions(
+        tasks=options.tasks,
+        half=options.half,
+        names=tuple(options.only.split(",")) if options.only else None,
+        seeds=options.seeds,
+        networks=options.networks,
+        peer=options.peer,
+        jobs=options.jobs,
+        minutes=options.minutes,
+        work=options.work or WORK / options.half,
+    )
+    out = options.out or RESULTS / f"truths_{options.half}.json"
+    score(settings, out, command=command, say=lambda line: print(line, flush=True))
+    print(out.with_suffix(".md").read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Tasks on generated graphs: shapes attached to bases by a seed -> examples with known critical nodes and edges."""

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from egocnn.config import ExplainConfig
+from egocnn.data.arrays import Bools, Floats
+from egocnn.data.graphs import Graphs
+from egocnn.explain import explain
+from egocnn.explain.additive import blurred, contributions, handed_to_edges, integrated_gradients
+from egocnn.explain.structure import CriticalStructure
+from egocnn.model import Model
+from egocnn.study.invariance import relabel
+from tests.explain.random_models import USUAL, assert_close, predictor_for, question_for
+from tests.support.samples import cycle, one_graph
+from tests.support.strategies import EDGE_NAMES, NODE_NAMES, random_connected, random_graphs, random_trees
+
+NETWORKS = pytest.mark.parametrize("networks", [1, 3])
+CLASSES = pytest.mark.parametrize("classes", [0, 2, 3], ids=["values", "2 classes", "3 classes"])
+MODELS = pytest.mark.parametrize("changes", [{}, USUAL], ids=["plain", "usual"])
+EMPTY = Graphs.from_edges(
+    node_counts=[0],
+    edges=np.zeros((0, 2), np.int64),
+    node_label=np.zeros(0, np.int32),
+    node_label_names=NODE_NAMES,
+    edge_label=np.zeros(0, np.int32),
+    edge_label_names=EDGE_NAMES,
+)
+
+
+def trees(classes: int) -> Graphs:
+    target = np.arange(12) % classes if classes else np.linspace(-40.0, 90.0, 12)
+    return random_trees(12, nodes=10, seed=2, target=target, class_names=tuple("abc"[:classes]))
+
+
+def model_of(classes: int, networks: int, changes: dict[str, Any]) -> Model:
+    return replace(predictor_for(trees(classes), networks=networks, **changes), temperature=0.6)
+
+
+def explained(model: Model, graphs: Graphs, **settings: Any) -> list[CriticalStructure]:
+    return explain(model, graphs, ExplainConfig(**settings), fidelity=False, device="cpu")
+
+
+def size_of(structure: CriticalStructure) -> float:
+    """What relative errors are relative to: contributions of both signs may cancel each other."""
+    return float(np.abs(structure.node_importance).sum() + abs(structure.output) + abs(structure.base))
+
+
+def totals(graphs: Graphs, values: Floats | Bools) -> Floats:
+    return np.array([part.sum() for part in np.split(values, graphs.node_ptr[1:-1])])
+
+
+# ── the sum ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@NETWORKS
+@CLASSES
+@MODELS
+@pytest.mark.parametrize("steps", [1, 6])
+def test_base_and_contributions_of_the_nodes_add_up_to_the_output(
+    classes: int, networks: int, changes: dict[str, Any], steps: int
+) -> None:
+    model, graphs = model_of(classes, networks, changes), trees(classes)
+    for structure in explained(model, graphs, steps=steps):
+        assert abs(structure.output - structure.base) > 0
+        off = structure.base + structure.node_importance.sum() - structure.output
+        assert abs(off) <= 1e-9 * size_of(structure)
+
+
+@settings(max_examples=40)
+@given(graphs=random_graphs(classes=True), networks=st.sampled_from([1, 2]), usual=st.booleans())
+def test_they_add_up_on_graphs_of_every_kind_and_over_the_edges_where_no_node_is_alone(
+    graphs: Graphs, networks: int, usual: bool
+) -> None:
+    model = predictor_for(graphs, networks=networks, **(USUAL if usual else {}))
+    for structure in explained(model, graphs):
+        evidence, size = structure.output - structure.base, size_of(structure)
+        assert abs(structure.node_importance.sum() - evidence) <= 1e-9 * size
+        if len(np.unique(structure.graph.edges)) == structure.graph.n_nodes:
+            assert abs(structure.edge_importance.sum() - evidence) <= 1e-9 * size
+
+
+@NETWORKS
+@CLASSES
+def test_the_output_is_what_the_model_predicts_and_the_base_what_it_predicts_for_an_empty_graph(
+    classes: int, networks: int
+) -> None:
+    model, graphs = model_of(classes, networks, USUAL), trees(classes)
+    rows, nothing = model.predictions(graphs), model.predictions(EMPTY)[0]
+    for row, structure in zip(rows, explained(model, graphs), strict=True):
+        if classes:
+            chosen = model.class_names.index(str(structure.explained))
+            assert 1 / (1 + np.exp(-structure.output)) == pytest.approx(row[chosen], rel=1e-5)
+            assert 1 / (1 + np.exp(-structure.base)) == pytest.approx(nothing[chosen], rel=1e-5)
+        else:
+            assert structure.output == pytest.approx(row, rel=1e-5, abs=1e-3)
+            assert structure.base == pytest.approx(nothing, rel=1e-5, abs=1e-3)
+
+
+def test_every_node_hands_its_contribution_to_its_edges_in_equal_parts() -> None:
+    graphs = one_graph(5, [(0, 1), (0, 2), (0, 3), (3, 3)])  # the last node is alone
+    found = handed_to_edges(graphs, np.array([6.0, 1.0, -2.0, 9.0, 5.0]))
+    of_edge = dict(zip(map(tuple, graphs.edges.tolist()), found.tolist(), strict=True))
+    assert of_edge == {(0, 1): 3.0, (0, 2): 0.0, (0, 3): 5.0, (3, 3): 6.0}
+
+
+# ── how much, and where ───────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=80)
+@given(graphs=random_graphs(classes=False), seed=st.integers(0, 1000), exact=st.booleans())
+def test_positive_and_negative_totals_are_those_of_the_integrated_gradients(
+    graphs: Graphs, seed: int, exact: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    gradients, relevance = random.normal(size=(2, graphs.n_nodes))
+    gap = np.zeros(len(graphs)) if exact else random.normal(size=len(graphs))
+    found = contributions(graphs, gradients, relevance, totals(graphs, gradients) + gap)
+    assert_close(totals(graphs, found), totals(graphs, gradients) + gap, tolerance=1e-12)
+    size = totals(graphs, np.abs(gradients)), totals(graphs, np.abs(relevance))
+    view = gradients / size[0][graphs.graph_of] + relevance / size[1][graphs.graph_of]
+    place = blurred(graphs, view)
+    of_both_signs = (totals(graphs, np.maximum(place, 0)) > 0) & (totals(graphs, np.maximum(-place, 0)) > 0)
+    for sign in (1, -1):
+        wanted = totals(graphs, np.maximum(sign * gradients, 0)) + np.maximum(sign * gap, 0)
+        taken = totals(graphs, np.maximum(sign * found, 0))
+        assert_close(taken[of_both_signs], wanted[of_both_signs], tolerance=1e-12)
+    assert (found * place)[of_both_signs[graphs.graph_of]].min(initial=0) >= 0
+
+
+def test_a_node_takes_a_share_of_the_mean_around_it_and_one_alone_keeps_its_own() -> None:
+    graphs = one_graph(5, [(0, 1), (0, 2), (0, 3)])
+    found = blurred(graphs, np.array([4.0, 1.0, 2.0, 3.0, 7.0]))
+    assert found == pytest.approx([0.75 * 4 + 0.25 * 2, 0.75 + 1, 1.5 + 1, 2.25 + 1, 7.0])
+
+
+@pytest.mark.parametrize("relevance", [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("gradients", [[0.0, 0.0, 0.0], [1.0, 2.0, 0.0], [-1.0, -1.0, -1.0]])
+@pytest.mark.parametrize("difference", [0.0, 5.0, -5.0])
+def test_the_sum_holds_also_where_one_side_has_no_place(
+    gradients: list[float], relevance: list[float], difference: float
+) -> None:
+    graphs = one_graph(3, cycle(0, 1, 2))
+    found = contributions(graphs, np.array(gradients), np.array(relevance), np.array([difference]))
+    assert found.sum() == pytest.approx(difference, abs=1e-12)
+
+
+@CLASSES
+@pytest.mark.parametrize("changes", [{}, USUAL | {"readout": "log+max"}], ids=["plain", "usual without means"])
+def test_the_integrated_gradients_add_up_to_output_less_base_the_better_the_more_points(
+    classes: int, changes: dict[str, Any]
+) -> None:
+    """Without means, which jump where the last nodes go: they are as large for a trace of a graph as for all of it."""
+    graphs = trees(classes)
+    question = question_for(model_of(classes, 2, changes), graphs)
+    nodes = torch.zeros(graphs.n_nodes, dtype=torch.float64)
+    difference = (question.answer() - question.answer(nodes)).numpy()
+    off = []
+    for steps in (2, 200):
+        found = integrated_gradients(question, steps).numpy()
+        off.append(float(np.abs(totals(graphs, found) - difference).max()))
+    assert off[1] < 0.02 * np.abs(difference).max()
+    assert off[1] < off[0]
+
+
+# ── what must not matter ──────────────────────────────────────────────────────────────────────────
+
+
+@NETWORKS
+@CLASSES
+def test_renumbering_a_graph_permutes_its_contributions(classes: int, networks: int) -> None:
+    target = np.arange(12) % classes if classes else np.linspace(-40.0, 90.0, 12)
+    names = tuple("abc"[:classes])
+    for seed in range(3):
+        graphs = random_connected(12, nodes=9, extra=seed, seed=seed, target=target, class_names=names)
+        model = predictor_for(graphs, networks=networks, seed=seed, **USUAL)
+        relabelled, new = relabel(graphs, seed)
+        for g, (one, other) in enumerate(zip(explained(model, graphs), explained(model, relabelled), strict=True)):
+            inner = new[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] - graphs.node_ptr[g]
+            off = np.abs(other.node_importance[inner] - one.node_importance).max()
+            assert off <= 1e-3 * np.abs(one.node_importance).max()
+            assert other.base == pytest.approx(one.base, abs=1e-4 * size_of(one))
+            assert other.output == pytest.approx(one.output, abs=1e-4 * size_of(one))

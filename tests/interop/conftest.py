@@ -1,0 +1,11 @@
+"""What exported models are written and computed with."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def libraries() -> None:
+    for library in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(library, reason=f"{library} is not installed")

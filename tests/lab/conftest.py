@@ -1,0 +1,11 @@
+"""PyTorch Geometric is imported here, where it is no error that it uses what torch has deprecated."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+
+with warnings.catch_warnings(), suppress(ImportError):
+    warnings.simplefilter("ignore")
+    import torch_geometric.explain
+    import torch_geometric.nn  # noqa: F401

@@ -1,0 +1,167 @@
+"""The suite from end to end: files that are read back as they were, and a record of small networks on small tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from egocnn.config import Preset
+from egocnn.errors import ConfigError, DataError
+from egocnn.explain import explain
+from lab.truths import ours
+from lab.truths.suite import load, read_index, task_names
+from lab.truths.suite.catalogue import CATALOGUE
+from lab.truths.suite.make import make_tasks
+from lab.truths.suite.scoring import peer, run
+from lab.truths.suite.scoring.run import ScoreOptions, score
+from lab.truths.suite.task import Sizes
+from tests.support.tiny import SIZES, plain_model, plain_train
+
+TASKS = ("triangle-on-grid", "bond-values")
+SMALL = Sizes(train=24, validation=8, test=8, larger=4)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("truths")
+    make_tasks(place, SMALL, Path("no data needed"), names=TASKS, command="made", say=silent)
+    return place
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def record(folder: Path, work: Path) -> dict[str, Any]:
+    """Two seeds on both tasks with very small networks."""
+    tiny = Preset(plain_model(**SIZES), plain_train(epochs=3, learning_rate=1e-2))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ours, "PRESETS", {"default": tiny})
+        options = ScoreOptions(tasks=folder, seeds=2, networks=2, work=work)
+        return score(options, work / "scores.json", command="scored", say=silent)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_what_is_written_is_what_is_read_back(folder: Path, name: str) -> None:
+    examples = CATALOGUE[name].examples(SMALL, Path("no data needed"))
+    graphs, truths = load(folder, name)
+    assert len(graphs) == len(truths) == len(examples)
+    for example, graph, truth in zip(examples, graphs, truths, strict=True):
+        assert graph.n_nodes == example.n_nodes
+        assert list(map(tuple, graph.edges.tolist())) == list(example.edges)
+        assert graph.node_label == example.node_label
+        assert graph.target == pytest.approx(example.target) if example.values else graph.target == example.target
+        assert tuple(tuple(nodes.tolist()) for nodes in truth.alternatives) == example.alternatives
+        assert (truth.values is None) == (example.values is None)
+        assert (truth.nothing, truth.larger) == (example.nothing, example.larger)
+        if truth.edges is not None and example.critical_edges is not None:
+            assert [tuple(edge) for edge in graph.edges[truth.edges].tolist()] == list(example.critical_edges)
+
+
+def test_the_index_says_what_every_task_is_and_a_second_run_writes_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    index = read_index(folder)
+    assert index["bond-values"].is_regression
+    assert index["triangle-on-grid"].sizes == {"train": 24, "validation": 8, "test": 8, "larger": 4}
+    assert task_names(folder) == list(TASKS)
+    make_tasks(tmp_path, SMALL, Path("no data needed"), names=TASKS, say=silent)
+    for path in folder.glob("*.gz"):
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_every_task_and_seed_has_a_row_with_controls_and_what_is_written_is_what_is_returned(
+    record: dict[str, Any], work: Path
+) -> None:
+    assert [(row["task"], row["seed"]) for row in record["rows"]] == [(t, s) for t in TASKS for s in (0, 1)]
+    by_task = {row["task"]: row for row in record["rows"]}
+    motif, values = (by_task[name] for name in TASKS)
+    for part in ("test", "larger"):
+        assert {"accuracy", "node_auc", "pooled_edge_auc", "nothing_chosen", "share_of_nodes"} <= set(motif[part])
+        assert {"r2", "rmse", "pearson", "kendall"} <= set(values[part])
+    assert set(motif["controls"]) == {"random", "degree", "label", "untrained"}
+    assert json.loads((work / "scores.json").read_text()) == record
+    text = (work / "scores.md").read_text()
+    assert "| triangle-on-grid | a triangle on a grid |" in text
+    assert "2 networks a model." in text
+
+
+def test_a_summary_has_the_mean_the_worst_task_and_the_worst_training(record: dict[str, Any]) -> None:
+    for half in record["summary"].values():
+        for name in ("node_auc", "pearson"):
+            if name in half["test"]:
+                spread = half["test"][name]
+                assert spread["worst_training"] <= spread["worst"] <= spread["mean"]
+                assert spread["worst_task"] in TASKS
+
+
+def test_finished_jobs_are_not_run_again(
+    record: dict[str, Any], folder: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> dict[str, Any]:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(run, "measure_ours", fail)
+    options = ScoreOptions(tasks=folder, seeds=2, networks=2, work=work)
+    again = score(options, tmp_path / "again.json", command="scored", say=silent)
+    assert again["rows"] == record["rows"]
+
+
+def test_a_job_that_fails_is_named_and_the_others_are_scored_all_the_same(
+    record: dict[str, Any], folder: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> dict[str, Any]:
+        raise DataError("out of luck")
+
+    monkeypatch.setattr(run, "measure_ours", fail)
+    said: list[str] = []
+    options = ScoreOptions(tasks=folder, seeds=3, networks=2, work=work)
+    again = score(options, tmp_path / "again.json", command="scored", say=said.append)
+    assert again["rows"] == sorted(record["rows"], key=lambda row: (TASKS.index(row["task"]), row["seed"]))
+    assert {(job["task"], job["seed"]) for job in again["missing"]} == {(task, 2) for task in TASKS}
+    assert all("failed, DataError: out of luck" in line for line in said)
+    assert "Not measured: ours triangle-on-grid 2, ours bond-values 2." in (tmp_path / "again.md").read_text()
+
+
+def test_a_peer_is_scored_on_classes_and_on_values(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch_geometric")
+    monkeypatch.setattr(peer, "EPOCHS", 1)
+    monkeypatch.setattr(peer, "MOST", dict.fromkeys(peer.MOST, 2))
+    motif, values = (peer.measure_peer(folder, name, 0) for name in TASKS)
+    assert set(motif["techniques"]) == {"GNNExplainer", "PGExplainer", "integrated-gradients", "occlusion", "CAM"}
+    assert set(values["techniques"]) == {"integrated-gradients", "occlusion", "CAM"}
+    assert all(0 <= scores["node_auc"] <= 1 for scores in motif["techniques"].values())
+    assert all(-1 <= scores["pearson"] <= 1 for scores in values["techniques"].values())
+    assert {"accuracy", "seconds"} <= set(motif)
+    assert {"r2", "rmse"} <= set(values)
+
+
+def test_several_networks_are_one_model_that_explains_as_a_users_would(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = Preset(plain_model(**SIZES), plain_train(epochs=1))
+    monkeypatch.setattr(ours, "PRESETS", {"default": tiny})
+    graphs, _ = load(folder, "triangle-on-grid")
+    both = ours.train(graphs, seed=0, networks=2)
+    test = graphs.select("test")
+    classes = ["yes"] * len(test)
+    assert len(both.model.networks) == len(both.untrained(0).model.networks) == 2
+    expected = explain(both.model, test, classes=classes, device="cpu")
+    for found, wanted in zip(both.explain(test, classes), expected, strict=True):
+        np.testing.assert_array_equal(found.node_importance, wanted.node_importance)
+        np.testing.assert_array_equal(found.critical_nodes, wanted.critical_nodes)
+
+
+def test_a_missing_folder_and_an_unknown_task_are_refused_in_one_line(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="python -m lab truths make"):
+        load(tmp_path, "phenol")
+    with pytest.raises(ConfigError, match="no task is called 'ketone'"):
+        score(ScoreOptions(tasks=folder, names=("ketone",)), tmp_path / "scores.json", command="")

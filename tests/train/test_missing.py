@@ -1,0 +1,70 @@
+"""Training on parts: which nodes are missing follows from seed, epoch and number alone, and norms do not see them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from egocnn.config import TrainConfig
+from egocnn.nn.rows import PresentRows
+from egocnn.train.missing import presence_of, present_nodes
+from tests.support.tiny import MODEL, TRAIN, alcohols, fit, parts, plain_train
+
+SHOWN_IN_PART = plain_train(parts=0.5, missing=1.0)
+
+
+def there(
+    graph: torch.Tensor, node: torch.Tensor, config: TrainConfig, *, seed: int = 3, epoch: int = 1
+) -> torch.Tensor:
+    return present_nodes(torch.tensor(seed), torch.tensor(epoch), graph, node, config)
+
+
+def test_half_of_the_graphs_are_whole_and_of_the_others_half_the_nodes_are_missing_on_average() -> None:
+    graph = torch.arange(2000).repeat_interleave(20)
+    found = there(graph, torch.arange(len(graph)), SHOWN_IN_PART).view(2000, 20)
+    whole = found.all(dim=1)
+    assert abs(float(whole.float().mean()) - 0.525) < 0.03  # some parts miss nothing
+    assert abs(float(found[~whole].float().mean()) - 0.48) < 0.03
+
+
+def test_another_epoch_or_seed_draws_other_nodes_and_the_same_ones_the_same() -> None:
+    graph, node = torch.zeros(400, dtype=torch.int64) + 5, torch.arange(400)
+    config = plain_train(parts=1.0)
+    first = there(graph, node, config)
+    assert torch.equal(first, there(graph, node, config))
+    assert not torch.equal(first, there(graph, node, config, epoch=2))
+    assert not torch.equal(first, there(graph, node, config, seed=4))
+
+
+def test_what_is_missing_does_not_depend_on_the_batch() -> None:
+    _, train, _ = parts(alcohols())
+    together, alone = torch.arange(6), torch.tensor([4])
+    all_six, one = (
+        presence_of(train.batch(some), train, some, seed=1, epoch=2, config=plain_train(parts=1.0))
+        for some in (together, alone)
+    )
+    assert all_six is not None
+    assert one is not None
+    assert torch.equal(all_six[train.batch(together).graph_of == 4], one)
+
+
+def test_a_norm_in_training_learns_from_present_rows_alone() -> None:
+    y, presence = torch.randn(7, 3), torch.tensor([1.0, 0, 1, 1, 0, 1, 1])
+    ours, theirs = torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+    normed = PresentRows(presence).norm(y, ours)
+    assert torch.equal(normed[presence > 0], theirs(y[presence > 0]))
+    assert not normed[presence == 0].any()
+    assert ours.running_mean is not None
+    assert theirs.running_mean is not None
+    assert torch.equal(ours.running_mean, theirs.running_mean)
+
+
+def test_training_on_parts_gives_the_same_bits_again_and_others_than_training_on_whole_graphs() -> None:
+    config = replace(TRAIN, parts=0.5)
+    first, second, plain = (parts(alcohols(), MODEL) for _ in range(3))
+    for each, settings in ((first, config), (second, config), (plain, TRAIN)):
+        fit(*each, settings)
+    states = [list(each[0].state_dict().values()) for each in (first, second, plain)]
+    assert all(torch.equal(a, b) for a, b in zip(states[0], states[1], strict=True))
+    assert any(not torch.equal(a, b) for a, b in zip(states[0], states[2], strict=True))
