@@ -97,7 +97,7 @@ def way(subject: Subject) -> str:
     with torch.no_grad():
         reached = [network.embed(batch)]
         for conv in network.convs:
-            reached.append(conv(reached[-1], batch.neighbours, batch.rest))
+            reached.append(conv(reached[-1], batch.neighbours))
         pooled = network.read_out(reached, batch)
         logits = network.head(pooled)
     up = [

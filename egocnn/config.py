@@ -16,9 +16,8 @@ from typing import Any, Literal, get_args
 from egocnn.errors import ConfigError
 
 Task = Literal["auto", "classification", "regression"]
-Embedding = Literal["patchy-san", "adjacency", "attributes"]
+Embedding = Literal["patchy-san", "attributes"]
 Readout = Literal["max", "mean", "sum", "log", "mean+max", "log+max", "sum+max", "mean+log+max", "sort"]
-Rest = Literal["none", "mean", "sum"]
 Schedule = Literal["cosine", "constant"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -69,7 +68,7 @@ class ModelConfig:
     """The network: node embedding, ego-convolutions, readout, dense head."""
 
     embedding: Embedding = "patchy-san"
-    """First layer: labelled neighbourhoods, plain adjacency vectors, or the nodes' own attributes."""
+    """First layer: labelled neighbourhoods, or the nodes' own attributes."""
     slots: int = 10
     """Nodes that Patchy-San reads around each node, the node itself counted (P)."""
     k: int | tuple[int, ...] = 16
@@ -80,8 +79,6 @@ class ModelConfig:
     """Ego-convolution layers (L): a prediction sees this many hops around every node."""
     tie: bool | Auto = False
     """One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are scale-free."""
-    rest: Rest = "none"
-    """Neighbours ranked beyond K: left out, or their mean or sum read through one more filter."""
     readout: Readout = "mean+log+max"
     """From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales."""
     jump: bool = True
@@ -103,8 +100,6 @@ class ModelConfig:
     """Share of the graph's vector dropped between readout and dense layer."""
     dropout: float = 0.0
     """Share of activations dropped after the embedding, every ego layer and the dense layer."""
-    max_hops: int = 1
-    """How far neighbours may be: more hops fill the ranks up to K."""
     degrees: bool = True
     """Where nodes have no labels: take the number of their neighbours for one, and attributes from those around."""
     wl_rounds: int = 3
@@ -113,7 +108,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         _check_choices(self)
         _check_at_least(1, slots=self.slots, depth=self.depth, sort_nodes=self.sort_nodes, hidden=self.hidden)
-        _check_at_least(1, max_hops=self.max_hops, wl_rounds=self.wl_rounds)
+        _check_at_least(1, wl_rounds=self.wl_rounds)
         if not isinstance(self.tie, bool) and self.tie != "auto":
             raise ConfigError(f"tie must be true, false or auto, got {self.tie!r}")
         for name, values in (("k", self.k), ("width", self.width)):

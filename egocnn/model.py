@@ -38,8 +38,8 @@ from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output
 from egocnn.nn.predict import predict_each
 
-FORMAT = 3
-"""Raised whenever an older egocnn could no longer read the folder."""
+FORMAT = 4
+"""Raised whenever an older egocnn could no longer read the folder, or this one could no longer read older folders."""
 
 MODEL = "model.safetensors"
 DIGESTS = "digests"

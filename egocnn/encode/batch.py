@@ -12,29 +12,6 @@ from torch import Tensor
 
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.beyond import Rest
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RestSteps:
-    """Neighbours beyond K of every node, end to end."""
-
-    ptr: Tensor
-    """(N + 1)"""
-    steps: Tensor
-    """from the node to the neighbour, as a difference of node ids"""
-    share: Tensor
-    """(N) factor of the neighbours' sum: 1, or 1 over their number for the mean"""
-
-    def to(self, device: torch.device) -> RestSteps:
-        """A copy on the device."""
-        return RestSteps(self.ptr.to(device), self.steps.to(device), self.share.to(device))
-
-    def batch(self, nodes: Tensor) -> Rest:
-        """Of these nodes, which are now numbered from 0."""
-        counts = self.ptr[nodes + 1] - self.ptr[nodes]
-        owner = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), counts)
-        return Rest(owner, owner + self.steps[_ranges(self.ptr[nodes], counts)], self.share[nodes])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,14 +21,11 @@ class EncodedGraphs:
     node_ptr: Tensor
     steps: Tensor
     """(N, W) from every node to its ranked neighbours, as a difference of node ids; 0: absent"""
-    rest: RestSteps | None
     bag_ptr: Tensor
     bag_rows: Tensor
     bag_weight: Tensor | None
     node_label: Tensor
     attributes: Tensor
-    adjacency: Tensor | None
-    """(N, W), only where it says more than ``steps``: edges have weights, or neighbours may be several hops away"""
     place: Tensor
     target: Tensor | None
 
@@ -67,9 +41,7 @@ class EncodedGraphs:
     @property
     def megabytes(self) -> float:
         """What the tensors take together."""
-        tensors = [t for t in self._parts().values() if isinstance(t, Tensor)]
-        tensors += [] if self.rest is None else [self.rest.ptr, self.rest.steps, self.rest.share]
-        return sum(t.numel() * t.element_size() for t in tensors) / 1e6
+        return sum(t.numel() * t.element_size() for t in self._parts().values() if t is not None) / 1e6
 
     def in_memory(self) -> EncodedGraphs:
         """Itself."""
@@ -80,7 +52,7 @@ class EncodedGraphs:
         moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in self._parts().items()}
         return EncodedGraphs(**moved)
 
-    def _parts(self) -> dict[str, Tensor | RestSteps | None]:
+    def _parts(self) -> dict[str, Tensor | None]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def batch(self, chosen: Tensor) -> Batch:
@@ -94,7 +66,6 @@ class EncodedGraphs:
         entries = _ranges(self.bag_ptr[nodes], bag_counts)
         return Batch(
             neighbours=Neighbours.of(table),
-            rest=None if self.rest is None else self.rest.batch(nodes),
             bags=Bags(
                 rows=self.bag_rows[entries],
                 offsets=(bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype),
@@ -102,7 +73,6 @@ class EncodedGraphs:
             ),
             node_label=self.node_label[nodes],
             attributes=self.attributes[nodes],
-            adjacency=(table >= 0).float() if self.adjacency is None else self.adjacency[nodes],
             place=self.place[nodes],
             graph_of=torch.repeat_interleave(torch.arange(len(chosen), device=nodes.device), counts),
             node_counts=counts,
@@ -115,9 +85,6 @@ def _concat(name: str, several: Sequence[Any]) -> Any:
     present = [each for each in several if each is not None]
     if not present:
         return None
-    if isinstance(present[0], RestSteps):
-        parts = ((field.name, [getattr(each, field.name) for each in present]) for field in fields(RestSteps))
-        return RestSteps(**{name: _concat(name, own) for name, own in parts})
     if name.endswith("ptr"):
         return F.pad(torch.cat([pointer.long().diff() for pointer in present]).cumsum(0), (1, 0))
     return torch.cat(present)

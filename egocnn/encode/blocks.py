@@ -19,14 +19,12 @@ from torch import Tensor, nn
 from egocnn.config import ModelConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode.beyond import find_beyond
-from egocnn.encode.encoder import Encoder, edge_weights
+from egocnn.encode.encoder import Encoder
 from egocnn.encode.patches import NODES_AT_ONCE, patch_portions
 from egocnn.encode.ranking import Order
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.beyond import Rest
 from egocnn.nn.engines.reference import blocks
 from egocnn.nn.readout import counted, log_of
 from egocnn.nn.rows import Rows
@@ -40,19 +38,15 @@ def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, devic
     graphs = encoder.renamed(graphs)
     order = encoder.ranking.order(graphs)
     reach = max(config.layer_k)
-    table = encoder.ranking.neighbours(graphs, max(reach, config.slots - 1), max_hops=config.max_hops, order=order)
+    table = encoder.ranking.neighbours(graphs, max(reach, config.slots - 1), order=order)
     source = _Source(encoder, config, graphs, table, device)
     near = np.ascontiguousarray(table[:, :reach])
     read = {
         "neighbours": Neighbours(torch.from_numpy(near), block=NODES_AT_ONCE),
-        "rest": None if config.rest == "none" else _BlockedRest.of(graphs, near, config.rest),
         "node_counts": torch.tensor([graphs.n_nodes], device=device),
     }
-    whole = slice(0, graphs.n_nodes)
     if config.embedding == "attributes":
-        read["attributes"] = source.attributes(whole)
-    elif config.embedding == "adjacency":
-        read["adjacency"] = source.adjacency(whole)
+        read["attributes"] = source.attributes(slice(0, graphs.n_nodes))
     return _BlockedBatch(source=source, order=order, **_fields_of_batch(device, read))
 
 
@@ -60,8 +54,8 @@ def _fields_of_batch(device: torch.device, read: Mapping[str, object]) -> dict[s
     """What is read, and nothing in all other fields of a batch."""
     nothing, none = torch.zeros(0, dtype=torch.int64, device=device), torch.zeros(0, 0, device=device)
     without: dict[str, Any] = dict.fromkeys(("node_label", "place", "graph_of", "node_counts"), nothing)
-    without |= {"attributes": none, "adjacency": none, "bags": Bags(rows=nothing, offsets=nothing, weight=None)}
-    return {**without, "rest": None, "target": None, **read}
+    without |= {"attributes": none, "bags": Bags(rows=nothing, offsets=nothing, weight=None)}
+    return {**without, "target": None, **read}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,13 +82,6 @@ class _Source:
         known = np.broadcast_to(np.int32(-1), self.graphs.n_nodes) if label is None else label
         return torch.from_numpy(np.array(known[nodes])).to(self.device)
 
-    def adjacency(self, nodes: slice) -> Tensor:
-        """(n, K) weights of the edges to the ranked neighbours"""
-        near = self.table[:, : max(self.config.layer_k)]
-        one_hop = self.graphs.edge_weight is None and self.config.max_hops == 1  # every neighbour is adjacent
-        weights = (near >= 0).astype(np.float32) if one_hop else edge_weights(self.graphs, near)
-        return torch.from_numpy(weights[nodes]).to(self.device)
-
     def patches(self, shape: PatchShape) -> Iterator[tuple[slice, Batch]]:
         """Some nodes after the other, with all that Patchy-San reads around them; nodes of other blocks come last."""
         portions = patch_portions(self.graphs, self.table, shape)
@@ -117,35 +104,6 @@ def _local(near: Ints, here: slice) -> tuple[Ints, Ints]:
     is_own = (near >= here.start) & (near < here.stop)
     numbers = np.where(is_own, near - here.start, len(near) + np.searchsorted(outside, near))
     return local, np.where(near >= 0, numbers, -1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _BlockedRest(Rest):
-    """Neighbours beyond K, looked up anew in every layer: hubs have more of them than memory could hold."""
-
-    graphs: Graphs | None = None
-    table: Ints | None = None
-    kind: str = "mean"
-
-    @staticmethod
-    def of(graphs: Graphs, table: Ints, kind: str) -> _BlockedRest:
-        none = torch.zeros(0, dtype=torch.int64)
-        return _BlockedRest(none, none, none, graphs=graphs, table=table, kind=kind)
-
-    def add(self, y: Tensor, x: Tensor, filters: Tensor) -> Tensor:
-        """In place: y is this layer's own."""
-        assert self.graphs is not None
-        assert self.table is not None
-        for here in blocks(len(y), NODES_AT_ONCE):
-            owner, beyond = find_beyond(self.graphs, self.table[here], here.start)
-            if len(owner) == 0:
-                continue
-            n = here.stop - here.start
-            sums = x.new_zeros(n, x.shape[1])
-            sums.index_add_(0, torch.from_numpy(owner).to(x.device), x[torch.from_numpy(beyond).to(x.device)])
-            share = np.maximum(np.bincount(owner, minlength=n), 1) if self.kind == "mean" else np.ones(n)
-            y[here] += (sums / torch.from_numpy(share).to(sums)[:, None]) @ filters
-        return y
 
 
 class _BlockedRows:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from egocnn.data.arrays import Ints, pointers
-from egocnn.encode.batch import EncodedGraphs, RestSteps
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
 
@@ -39,7 +39,7 @@ class CachedColumn:
 
     name: str
     unit: str
-    """what it has a row for: node, bag (an entry of a bag) or rest (a neighbour beyond K)"""
+    """what it has a row for: node, or bag (an entry of a bag)"""
     dtype: np.dtype[Any]
     row: tuple[int, ...]
 
@@ -184,8 +184,8 @@ class EncodedCache:
                 shape = (rows[column.unit], *column.row)
                 values = np.ndarray(shape, column.dtype, record, at)
                 at += values.nbytes
-                if column.name in TOTALS:
-                    rows[TOTALS[column.name]] = int(values.sum())
+                if column.name == "bag_counts":  # it comes first, and says how many rows the columns of bags have
+                    rows["bag"] = int(values.sum())
                 pieces[column.name].append(values)
         joined = {name: torch.from_numpy(np.concatenate(several)) for name, several in pieces.items()}
         return _put_together(counts, joined)
@@ -254,24 +254,16 @@ class CachedGraphs:
 
 # ── records ───────────────────────────────────────────────────────────────────────────────────────
 
-TOTALS = {"bag_counts": "bag", "rest_counts": "rest"}
-"""Columns whose sum says how many rows columns of another unit have; they come first."""
-
 
 def _taken_apart(prepared: EncodedGraphs) -> list[tuple[CachedColumn, NDArray[Any]]]:
-    rest = prepared.rest
     found: Sequence[tuple[str, str, Tensor | None]] = (
         ("bag_counts", "node", prepared.bag_ptr.diff()),
-        ("rest_counts", "node", None if rest is None else rest.ptr.diff()),
         ("steps", "node", prepared.steps),
         ("node_label", "node", prepared.node_label),
         ("attributes", "node", prepared.attributes),
-        ("adjacency", "node", prepared.adjacency),
         ("place", "node", prepared.place),
-        ("rest_share", "node", None if rest is None else rest.share),
         ("bag_rows", "bag", prepared.bag_rows),
         ("bag_weight", "bag", prepared.bag_weight),
-        ("rest_steps", "rest", None if rest is None else rest.steps),
     )
     arrays = [(name, unit, tensor.numpy()) for name, unit, tensor in found if tensor is not None]
     return [(CachedColumn(name, unit, values.dtype, values.shape[1:]), values) for name, unit, values in arrays]
@@ -280,25 +272,18 @@ def _taken_apart(prepared: EncodedGraphs) -> list[tuple[CachedColumn, NDArray[An
 def _ends(prepared: EncodedGraphs) -> dict[str, Ints]:
     """Of each unit: where every graph starts, and the end"""
     nodes = prepared.node_ptr
-    ends = {"node": nodes.numpy(), "bag": prepared.bag_ptr[nodes].numpy()}
-    return ends if prepared.rest is None else {**ends, "rest": prepared.rest.ptr[nodes].numpy()}
+    return {"node": nodes.numpy(), "bag": prepared.bag_ptr[nodes].numpy()}
 
 
 def _put_together(counts: Ints, columns: dict[str, Tensor]) -> EncodedGraphs:
-    def pointer(name: str) -> Tensor:
-        return torch.nn.functional.pad(columns[name].cumsum(0), (1, 0))
-
-    has_rest = "rest_counts" in columns
     return EncodedGraphs(
         node_ptr=torch.from_numpy(pointers(counts)),
         steps=columns["steps"],
-        rest=RestSteps(pointer("rest_counts"), columns["rest_steps"], columns["rest_share"]) if has_rest else None,
-        bag_ptr=pointer("bag_counts"),
+        bag_ptr=torch.nn.functional.pad(columns["bag_counts"].cumsum(0), (1, 0)),
         bag_rows=columns["bag_rows"],
         bag_weight=columns.get("bag_weight"),
         node_label=columns["node_label"],
         attributes=columns["attributes"],
-        adjacency=columns.get("adjacency"),
         place=columns["place"],
         target=None,
     )

@@ -18,11 +18,9 @@ from torch import Tensor
 from egocnn.config import ModelConfig
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import EncodedGraphs, RestSteps
-from egocnn.encode.beyond import find_rest
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.degrees import describe_by_degree
-from egocnn.encode.edge_table import EdgeTable
-from egocnn.encode.patches import NODES_AT_ONCE, find_patches
+from egocnn.encode.patches import find_patches
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.survey import ColourCounts, Moments
 from egocnn.errors import DataError
@@ -96,29 +94,20 @@ class Encoder:
         """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
         graphs = self.renamed(graphs)
         order = self.ranking.order(graphs)
-        table = self.ranking.neighbours(
-            graphs, max(*config.layer_k, config.slots - 1), max_hops=config.max_hops, order=order
-        )
+        table = self.ranking.neighbours(graphs, max(*config.layer_k, config.slots - 1), order=order)
         patches = find_patches(graphs, table, self.shape(config))
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
-        one_hop = graphs.edge_weight is None and config.max_hops == 1  # every neighbour in the table is adjacent
         return EncodedGraphs(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
-            rest=None if config.rest == "none" else _rest(graphs, table[:, : max(config.layer_k)], config),
             bag_ptr=torch.from_numpy(patches.ptr),
             bag_rows=torch.from_numpy(patches.rows),
             bag_weight=None if patches.weight is None else torch.from_numpy(patches.weight),
             node_label=torch.from_numpy(label.astype(np.int32)),
             attributes=torch.from_numpy(self.standardised(graphs)),
-            adjacency=None if one_hop else torch.from_numpy(edge_weights(graphs, table)),
             steps=torch.from_numpy(_to_steps(table)),  # last: in place
             place=torch.from_numpy(order.place),
             target=self.targets(graphs),
         )
-
-    def neighbours(self, graphs: Graphs, config: ModelConfig, k: int) -> Tensor:
-        """(N, k) ranked neighbours, however many of them the layers read; -1 where absent"""
-        return torch.from_numpy(self.ranking.neighbours(self.renamed(graphs), k, max_hops=config.max_hops))
 
     def to_value(self, standardised: Tensor) -> Tensor:
         """A regressor's output in the unit of the target."""
@@ -207,34 +196,12 @@ def _scale(deviation: Any, mean: Any) -> Any:
     return np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
 
 
-def _rest(graphs: Graphs, table: Ints, config: ModelConfig) -> RestSteps:
-    ptr, neighbours = find_rest(graphs, table)
-    counts = np.diff(ptr)
-    share = 1 / np.maximum(counts, 1) if config.rest == "mean" else np.ones(len(counts))
-    steps = neighbours - np.repeat(np.arange(len(counts)), counts)
-    return RestSteps(*map(torch.from_numpy, (ptr, steps, share.astype(np.float32))))
-
-
 def _to_steps(table: Ints) -> Ints:
     """Ids -> differences of ids, 0 where absent; in place, as the table of a large collection takes gigabytes."""
     absent = table < 0
     table -= np.arange(len(table), dtype=table.dtype)[:, None]
     table[absent] = 0
     return table
-
-
-def edge_weights(graphs: Graphs, table: Ints) -> NDArray[np.float32]:
-    """(N, K) weight of the edge to every ranked neighbour (1 where edges have none), 0 where there is no edge"""
-    edges = EdgeTable(graphs)
-    weights = np.zeros(table.shape, np.float32)
-    for first in range(0, len(table), NODES_AT_ONCE):
-        here = slice(first, first + NODES_AT_ONCE)
-        node, rank = np.nonzero(table[here] >= 0)
-        entry = edges.find(first + node, table[here][node, rank])
-        joined = entry >= 0
-        weight = 1 if graphs.edge_weight is None else graphs.edge_weight[entry[joined]]
-        weights[here][node[joined], rank[joined]] = weight
-    return weights
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -3,16 +3,15 @@
 The order among the neighbours of a node decides which filter sees which neighbour, so it must not depend on how
 the nodes happen to be numbered. In order of precedence:
 
-1. fewer hops first (with ``max_hops=1``, adjacent nodes only);
-2. heavier edge first, where edges have weights;
-3. rarer colour first, by how often the training graphs have the 1-WL colour; a colour they lack is the rarest
+1. heavier edge first, where edges have weights;
+2. rarer colour first, by how often the training graphs have the 1-WL colour; a colour they lack is the rarest
    (a rare colour says most about its ego network);
-4. ties: the 1-WL colour itself, then rarity and colour after 2 and 3 rounds, then the colour that stays stable,
+3. ties: the 1-WL colour itself, then rarity and colour after 2 and 3 rounds, then the colour that stays stable,
    which also sees node attributes and edge weights, then the label of the edge;
-5. what is still tied: node id, one choice at a time, each carried as far as it tells nodes apart
+4. what is still tied: node id, one choice at a time, each carried as far as it tells nodes apart
    (:mod:`egocnn.encode.ties`).
 
-Rule 5 decides only between nodes that Weisfeiler-Lehman cannot tell apart at all. Mostly these are symmetric to
+Rule 4 decides only between nodes that Weisfeiler-Lehman cannot tell apart at all. Mostly these are symmetric to
 each other (the hydrogens of a methyl group, two equal cliques that share a node), and then ids change nothing. Where
 they are not (regular graphs with triangles, such as a ring of six joined to two rings of three), renumbering the
 nodes may change a prediction.
@@ -21,7 +20,7 @@ nodes may change a prediction.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,24 +32,20 @@ from egocnn.encode.colours import MOST_ROUNDS as MOST_ROUNDS
 from egocnn.encode.ties import settle
 from egocnn.errors import ConfigError
 
-PAIRS_AT_ONCE = 1 << 22
-"""Candidate pairs expanded together when neighbours may be several hops away: bounds the memory."""
 
-
-def rank_neighbours(graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: Ranking | None = None) -> Ints:
+def rank_neighbours(graphs: Graphs, k: int = 16, *, ranking: Ranking | None = None) -> Ints:
     """Rank the neighbours of every node, and keep the first ``k``.
 
     Arguments:
         graphs: The graphs, nodes counted through all of them.
         k: How many neighbours to keep per node, the node itself not counted.
-        max_hops: How far neighbours may be; nodes beyond the first hop fill the ranks up to k.
         ranking: Colour counts of training graphs; without it, rarity is counted over ``graphs`` themselves.
 
     Returns:
         (N, k) node ids, -1 where absent; the node itself is never in its row.
 
     Raises:
-        ConfigError: ``k`` or ``max_hops`` is below 1.
+        ConfigError: ``k`` is below 1.
 
     Example:
         >>> import numpy as np
@@ -63,8 +58,7 @@ def rank_neighbours(graphs: Graphs, k: int = 16, *, max_hops: int = 1, ranking: 
                [ 0, -1],
                [ 0, -1]], dtype=int32)
     """
-    _check_sizes(k, max_hops)
-    return _table(graphs, order_nodes(graphs, ranking), k, max_hops)
+    return _first_neighbours(graphs, order_nodes(graphs, ranking), k)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,13 +89,12 @@ class Ranking:
         seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
         return cls(tuple(colours for colours, _ in seen), tuple(counts for _, counts in seen))
 
-    def neighbours(self, graphs: Graphs, k: int, *, max_hops: int = 1, order: Order | None = None) -> Ints:
+    def neighbours(self, graphs: Graphs, k: int, *, order: Order | None = None) -> Ints:
         """(N, k) node ids, -1 where absent; ``order`` saves working :meth:`order` out again."""
-        _check_sizes(k, max_hops)
-        return _table(graphs, self.order(graphs) if order is None else order, k, max_hops)
+        return _first_neighbours(graphs, self.order(graphs) if order is None else order, k)
 
     def order(self, graphs: Graphs) -> Order:
-        """Put all nodes of the collection in the order of rules 3 to 5."""
+        """Put all nodes of the collection in the order of rules 2 to 4."""
         return order_nodes(graphs, self)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
@@ -117,11 +110,6 @@ class Ranking:
             tuple(state[f"colours.{r}"].astype(np.uint64) for r in names),
             tuple(state[f"counts.{r}"].astype(np.int64) for r in names),
         )
-
-
-def _check_sizes(k: int, max_hops: int) -> None:
-    if k < 1 or max_hops < 1:
-        raise ConfigError(f"k and max_hops must be at least 1, got {k} and {max_hops}")
 
 
 def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
@@ -186,16 +174,10 @@ def _look_up(colour: Colours, ranking: Ranking, number: int) -> Ints:
     return np.where(seen[at] == colour, counts[at], 0)
 
 
-def _table(graphs: Graphs, order: Order, k: int, max_hops: int) -> Ints:
-    """The first k nodes within reach of every node."""
-    table = _adjacent(graphs, order, k)
-    if max_hops > 1:
-        _fill_up(table, graphs, order, max_hops)
-    return table
-
-
-def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
-    """The first k adjacent nodes of every node by weight, place in the order, and label of the edge."""
+def _first_neighbours(graphs: Graphs, order: Order, k: int) -> Ints:
+    """The first k neighbours of every node by weight, place in the order, and label of the edge."""
+    if k < 1:
+        raise ConfigError(f"k must be at least 1, got {k}")
     table = np.full((graphs.n_nodes, k), -1, np.int32)
     place, nodes = order.place.astype(np.int32), np.append(order.nodes, -1).astype(np.int32)
     for rows, entries in equal_rows(graphs.indptr):
@@ -215,48 +197,3 @@ def _adjacent(graphs: Graphs, order: Order, k: int) -> Ints:
             ranked = np.take_along_axis(np.where(is_loop, -1, neighbours), by, axis=1)
         table[rows, : ranked.shape[1]] = ranked
     return table
-
-
-def _fill_up(table: Ints, graphs: Graphs, order: Order, max_hops: int) -> None:
-    """Write nodes 2 to ``max_hops`` hops away into the free ranks of the table.
-
-    A row with free ranks names all the nodes that are nearer. Of the neighbours of a node among them, it names some
-    already and needs some more, K at most together: to look at the first K is enough, however many there are.
-    """
-    K = table.shape[1]
-    nearest = _adjacent(replace(graphs, edge_weight=None, edge_label=None), order, K)
-    unfilled = np.flatnonzero(table[:, -1] < 0)
-    at_once = max(1, PAIRS_AT_ONCE // K**2)
-    for start in range(0, len(unfilled), at_once):
-        rows = unfilled[start : start + at_once]
-        farthest = table[rows]
-        for _ in range(2, max_hops + 1):
-            known = np.concatenate([rows[:, None], table[rows]], axis=1)
-            row, node = _new_nodes(farthest, nearest, known, order)
-            rank = (table[rows] >= 0).sum(axis=1)[row] + _rank_in_row(row)
-            fits = rank < K
-            row, node, rank = row[fits], node[fits], rank[fits]
-            table[rows[row], rank] = node
-            farthest = np.full_like(farthest, -1)
-            farthest[row, rank] = node
-            farthest[table[rows, -1] >= 0] = -1
-
-
-def _new_nodes(farthest: Ints, nearest: Ints, known: Ints, order: Order) -> tuple[Ints, Ints]:
-    """Neighbours of the farthest nodes of every row that the row does not know: row numbers and nodes, in order."""
-    row, rank = np.nonzero(farthest >= 0)
-    reached = nearest[farthest[row, rank]]
-    at, rank = np.nonzero(reached >= 0)
-    found = np.sort(row[at] * len(nearest) + order.place[reached[at, rank]])
-    found = found[starts(found)]
-    row, rank = np.nonzero(known >= 0)
-    old = np.sort(row * len(nearest) + order.place[known[row, rank]])
-    found = found[old[np.minimum(np.searchsorted(old, found), len(old) - 1)] != found]
-    row, place = np.divmod(found, len(nearest))
-    return row, order.nodes[place]
-
-
-def _rank_in_row(row: Ints) -> Ints:
-    """0, 1, 2, ... within every run of equal numbers."""
-    first = starts(row)
-    return np.arange(len(row)) - np.repeat(first, np.diff(first, append=len(row)))

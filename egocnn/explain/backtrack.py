@@ -19,14 +19,6 @@ handed down adds up to what was held, less the share of a positive bias, which n
 
 .. math:: \hat H^{(l-1)}_m = \sum_{(n,k):\,\nu(n,k)=m} W_k \hat H^{(l)}_n
 
-**Neighbours beyond K.** Where the network reads them, node n receives those in :math:`\rho(n)` together, through one
-filter matrix :math:`W_\rho` and times :math:`s_n`, which is 1 for their sum and 1 over their number for their mean.
-Each is handed its own part of what goes back, so the sums above gain a term, and relevance still adds up:
-
-.. math:: z_{n,j} &\mathrel{+}= s_n \sum_{m \in \rho(n)} \sum_i h_{m,i} W^\gamma_{\rho,i,j} \\
-          R_{m,i} &\mathrel{+}= h_{m,i} \sum_{n:\,\rho(n) \ni m} \sum_j s_n W^\gamma_{\rho,i,j} R_{n,j} / z_{n,j} \\
-          \hat H^{(l-1)}_m &\mathrel{+}= \sum_{n:\,\rho(n) \ni m} s_n W_\rho \hat H^{(l)}_n
-
 **Layers that are read out** hold evidence of their own: it joins what arrives from the layer above.
 """
 
@@ -56,8 +48,6 @@ class LayerBelow:
     """(N, D) what each node holds now: what arrived, and the layer's own evidence"""
     crossed: Tensor
     """(N, K) what crossed from each node to each of its ranked neighbours; 0 where absent"""
-    beyond: Tensor
-    """(n) what crossed from each owner to each neighbour beyond K, in the order of the batch's ``rest``"""
 
 
 def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -> Iterator[LayerBelow]:
@@ -70,7 +60,7 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
     plans = {k: _plan(traced.batch, k) for k in {conv.k for conv in convs}}
     held, *joining = reversed(own)
     for h, conv in zip(traced.h[-2::-1], convs[::-1], strict=True):
-        below = _step(h, conv, plans[conv.k], traced.batch, held, gamma)
+        below = _step(h, conv, plans[conv.k], held, gamma)
         if joining:
             below = replace(below, nodes=below.nodes + joining.pop(0))
         yield below
@@ -86,12 +76,10 @@ def _plan(batch: Batch, k: int) -> Plan:
 
 
 @torch.no_grad()
-def _step(h: Tensor, conv: EgoConv, plan: Plan, batch: Batch, held: Tensor, gamma: float | None) -> LayerBelow:
+def _step(h: Tensor, conv: EgoConv, plan: Plan, held: Tensor, gamma: float | None) -> LayerBelow:
     filters, bias = fold(conv.norm, conv.weight, conv.bias)
-    of_rest = None if conv.rest is None else fold(conv.norm, conv.rest, conv.bias)[0]
-    (ranks, D), rest = filters.shape[:2], batch.rest
+    ranks, D = filters.shape[:2]
     nodes, crossed = torch.zeros_like(h), h.new_zeros(len(h), ranks - 1)
-    to_rest = h.new_zeros(0 if rest is None else len(h), D)
     holds = held.any(dim=1)
     for group, members in plan.groups:
         chosen = torch.nonzero(holds[group]).flatten()  # few nodes attain a maximum: the others hand nothing down
@@ -99,20 +87,11 @@ def _step(h: Tensor, conv: EgoConv, plan: Plan, batch: Batch, held: Tensor, gamm
         c = egos.shape[1]
         gathered = h.index_select(0, egos.flatten()).view(len(some), c, D)
         received, weight = gathered.flatten(1), filters[:c].flatten(0, 1)
-        if rest is not None and of_rest is not None and c == ranks:  # none is beyond K where a place is free
-            received = torch.cat([received, rest.gather(h)[some]], dim=1)
-            weight = torch.cat([weight, of_rest])
         back = _hand_back(received, weight, bias, held[some], gamma)
-        handed = (back if gamma is None else received * back)[:, : c * D].view_as(gathered)
+        handed = (back if gamma is None else received * back).view_as(gathered)
         nodes.index_add_(0, egos.flatten(), handed.flatten(0, 1))
         crossed[some[:, None], torch.arange(c - 1, device=h.device)] = handed[:, 1:].sum(dim=2)
-        if len(weight) > c * D:
-            to_rest[some] = back[:, c * D :]
-    if rest is None:
-        return LayerBelow(nodes, crossed, h.new_zeros(0))
-    handed = (to_rest * rest.share[:, None])[rest.owner]
-    handed = handed if gamma is None else handed * h[rest.source]
-    return LayerBelow(nodes.index_add_(0, rest.source, handed), crossed, handed.sum(dim=1))
+    return LayerBelow(nodes, crossed)
 
 
 def _hand_back(received: Tensor, weight: Tensor, bias: Tensor, held: Tensor, gamma: float | None) -> Tensor:

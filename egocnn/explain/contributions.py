@@ -1,7 +1,7 @@
 """What the embeddings hold -> one number per entry of the network's input -> one per node and one per edge.
 
 Every embedding reads a list of numbers: Patchy-San the non-zero entries of its labelled adjacency tensor and the
-attributes in its slots, the adjacency embedding a weight per ranked neighbour, the attribute embedding the attributes.
+attributes in its slots, the attribute embedding the attributes.
 Importances of entries are added up in the same way for all techniques: a node's labels and attributes count for the
 node, an entry of the adjacency for the edge.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from egocnn.data.graphs import Graphs
 from egocnn.explain.backtrack import divisor, favour
-from egocnn.nn import AdjacencyVector, Attributes, EgoCNN, PatchySan
+from egocnn.nn import Attributes, EgoCNN, PatchySan
 from egocnn.nn.batch import Batch, Places
 from egocnn.nn.conv import fold
 
@@ -34,16 +34,14 @@ class Entries:
     """(S) Patchy-San's non-zero entries, end to end; empty for other embeddings"""
     attributes: Tensor
     """(N, A)"""
-    adjacency: Tensor
-    """(N, K) for the adjacency embedding; (N, 0) for others"""
     whole: Tensor
     """(N) a factor of what is read of a node at once: of its embedding by a module of the user's own, through which
     nothing can be followed further down, and of its label where labels are counted; 0 where neither is"""
 
     @property
-    def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The four tensors in order."""
-        return self.bags, self.attributes, self.adjacency, self.whole
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The three tensors in order."""
+        return self.bags, self.attributes, self.whole
 
     def map(self, function: Callable[..., Tensor], *others: Entries) -> Entries:
         """The function of each part and of the same part of the others."""
@@ -59,22 +57,19 @@ def values(network: EgoCNN, batch: Batch) -> Entries:
     embed, attributes = network.embed, batch.attributes
     bags = attributes.new_ones(len(batch.bags.rows)) if batch.bags.weight is None else batch.bags.weight
     bags = bags if isinstance(embed, PatchySan) else bags[:0]
-    adjacency = batch.adjacency[:, : embed.k if isinstance(embed, AdjacencyVector) else 0]
     whole = attributes.new_full((len(batch.place),), float(is_opaque(network) or network.counted > 0))
-    return Entries(bags, attributes[:, :0] if is_opaque(network) else attributes, adjacency, whole)
+    return Entries(bags, attributes[:, :0] if is_opaque(network) else attributes, whole)
 
 
 def is_opaque(network: EgoCNN) -> bool:
     """Whether the embedding is a module of the user's own, of which nothing is known but what it returns."""
-    return not isinstance(network.embed, PatchySan | AdjacencyVector | Attributes)
+    return not isinstance(network.embed, PatchySan | Attributes)
 
 
 def with_entries(batch: Batch, entries: Entries) -> Batch:
     """The batch with other numbers in its entries: what gradients are taken of."""
     if len(entries.bags):
         batch = replace(batch, bags=replace(batch.bags, weight=entries.bags))
-    if entries.adjacency.shape[1]:
-        batch = replace(batch, adjacency=entries.adjacency)
     return replace(batch, attributes=entries.attributes) if entries.attributes.shape[1] else batch
 
 
@@ -86,8 +81,6 @@ def through_embedding(network: EgoCNN, batch: Batch, places: Places, held: Tenso
     """
     embed, given = network.embed, values(network, batch)
     nothing = given.scaled(0)
-    if isinstance(embed, AdjacencyVector):
-        return replace(nothing, adjacency=torch.where(batch.neighbours.table[:, : embed.k] >= 0, held, 0))
     if isinstance(embed, Attributes):
         return replace(nothing, attributes=held)
     if not isinstance(embed, PatchySan):
@@ -183,7 +176,7 @@ class EdgeNumbers:
         return self.add_up(node, table[node, rank].long(), crossed[node, rank])
 
 
-def to_graph(entries: Entries, batch: Batch, places: Places, edges: EdgeNumbers) -> tuple[Tensor, Tensor]:
+def to_graph(entries: Entries, places: Places, edges: EdgeNumbers) -> tuple[Tensor, Tensor]:
     """Importances of the input's entries -> of nodes (N) and edges (E)"""
     labels = ~places.is_edge[: len(entries.bags)]
     own = entries.attributes.sum(dim=1) + entries.whole
@@ -191,6 +184,4 @@ def to_graph(entries: Entries, batch: Batch, places: Places, edges: EdgeNumbers)
     joined = own.new_zeros(len(edges.key))
     if len(entries.bags):
         joined = edges.add_up(places.u[~labels], places.v[~labels], entries.bags[~labels])
-    if entries.adjacency.shape[1]:
-        joined = joined + edges.crossings(batch.neighbours.table, entries.adjacency)
     return edges.share(own, joined)

@@ -162,20 +162,18 @@ def _down_to_entries(
     batch: ExplainedBatch, own: Sequence[Tensor], gamma: float | None
 ) -> tuple[list[tuple[Tensor, Tensor]], Entries]:
     """From the deepest layer to the input: the trace down to the embeddings, and importances of the entries."""
-    table, rest, held = batch.batch.neighbours.table, batch.batch.rest, own[-1]
+    table, held = batch.batch.neighbours.table, own[-1]
     crossed = held.new_zeros(len(batch.edges.key))
     trace = [(held.sum(dim=1), crossed)]
     for below in backtrack(batch, own, gamma):
         crossed = crossed + batch.edges.crossings(table, below.crossed)
-        if rest is not None:
-            crossed = crossed + batch.edges.add_up(rest.owner, rest.source, below.beyond)
         held = below.nodes
         trace.append((held.sum(dim=1), crossed))
     return trace, through_embedding(batch.network, batch.batch, batch.places, held, gamma)
 
 
 def _importances(batch: ExplainedBatch, entries: Entries, trace: Sequence[tuple[Tensor, Tensor]] = ()) -> Importances:
-    nodes, edges = to_graph(entries, batch.batch, batch.places, batch.edges)
+    nodes, edges = to_graph(entries, batch.places, batch.edges)
     return Importances(nodes, edges, (*trace, (nodes, edges)) if trace else ())
 
 

@@ -20,7 +20,6 @@ from egocnn.config import (
     ModelConfig,
     Precision,
     Readout,
-    Rest,
     Schedule,
     TrainConfig,
 )
@@ -58,7 +57,6 @@ class _EgoCNN(BaseEstimator):
         width: int | tuple[int, ...] = 128,
         depth: int = 3,
         tie: bool | Auto = False,
-        rest: Rest = "none",
         readout: Readout = "mean+log+max",
         jump: bool = True,
         count_inputs: bool = True,
@@ -69,7 +67,6 @@ class _EgoCNN(BaseEstimator):
         pool_limit: float = 3.0,
         pool_dropout: float = 0.5,
         dropout: float = 0.0,
-        max_hops: int = 1,
         degrees: bool = True,
         wl_rounds: int = 3,
         networks: int = 3,
@@ -94,14 +91,13 @@ class _EgoCNN(BaseEstimator):
         """Set how the network is built and trained; nothing is computed before ``fit``.
 
         Arguments:
-            embedding: First layer: labelled neighbourhoods, plain adjacency vectors, or the nodes' own attributes.
+            embedding: First layer: labelled neighbourhoods, or the nodes' own attributes.
             slots: Nodes that Patchy-San reads around each node, the node itself counted (P).
             k: Ranked neighbours read per node, the node itself not counted (K); one number, or one per layer.
             width: Filters per layer (D); one number, or one per layer.
             depth: Ego-convolution layers (L): a prediction sees this many hops around every node.
             tie: One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are
                 scale-free.
-            rest: Neighbours ranked beyond K: left out, or their mean or sum read through one more filter.
             readout: From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales.
             jump: Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge).
             count_inputs: Read out labels and attributes as they are, too: how many nodes have each label, or a value in
@@ -115,7 +111,6 @@ class _EgoCNN(BaseEstimator):
                 not in how much.
             pool_dropout: Share of the graph's vector dropped between readout and dense layer.
             dropout: Share of activations dropped after the embedding, every ego layer and the dense layer.
-            max_hops: How far neighbours may be: more hops fill the ranks up to K.
             degrees: Where nodes have no labels: take the number of their neighbours for one, and attributes from those
                 around.
             wl_rounds: Weisfeiler-Lehman rounds whose colours are counted for rarity.

@@ -1,6 +1,6 @@
 """What the network reads: B graphs with N nodes as tensors, and what each layer computes with them.
 
-Every layout of a batch has the same few methods (``patches``, ``ranked``, ``rest``, ``nodes``, ``graphs``, ``pool``,
+Every layout of a batch has the same few methods (``patches``, ``ranked``, ``nodes``, ``graphs``, ``pool``,
 ``first_ranked``, ``inputs_of``), so that the network is written once. Here rows are packed, graph by graph.
 :mod:`egocnn.nn.stacked` pads those of R networks, :mod:`egocnn.encode.blocks` takes one huge graph in blocks, and
 :mod:`egocnn.interop.onnx` uses only operations that every runtime has.
@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.beyond import Rest
 from egocnn.nn.engines.reference import gather_egos
 from egocnn.nn.readout import counted, first_of_each, pool
 from egocnn.nn.rows import PACKED, PresentRows, Rows
@@ -65,15 +64,11 @@ class Batch:
 
     neighbours: Neighbours
     """ranked neighbours (N, W): as many as the widest of the layers or Patchy-San reads"""
-    rest: Rest | None
-    """neighbours beyond K; None where the network does not read them"""
     bags: Bags
     node_label: Tensor
     """(N) label numbers of the training graphs; -1: unseen, or graphs without labels"""
     attributes: Tensor
     """(N, A), standardised; A may be 0"""
-    adjacency: Tensor
-    """(N, W) weight of the edge to every ranked neighbour; 0: none"""
     place: Tensor
     """(N) where each node stands in the ranking of all nodes"""
     graph_of: Tensor
@@ -106,17 +101,9 @@ class Batch:
         """The same for the rows of graphs."""
         return PACKED
 
-    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:
+    def at_presence(self, presence: Tensor) -> Self:
         """The same graphs with nodes that are present to a degree (N), which multiplies what is read of them."""
-        table = self.neighbours.table
-        near = torch.where(table >= 0, presence[table.clamp(min=0).long()], 0)
-        return replace(
-            self,
-            presence=presence,
-            attributes=self.attributes * presence[:, None],
-            adjacency=self.adjacency * near,
-            rest=None if self.rest is None else self.rest.at_presence(presence, mean=mean_of_rest),
-        )
+        return replace(self, presence=presence, attributes=self.attributes * presence[:, None])
 
     def ranked(self, k: int) -> Neighbours:
         """The first k neighbours of every node."""

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from egocnn.errors import ConfigError
 from egocnn.nn.engines import Neighbours, ego_conv
-from egocnn.nn.engines.beyond import Rest
 from egocnn.nn.rows import Activation
 
 
@@ -23,9 +22,6 @@ class EgoConv(nn.Module):
     Absent neighbours contribute nothing. There are no padding nodes, so the batch norm sees real nodes alone; in
     evaluation it uses its running statistics, where the authors' code used the test batch's own.
 
-    With ``rest``, the neighbours ranked beyond K are read together, their mean or sum through a filter of their own:
-    hubs have thousands, and the paper's model knows nothing of those beyond K. They are blurred, as in message passing.
-
     Shapes: x (N, D), neighbours (N, at least K; -1 where absent) -> (N, D')
 
     Arguments:
@@ -34,7 +30,6 @@ class EgoConv(nn.Module):
         k: Ranked neighbours read per node, the node itself not counted (K).
         norm: Batch normalisation after the filters.
         activation: A rectifier at the end.
-        rest: One more filter for the neighbours ranked beyond K.
 
     Example:
         >>> import torch
@@ -52,7 +47,6 @@ class EgoConv(nn.Module):
         k: int,
         norm: bool = True,
         activation: bool = True,
-        rest: bool = False,
     ) -> None:
         super().__init__()
         if k < 0:
@@ -60,7 +54,6 @@ class EgoConv(nn.Module):
         self.k = k
         self.weight = nn.Parameter(torch.empty(k + 1, in_width, out_width))
         self.bias = nn.Parameter(torch.zeros(out_width))
-        self.rest = nn.Parameter(torch.empty(in_width, out_width)) if rest else None
         self.norm: nn.Module = nn.BatchNorm1d(out_width) if norm else nn.Identity()
         self.activation = activation
         self.reset_parameters()
@@ -73,8 +66,6 @@ class EgoConv(nn.Module):
         with torch.no_grad():
             # all neighbours alike at first: what the ranks mean is learned, not unlearned
             self.weight[2:] = self.weight[1:2]
-            if self.rest is not None:
-                self.rest.copy_(self.weight[1])
         nn.init.zeros_(self.bias)
 
     def share(self, other: EgoConv) -> None:
@@ -85,7 +76,7 @@ class EgoConv(nn.Module):
         Arguments:
             other: A layer of the same widths and k.
         """
-        self.weight, self.bias, self.rest = other.weight, other.bias, other.rest
+        self.weight, self.bias = other.weight, other.bias
         if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
             self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
 
@@ -93,7 +84,6 @@ class EgoConv(nn.Module):
         self,
         x: Tensor,
         neighbours: Tensor | Neighbours,
-        rest: Rest | None = None,
         after: Activation | None = None,
     ) -> Tensor:
         """Embeddings one hop wider.
@@ -101,19 +91,16 @@ class EgoConv(nn.Module):
         Arguments:
             x: (N, D) node embeddings.
             neighbours: (N, at least K) node numbers in the order of their ranks, -1 where absent.
-            rest: The neighbours beyond K, where the layer has a filter for them.
             after: What follows the sums, given the norm; by default the norm and a rectifier.
 
         Returns:
             (N, D') node embeddings.
         """
         neighbours = first_ranks(neighbours, self.k)
-        filters = None if rest is None else self.rest
-        if filters is None and not self.training and _folds(neighbours) and self.weight.dim() == 3:
+        if not self.training and _folds(neighbours) and self.weight.dim() == 3:
             # one pass over the nodes instead of three
             return ego_conv(x, neighbours, *fold(self.norm, self.weight, self.bias), relu=self.activation)
         y = ego_conv(x, neighbours, self.weight, self.bias)
-        y = y if filters is None or rest is None else rest.add(y, x, filters)
         if after is not None:
             return after(y, self.norm)
         y = self.norm(y)

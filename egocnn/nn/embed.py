@@ -98,36 +98,6 @@ class PatchySan(nn.Module):
         return F.relu(self.norm(y)) if after is None else after(y, self.norm)
 
 
-class AdjacencyVector(nn.Module):
-    """The paper's pure-structure input: H0[n] is the adjacency vector between n and its K ranked neighbours.
-
-    Shapes: batch with N nodes -> (N, K)
-
-    Arguments:
-        k: Ranked neighbours read per node (K).
-
-    Example:
-        >>> from egocnn.nn import AdjacencyVector
-        >>> AdjacencyVector(k=4).k
-        4
-    """
-
-    def __init__(self, k: int) -> None:
-        super().__init__()
-        self.k = k
-
-    def forward(self, batch: Batch) -> Tensor:
-        """The weights of the edges to the ranked neighbours.
-
-        Arguments:
-            batch: B graphs with N nodes in all.
-
-        Returns:
-            (N, K) weights, 1 where edges have none, 0 where there is no edge.
-        """
-        return batch.as_embedding(batch.adjacency[..., : self.k])
-
-
 class Attributes(nn.Module):
     """The nodes' own attributes, standardised, as embedding: H0 (N, A)."""
 

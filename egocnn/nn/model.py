@@ -14,7 +14,7 @@ from egocnn.errors import ConfigError
 from egocnn.nn.batch import Batch
 from egocnn.nn.conv import EgoConv
 from egocnn.nn.dense import Dense
-from egocnn.nn.embed import AdjacencyVector, Attributes, PatchShape, PatchySan
+from egocnn.nn.embed import Attributes, PatchShape, PatchySan
 from egocnn.nn.readout import BINS, Pool, SortPool, by_column
 from egocnn.nn.rows import PACKED, Activation
 
@@ -88,7 +88,7 @@ class EgoCNN(nn.Module):
                 f"tied layers read and return the same width; the embedding gives {in_width}, not {widths[0]}"
             )
         sizes = zip((in_width, *widths), widths, config.layer_k, strict=False)
-        convs = [EgoConv(i, o, k=k, rest=config.rest != "none") for i, o, k in sizes]
+        convs = [EgoConv(i, o, k=k) for i, o, k in sizes]
         for conv in convs[1:] if config.tie else ():
             conv.share(convs[0])
         self.convs = nn.ModuleList(convs)
@@ -117,12 +117,12 @@ class EgoCNN(nn.Module):
             Outputs (B, C), the activations of every layer (N, D), and what the head reads (B, ...).
         """
         if presence is not None:
-            batch = batch.at_presence(presence, mean_of_rest=self.config.rest == "mean")
+            batch = batch.at_presence(presence)
         h = self._embed(batch) if embedded is None else embedded
         h = self._present(h, presence)  # (N, D)
         layers = [self._output_of(h, batch)]
         for layer, (conv, k) in enumerate(zip(self.convs, self.config.layer_k, strict=True), 1):
-            h = conv(h, batch.ranked(k), batch.rest, self._after(layer, batch))
+            h = conv(h, batch.ranked(k), self._after(layer, batch))
             h = self._present(h, presence)  # (N, D), one hop wider each time
             layers.append(self._output_of(h, batch))
         pooled = self.read_out(layers, batch)  # (B, ...)
@@ -194,8 +194,6 @@ def _embedding(config: ModelConfig, shape: PatchShape, attributes: int) -> tuple
     if config.embedding == "patchy-san":
         width = config.layer_width[0]
         return PatchySan(shape, attributes=attributes, width=width, k=max(config.layer_k)), width
-    if config.embedding == "adjacency":
-        return AdjacencyVector(max(config.layer_k)), max(config.layer_k)
     if attributes == 0:
         raise ConfigError("embedding 'attributes' needs graphs whose nodes have attributes")
     return Attributes(), attributes

@@ -75,7 +75,7 @@ def test_a_usual_value_that_is_typed_goes_before_the_preset_too() -> None:
 def test_the_paper_preset_has_the_papers_numbers() -> None:
     model, train = PRESETS["paper"].model, PRESETS["paper"].train
     assert (model.slots, model.k, model.width, model.depth, model.hidden, model.dropout) == (10, 16, 128, 5, 128, 0.5)
-    assert (model.rest, model.pool_dropout) == ("none", 0.0)
+    assert model.pool_dropout == 0.0
     assert not any((model.jump, model.head_norm, model.pool_norm, model.degrees))
     assert train.learning_rate == 1e-4
     assert PRESETS["default"].options() == {**asdict(ModelConfig()), **asdict(TrainConfig())}

@@ -60,7 +60,7 @@ def without_none(sections: Sections) -> Sections:
         ["--preset", "default"],
         ["--preset", "paper", "--device", "cpu", "--seed", "9223372036854775807"],
         ["--k", "9,4,1", "--width", "8,16,32", "--dropout", "0"],
-        ["--tie", "auto", "--rest", "mean"],
+        ["--tie", "auto", "--readout", "sum"],
         ["--tie", "--k", "3", "--learning-rate", "1e-30", "--weight-decay", "1e22", "--limit", "7", "--test", "0"],
         ["--target", 'a "b" \\ c', "--name", "naïve\t\x7f\n😀", "--split", "Teil=test", "--hydrogens"],
     ],
@@ -119,7 +119,7 @@ def test_the_settings_are_there_while_the_training_runs_and_are_those_of_the_run
 
 
 def test_typed_goes_before_config_before_like_before_preset_before_the_default(trained: Path, tmp_path: Path) -> None:
-    file = write(tmp_path / "it.toml", "[model]\nwidth = 16\nhops = 1\n".replace("hops", "max_hops"))
+    file = write(tmp_path / "it.toml", "[model]\nwidth = 16\nwl_rounds = 3\n")
     model, train = configs("--preset", "paper")
     assert (model, train) == (PRESETS["paper"].model, PRESETS["paper"].train)
     model, train = configs("--preset", "paper", "--like", trained)

@@ -24,17 +24,15 @@ def bags_of(batch: Batch) -> list[list[tuple[int, float]]]:
 
 
 @settings(max_examples=60)
-@given(random_graphs(max_graphs=5, classes=True), st.data(), st.integers(1, 2))
-def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(
-    graphs: Graphs, data: st.DataObject, max_hops: int
-) -> None:
-    config = plain_model(k=3, slots=3, max_hops=max_hops)
+@given(random_graphs(max_graphs=5, classes=True), st.data())
+def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(graphs: Graphs, data: st.DataObject) -> None:
+    config = plain_model(k=3, slots=3)
     chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=6))
     encoder = Encoder.fit(graphs, config)
     batch = encoder.apply(graphs, config).batch(torch.tensor(chosen))
     alone = encoder.apply(graphs[chosen], config).batch(torch.arange(len(chosen)))
     assert len(batch) == len(chosen)
-    for name in ("node_label", "attributes", "adjacency", "graph_of", "node_counts", "target"):
+    for name in ("node_label", "attributes", "graph_of", "node_counts", "target"):
         torch.testing.assert_close(getattr(batch, name), getattr(alone, name), rtol=0, atol=0)
     torch.testing.assert_close(batch.neighbours.table, alone.neighbours.table, rtol=0, atol=0)
     assert bags_of(batch) == bags_of(alone)
@@ -46,7 +44,7 @@ def test_a_batch_holds_the_chosen_graphs_as_if_they_stood_alone(
 
 def test_a_prepared_collection_knows_its_size_and_moves_as_a_whole() -> None:
     graphs = Graphs.from_edges(node_counts=[5, 1], edges=np.array([[0, 1], [0, 2], [0, 3]]), edge_weight=np.ones(3))
-    config = plain_model(k=1, slots=2, rest="sum")
+    config = plain_model(k=1, slots=2)
     prepared = Encoder.fit(graphs, config).apply(graphs, config)
     assert len(prepared) == 2
     assert prepared.target is None

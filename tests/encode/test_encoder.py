@@ -30,15 +30,15 @@ def table_of(prepared: EncodedGraphs) -> Ints:
 
 
 @settings(max_examples=60)
-@given(random_graphs(), st.integers(1, 4), st.integers(1, 6), st.integers(1, 2))
+@given(random_graphs(), st.integers(1, 4), st.integers(1, 6))
 def test_neighbours_are_the_first_k_of_the_ranking_even_where_patches_read_more(
-    graphs: Graphs, k: int, slots: int, max_hops: int
+    graphs: Graphs, k: int, slots: int
 ) -> None:
-    config = plain_model(k=k, slots=slots, max_hops=max_hops)
+    config = plain_model(k=k, slots=slots)
     prepared = Encoder.fit(graphs, config).apply(graphs, config)
     found = table_of(prepared)
     assert found.shape[1] == max(k, slots - 1)
-    np.testing.assert_array_equal(found[:, :k], Ranking.fit(graphs).neighbours(graphs, k, max_hops=max_hops))
+    np.testing.assert_array_equal(found[:, :k], Ranking.fit(graphs).neighbours(graphs, k))
 
 
 def test_the_most_neighbours_that_a_layer_reads_are_kept() -> None:
@@ -115,23 +115,6 @@ def test_another_number_of_attributes_is_refused() -> None:
     for count, columns in ((1, {"node_attr": [[1], [2]]}), (0, {})):
         with pytest.raises(DataError, match=f"the model reads 2 node attributes, these graphs have {count}"):
             encoder.apply(one_graph(2, [(0, 1)], **columns), CONFIG)
-
-
-# ── adjacency ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@settings(max_examples=60)
-@given(random_graphs(), st.integers(1, 3))
-def test_adjacency_holds_the_weight_of_the_edge_to_each_neighbour_and_0_for_none(graphs: Graphs, hops: int) -> None:
-    config = plain_model(k=4, slots=1, max_hops=hops)
-    prepared = Encoder.fit(graphs, config).apply(graphs, config)
-    batch = prepared.batch(torch.arange(len(graphs)))
-    weight = np.ones(graphs.n_entries) if graphs.edge_weight is None else graphs.edge_weight
-    dense = np.zeros((graphs.n_nodes, graphs.n_nodes))
-    dense[graphs.entry_node, graphs.indices] = weight
-    table = table_of(prepared)
-    expected = np.where(table >= 0, np.take_along_axis(dense, np.maximum(table, 0), axis=1), 0)
-    np.testing.assert_array_equal(batch.adjacency.numpy(), expected)
 
 
 # ── targets ───────────────────────────────────────────────────────────────────────────────────────

@@ -19,18 +19,7 @@ from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs
 
 
-def hops_from(graphs: Graphs, start: int, most: int) -> dict[int, int]:
-    """Breadth first: how far every other node within reach is."""
-    distance, frontier = {start: 0}, [start]
-    for hop in range(1, most + 1):
-        reached = [int(n) for node in frontier for n in graphs.indices[graphs.indptr[node] : graphs.indptr[node + 1]]]
-        frontier = [node for node in dict.fromkeys(reached) if node not in distance]
-        distance |= dict.fromkeys(frontier, hop)
-    del distance[start]
-    return distance
-
-
-def naive_table(train: Graphs, graphs: Graphs, k: int, max_hops: int, rounds: int) -> Ints:
+def naive_table(train: Graphs, graphs: Graphs, k: int, rounds: int) -> Ints:
     """The ranking as its module describes it: every neighbour gets its whole key, then they are sorted."""
     counts = [Counter(colour.tolist()) for colour in wl_rounds(train, rounds)]
     colours = [colour.tolist() for colour in wl_rounds(graphs, rounds)]
@@ -41,45 +30,38 @@ def naive_table(train: Graphs, graphs: Graphs, k: int, max_hops: int, rounds: in
         (int(u), int(v)): number for number, (u, v) in enumerate(zip(graphs.entry_node, graphs.indices, strict=True))
     }
 
-    def key(node: int, other: int, hops: int) -> tuple[Any, ...]:
-        at = entry.get((node, other))
-        weight = 0.0 if at is None or graphs.edge_weight is None else float(graphs.edge_weight[at])
-        label = 0 if at is None or graphs.edge_label is None else int(graphs.edge_label[at])
+    def key(node: int, other: int) -> tuple[Any, ...]:
+        at = entry[node, other]
+        weight = 0.0 if graphs.edge_weight is None else float(graphs.edge_weight[at])
+        label = 0 if graphs.edge_label is None else int(graphs.edge_label[at])
         rarity = [(count[colour[other]], colour[other]) for count, colour in zip(counts, colours, strict=True)]
-        return hops, -weight, *rarity, stable[other], label, place[other]
+        return -weight, *rarity, stable[other], label, place[other]
 
     table = np.full((graphs.n_nodes, k), -1)
     for node in range(graphs.n_nodes):
-        reached = hops_from(graphs, node, max_hops)
-        best = sorted(reached, key=lambda other: key(node, other, reached[other]))[:k]
+        others = graphs.indices[graphs.indptr[node] : graphs.indptr[node + 1]].tolist()
+        best = sorted(set(others) - {node}, key=lambda other: key(node, other))[:k]
         table[node, : len(best)] = best
     return table
 
 
 @settings(max_examples=150)
-@given(random_graphs(unseen=True), random_graphs(unseen=True), st.integers(1, 6), st.integers(1, 4), st.integers(1, 4))
-def test_the_table_is_what_sorting_by_the_whole_key_gives(
-    train: Graphs, graphs: Graphs, k: int, max_hops: int, rounds: int
-) -> None:
-    table = Ranking.fit(train, rounds=rounds).neighbours(graphs, k, max_hops=max_hops)
-    np.testing.assert_array_equal(table, naive_table(train, graphs, k, max_hops, rounds))
+@given(random_graphs(unseen=True), random_graphs(unseen=True), st.integers(1, 6), st.integers(1, 4))
+def test_the_table_is_what_sorting_by_the_whole_key_gives(train: Graphs, graphs: Graphs, k: int, rounds: int) -> None:
+    table = Ranking.fit(train, rounds=rounds).neighbours(graphs, k)
+    np.testing.assert_array_equal(table, naive_table(train, graphs, k, rounds))
 
 
-def test_larger_graphs_are_ranked_by_the_same_key_also_in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_larger_graphs_are_ranked_by_the_same_key() -> None:
     graphs = random_connected(5, nodes=25, extra=12, seed=1)
-    expected = naive_table(graphs, graphs, 8, 3, 3)
-    np.testing.assert_array_equal(rank_neighbours(graphs, 8, max_hops=3), expected)
-    monkeypatch.setattr(module, "PAIRS_AT_ONCE", 10)
-    np.testing.assert_array_equal(rank_neighbours(graphs, 8, max_hops=3), expected)
+    np.testing.assert_array_equal(rank_neighbours(graphs, 8), naive_table(graphs, graphs, 8, 3))
 
 
-def test_heavier_edges_come_first_whatever_the_colours_and_nearer_nodes_before_them() -> None:
+def test_heavier_edges_come_first_whatever_the_colours() -> None:
     star = one_graph(4, [(0, 1), (0, 2), (0, 3)], edge_weight=[0.5, 3.0, 1.0], node_label=[*"CNOC"])
     assert rank_neighbours(star, 3)[0].tolist() == [2, 3, 1]
     negative = one_graph(4, [(0, 1), (0, 2), (0, 3)], edge_weight=[-0.5, -3.0, 0.0])
     assert rank_neighbours(negative, 3)[0].tolist() == [3, 1, 2]
-    chain = one_graph(3, [(0, 1), (1, 2)], edge_weight=[0.1, 9.0])
-    assert rank_neighbours(chain, 2, max_hops=2)[0].tolist() == [1, 2]
 
 
 def star_of(leaves: str) -> Graphs:
@@ -137,15 +119,15 @@ def test_the_order_lists_every_node_once_and_ties_share_a_tier(graphs: Graphs) -
             assert (order.tier[one] == order.tier[other]) == (stable[one] == stable[other])
 
 
-@pytest.mark.parametrize(("k", "max_hops"), [(0, 1), (-1, 1), (3, 0)])
-def test_sizes_below_one_are_refused(k: int, max_hops: int) -> None:
-    with pytest.raises(ConfigError, match="k and max_hops must be at least 1"):
-        rank_neighbours(one_graph(2, [(0, 1)]), k, max_hops=max_hops)
+@pytest.mark.parametrize("k", [0, -1])
+def test_sizes_below_one_are_refused(k: int) -> None:
+    with pytest.raises(ConfigError, match="k must be at least 1"):
+        rank_neighbours(one_graph(2, [(0, 1)]), k)
     with pytest.raises(ConfigError, match="at least 1 round"):
         Ranking.fit(one_graph(2, [(0, 1)]), rounds=0)
 
 
 def test_nothing_ranks_nothing() -> None:
     nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), int))
-    assert rank_neighbours(nothing, 3, max_hops=2).shape == (0, 3)
+    assert rank_neighbours(nothing, 3).shape == (0, 3)
     assert Ranking.fit(nothing).neighbours(one_graph(2, [(0, 1)]), 1).tolist() == [[1], [0]]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graphs
 from egocnn.explain.backtrack import backtrack
-from egocnn.explain.contributions import through_embedding
 from egocnn.explain.evidence import SAME, evidence
 from egocnn.explain.techniques import TECHNIQUES, Importances, by_attention, by_grad_cam, by_relevance
 from tests.explain.random_models import array, assert_close, forward_pass, head_for, predictor_for
@@ -20,18 +19,14 @@ from tests.support.strategies import random_graphs, random_trees
 
 MODELS: list[dict[str, Any]] = [
     {},
-    {"embedding": "adjacency"},
     {"tie": True, "depth": 3},
     {"slots": 6, "k": 2},
-    {"max_hops": 2},
-    {"embedding": "adjacency", "max_hops": 2, "k": 5},
     {"k": (2, 4), "width": (9, 12)},
     {"depth": 1, "slots": 1, "k": 1},
     {"jump": True},
-    {"rest": "sum", "k": 1},
-    {"rest": "mean", "k": 2, "jump": True, "head_norm": True, "pool_norm": True, "degrees": True},
-    {"rest": "mean", "k": (1, 2), "width": (9, 12), "jump": True, "embedding": "adjacency", "readout": "mean+max"},
-    {"rest": "sum", "k": 1, "max_hops": 2, "jump": True, "readout": "sort", "tie": True},
+    {"k": 2, "jump": True, "head_norm": True, "pool_norm": True, "degrees": True},
+    {"k": (1, 2), "width": (9, 12), "jump": True, "readout": "mean+max"},
+    {"k": 1, "jump": True, "readout": "sort", "tie": True},
 ]
 KINDS = pytest.mark.parametrize("changes", MODELS, ids=lambda changes: " ".join(map(str, changes)) or "plain")
 
@@ -65,22 +60,6 @@ def test_the_papers_technique_equals_the_equations_of_the_supplement(
         top[first:last] = naive.h[-1][first:last] * np.where(share >= threshold * (1 - SAME), share, 0)[:, None]
     found, _ = naive.backtracked([top], None)
     check(importances, found, graphs)
-
-
-@settings(max_examples=15)
-@given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
-def test_the_papers_technique_reconstructs_the_adjacency_matrix_entry_by_entry(graphs: Graphs, seed: int) -> None:
-    predictor = predictor_for(graphs, outputs=2, seed=seed, embedding="adjacency")
-    explained = forward_pass(predictor, graphs)
-    held = explained.h[-1]
-    for step in backtrack(explained, [held], None):
-        held = step.nodes
-    entries = through_embedding(predictor.networks[0], explained.batch, explained.places, held, None).adjacency
-    naive = Naive(predictor, graphs)
-    wanted = np.zeros(entries.shape)
-    for (node, rank), amount in naive.backtracked([naive.h[-1]], None)[0].entries.items():
-        wanted[node, rank] = amount
-    assert_close(entries, wanted)
 
 
 @pytest.mark.parametrize("technique", ["paper", "grad-cam"])
@@ -137,7 +116,7 @@ def test_the_relevance_rule_follows_attributes_too() -> None:
     random = np.random.default_rng(0)
     trees = random_trees(4, nodes=6, seed=2)
     trees = trees.replace(node_attr=random.normal(size=(trees.n_nodes, 2)).astype(np.float32))
-    jump = {"jump": True, "rest": "mean", "k": 1}
+    jump = {"jump": True, "k": 1}
     for changes in ({}, {"embedding": "attributes"}, {"slots": 5, "k": 2}, jump, jump | {"embedding": "attributes"}):
         predictor = predictor_for(trees, outputs=2, seed=1, **changes)
         explained = forward_pass(predictor, trees, gamma=0.5, against=1.0)
@@ -148,9 +127,7 @@ def test_the_relevance_rule_follows_attributes_too() -> None:
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.25, 10.0])
-@pytest.mark.parametrize(
-    "changes", [{}, {"jump": True}, {"rest": "sum", "k": 1}, {"rest": "mean", "k": 2, "jump": True}], ids=str
-)
+@pytest.mark.parametrize("changes", [{}, {"jump": True}, {"k": 1}], ids=str)
 @settings(max_examples=15)
 @given(graphs=random_graphs(max_graphs=3, max_nodes=7, attributes=False), seed=st.integers(0, 99))
 def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias(
@@ -162,7 +139,7 @@ def test_what_is_handed_down_adds_up_to_what_was_held_less_the_share_of_the_bias
     held = own[-1]
     naive = Naive(predictor, graphs)
     for layer, step in zip((2, 1, 0), backtrack(explained, own, gamma), strict=True):
-        _, b, _ = naive.filters(layer, gamma)
+        _, b = naive.filters(layer, gamma)
         kept = np.zeros(len(graphs))
         for n in range(graphs.n_nodes):
             z, _ = naive.received(n, layer, gamma)

@@ -40,7 +40,7 @@ def test_the_margin_of_a_regressor_is_its_value_whatever_the_class() -> None:
 
 @READOUTS
 @pytest.mark.parametrize("outputs", [1, 2, 4])
-@pytest.mark.parametrize("changes", [{}, {"jump": True}, {"jump": True, "rest": "sum", "k": 1}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"jump": True}, {"jump": True, "k": 1}], ids=str)
 @settings(max_examples=15)
 @given(graphs=random_graphs(max_graphs=3, min_nodes=0, max_nodes=7), seed=st.integers(0, 99))
 def test_the_evidence_of_a_graph_adds_up_to_gradient_times_what_was_pooled_or_summed(

@@ -41,13 +41,10 @@ def explain_by(predictor: Model, graphs: Graphs, technique: Technique, **setting
 MODELS: list[dict[str, Any]] = [
     {"tie": True},
     *({"readout": readout} for readout in ("max", "mean", "sum", "mean+max", "sort")),
-    {"embedding": "adjacency"},
-    {"embedding": "adjacency", "max_hops": 2, "k": 6},
     {"embedding": "attributes", "with_": ("node_attr",)},
     {"own": True},
     {"slots": 8, "k": 2},
     {"slots": 8, "k": 2, "with_": ("node_attr", "edge_weight")},
-    {"max_hops": 2},
     {"k": (2, 4), "width": (9, 12)},
     {"depth": 1, "slots": 1, "k": 1},
     {"with_": ("edge_weight",)},
@@ -57,14 +54,14 @@ MODELS: list[dict[str, Any]] = [
     {"without": ("node_label", "edge_label")},
     {"without": ("node_label", "edge_label"), "with_": ("node_attr", "edge_weight"), "tie": True},
     {"outputs": 1},
-    {"outputs": 1, "embedding": "adjacency", "readout": "sort"},
+    {"outputs": 1, "readout": "sort"},
     {"jump": True, "own": True},
     {"count_inputs": True, "own": True},
     {"count_inputs": True, "pool_norm": True, "readout": "mean+log+max", "jump": True},
     {"count_inputs": True, "readout": "sort"},
-    {"jump": True, "readout": "sort", "rest": "sum", "k": 1},
+    {"jump": True, "readout": "sort", "k": 1},
     {"jump": True, "readout": "mean+max", "embedding": "attributes", "with_": ("node_attr",), "outputs": 1},
-    {"jump": True, "rest": "mean", "k": 1, "degrees": True, "head_norm": True, "without": ("node_label",)},
+    {"jump": True, "k": 1, "degrees": True, "head_norm": True, "without": ("node_label",)},
 ]
 
 

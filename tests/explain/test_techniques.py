@@ -24,10 +24,10 @@ from tests.support.naive_techniques import Found
 from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs, random_trees
 
-EMBEDDINGS: list[dict[str, Any]] = [{}, {"embedding": "adjacency"}, {"embedding": "attributes"}, {"own": True}]
-READ = pytest.mark.parametrize("changes", EMBEDDINGS, ids=["patchy-san", "adjacency", "attributes", "own"])
-MORE: list[dict[str, Any]] = [{}, {"jump": True, "rest": "mean", "k": 1, "head_norm": True}]
-READ_MORE = pytest.mark.parametrize("more", MORE, ids=["plain", "jump and rest"])
+EMBEDDINGS: list[dict[str, Any]] = [{}, {"embedding": "attributes"}, {"own": True}]
+READ = pytest.mark.parametrize("changes", EMBEDDINGS, ids=["patchy-san", "attributes", "own"])
+MORE: list[dict[str, Any]] = [{}, {"jump": True, "k": 1, "head_norm": True}]
+READ_MORE = pytest.mark.parametrize("more", MORE, ids=["plain", "jump"])
 SMOOTH: dict[str, Any] = {"readout": "mean", "depth": 1, "width": 10, "hidden": 20}
 
 
@@ -69,7 +69,7 @@ def scaled(batch: Batch, part: str, at: tuple[int, ...], factor: float) -> Batch
 
 @READ_MORE
 @pytest.mark.parametrize("readout", get_args(Readout))
-@pytest.mark.parametrize("changes", EMBEDDINGS[:3], ids=["patchy-san", "adjacency", "attributes"])
+@pytest.mark.parametrize("changes", EMBEDDINGS[:2], ids=["patchy-san", "attributes"])
 def test_the_gradient_times_the_input_agrees_with_finite_differences(
     readout: Readout, changes: dict[str, Any], more: dict[str, Any]
 ) -> None:
@@ -85,11 +85,7 @@ def test_the_gradient_times_the_input_agrees_with_finite_differences(
         return (up - down) / (2 * tiny)
 
     wanted = Found(np.zeros(trees.n_nodes))
-    if changes.get("embedding") == "adjacency":
-        for node, rank in torch.nonzero(batch.neighbours.table >= 0).tolist():
-            wanted.join(node, int(batch.neighbours.table[node, rank]), difference("adjacency", node, rank))
-    else:
-        wanted.own += [sum(difference("attributes", node, a) for a in range(2)) for node in range(trees.n_nodes)]
+    wanted.own += [sum(difference("attributes", node, a) for a in range(2)) for node in range(trees.n_nodes)]
     for entry in range(0 if changes else len(batch.bags.rows)):
         u, v = int(explained.places.u[entry]), int(explained.places.v[entry])
         if explained.places.is_edge[entry]:
@@ -105,7 +101,7 @@ def margins_from(explained: ExplainedBatch, h: Tensor) -> Tensor:
     """The margins (B) of a network whose nodes have these embeddings."""
     network, batch, reached = explained.network, explained.batch, [h]
     for conv in network.convs:
-        reached.append(conv(reached[-1], batch.neighbours, batch.rest))
+        reached.append(conv(reached[-1], batch.neighbours))
     return margins(network.head(network.read_out(reached, batch)), explained.classes)
 
 
@@ -137,7 +133,6 @@ def test_integrated_gradients_add_up_to_the_margin_less_that_of_the_empty_input(
         nothing = replace(
             batch,
             attributes=0 * batch.attributes,
-            adjacency=0 * batch.adjacency,
             bags=replace(batch.bags, weight=torch.zeros(len(batch.bags.rows), dtype=torch.float64)),
         )
         before = margins(network(nothing).output, explained.classes)
@@ -242,13 +237,12 @@ def test_what_crosses_an_edge_either_way_is_added_up() -> None:
 
 
 @pytest.mark.parametrize("technique", [name for name in TECHNIQUES if name != "integrated-gradients"])
-@pytest.mark.parametrize("embedding", ["patchy-san", "adjacency"])
 @settings(max_examples=10)
 @given(graphs=random_graphs(max_graphs=2, max_nodes=6), seed=st.integers(0, 99))
 def test_nodes_together_hold_what_edges_together_hold_where_all_nodes_have_edges(
-    technique: str, embedding: str, graphs: Graphs, seed: int
+    technique: str, graphs: Graphs, seed: int
 ) -> None:
-    predictor = predictor_for(graphs, outputs=2, seed=seed, embedding=embedding, width=8)
+    predictor = predictor_for(graphs, outputs=2, seed=seed, width=8)
     importances = TECHNIQUES[technique](forward_pass(predictor, graphs, attention=head_for(8, seed=seed)))
     nodes, apart = array(importances.nodes), graphs.degree == 0
     assert_close(nodes[~apart].sum(), importances.edges.sum(), tolerance=1e-5 * max(1.0, float(np.abs(nodes).sum())))
@@ -276,7 +270,7 @@ def brute_force(predictor: Model, graphs: Graphs, classes: list[int]) -> tuple[l
     return nodes, edges
 
 
-@pytest.mark.parametrize("changes", [{}, {"embedding": "adjacency"}, {"max_hops": 2}, {"readout": "mean+max"}])
+@pytest.mark.parametrize("changes", [{}, {"readout": "mean+max"}])
 @pytest.mark.parametrize("outputs", [1, 2, 3])
 @settings(max_examples=6)
 @given(graphs=random_graphs(max_graphs=2, min_nodes=0, max_nodes=5), seed=st.integers(0, 99))

@@ -65,11 +65,10 @@ def test_trees_with_attributes_and_weights() -> None:
     check(trees.replace(node_label=labels, node_attr=attributes, edge_weight=weights), embedding="attributes")
 
 
-@pytest.mark.parametrize("changes", [{}, {"embedding": "adjacency"}, {"max_hops": 2}], ids=str)
 @settings(max_examples=60)
 @given(graphs=random_graphs(max_graphs=3, max_nodes=8), seed=st.integers(0, 20))
-def test_small_graphs_of_every_kind(changes: dict[str, Any], graphs: Graphs, seed: int) -> None:
-    assert_relabelling_invariant(Untrained(graphs, plain_model(**SMALL, **changes)), graphs, seed=seed)
+def test_small_graphs_of_every_kind(graphs: Graphs, seed: int) -> None:
+    assert_relabelling_invariant(Untrained(graphs, plain_model(**SMALL)), graphs, seed=seed)
 
 
 @pytest.mark.parametrize("readout", get_args(Readout))

@@ -17,7 +17,6 @@ from egocnn.nn import EgoCNN
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.beyond import Rest
 from tests.support.networks import build, doubled, whole_batch
 from tests.support.strategies import random_connected
 from tests.support.tiny import plain_model
@@ -31,10 +30,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "head_norm": True,
         "count_inputs": True,
     },
-    "mean of those beyond K": {"rest": "mean", "k": 2, "slots": 2, "readout": "mean"},
-    "sum of those beyond K": {"rest": "sum", "k": 2, "readout": "sum"},
+    "the mean of nodes": {"k": 2, "slots": 2, "readout": "mean"},
+    "the sum of nodes": {"k": 2, "readout": "sum"},
     "patches wider than layers": {"k": 2, "slots": 6},
-    "adjacency": {"embedding": "adjacency", "jump": True, "readout": "mean+max"},
     "attributes": {"embedding": "attributes", "jump": True, "readout": "mean+max"},
 }
 
@@ -75,7 +73,7 @@ def test_a_node_with_presence_zero_is_as_good_as_cut_out(variant: str, seed: int
     there = torch.rand(len(batch.place), generator=torch.Generator().manual_seed(seed)) >= share
     with torch.no_grad():
         absent = network(batch, there.double())
-        cut = network(without(batch, there, shape, mean=VARIANTS[variant].get("rest") == "mean"))
+        cut = network(without(batch, there, shape))
     torch.testing.assert_close(absent.output, cut.output)
     torch.testing.assert_close(absent.pooled, cut.pooled)
     for one, other in zip(absent.layers, cut.layers, strict=True):
@@ -95,7 +93,7 @@ def test_the_output_is_a_smooth_function_of_presence() -> None:
     assert torch.autograd.gradcheck(output, (presence,))
 
 
-def without(batch: Batch, there: Tensor, shape: PatchShape, *, mean: bool) -> Batch:
+def without(batch: Batch, there: Tensor, shape: PatchShape) -> Batch:
     """The batch with nodes cut out, everyone else keeping the ranks they had."""
     number = torch.where(there, there.cumsum(0) - 1, -1)
     table = batch.neighbours.table.long()
@@ -104,17 +102,9 @@ def without(batch: Batch, there: Tensor, shape: PatchShape, *, mean: bool) -> Ba
     stays = there[places.owner] & there[places.u] & there[places.v]
     counts = torch.bincount(number[places.owner[stays]], minlength=int(there.sum()))
     weight = batch.bags.weight
-    rest = batch.rest
-    if rest is not None:
-        both = there[rest.owner] & there[rest.source]
-        owner, source = number[rest.owner[both]], number[rest.source[both]]
-        number_of = torch.bincount(owner, minlength=int(there.sum())).clamp(min=1)
-        share = 1 / number_of.double() if mean else torch.ones(len(number_of), dtype=torch.float64)
-        rest = Rest(owner, source, share)
     return replace(
         batch,
         neighbours=Neighbours(near),
-        rest=rest,
         bags=Bags(
             rows=batch.bags.rows[stays],
             offsets=(counts.cumsum(0) - counts).to(batch.bags.rows.dtype),
@@ -122,7 +112,6 @@ def without(batch: Batch, there: Tensor, shape: PatchShape, *, mean: bool) -> Ba
         ),
         node_label=batch.node_label[there],
         attributes=batch.attributes[there],
-        adjacency=torch.where(near >= 0, batch.adjacency[there], 0),
         place=batch.place[there],
         graph_of=batch.graph_of[there],
         node_counts=torch.bincount(batch.graph_of[there], minlength=len(batch)),

@@ -11,7 +11,7 @@ from torch import nn
 
 from egocnn.data.graphs import Graphs
 from egocnn.model import Model
-from egocnn.nn import AdjacencyVector, Attributes, PatchySan
+from egocnn.nn import Attributes, PatchySan
 from tests.explain.random_models import Array, array
 
 Edge = tuple[int, int]
@@ -26,8 +26,6 @@ class Found:
     joined: dict[Edge, float] = field(default_factory=lambda: defaultdict(float))
     """by edge: entries of the adjacency"""
     crossed: dict[Edge, float] = field(default_factory=lambda: defaultdict(float))
-    entries: dict[tuple[int, int], float] = field(default_factory=lambda: defaultdict(float))
-    """by node and number of the ranked neighbour: the adjacency embedding's input"""
 
     def cross(self, u: int, v: int, amount: float) -> None:
         self.crossed[min(u, v), max(u, v)] += amount
@@ -58,7 +56,7 @@ class Naive:
         self.network, self.encoder, self.config = predictor.networks[0], predictor.encoder, predictor.config
         self.graphs = graphs = predictor.encoder.renamed(graphs)
         widest = max(*self.config.layer_k, self.config.slots)
-        self.table = predictor.encoder.ranking.neighbours(graphs, widest, max_hops=self.config.max_hops)
+        self.table = predictor.encoder.ranking.neighbours(graphs, widest)
         self.weights = self._weights()
         self.attributes = np.zeros((graphs.n_nodes, 0))
         if graphs.node_attr is not None:
@@ -66,40 +64,25 @@ class Naive:
             self.attributes = raw.astype(np.float32).astype(np.float64)
         self.h = [self._embedded()]
         for number in range(self.config.depth):
-            W, b, _ = self.filters(number)
-            sums = [
-                b + sum(self.h[-1][m] @ w for m, w in self.senders(n, number, self.filters(number)))
-                for n in range(graphs.n_nodes)
-            ]
+            W, b = self.filters(number)
+            sums = [b + sum(self.h[-1][m] @ w for m, w in self.senders(n, number, W)) for n in range(graphs.n_nodes)]
             self.h.append(np.maximum(np.array(sums).reshape(graphs.n_nodes, W.shape[2]), 0))
 
     def ego(self, node: int, layer: int) -> list[int]:
         """The node and its ranked neighbours, as far as there are any."""
         return [node, *(int(m) for m in self.table[node, : self.config.layer_k[layer]] if m >= 0)]
 
-    def beyond(self, node: int) -> list[int]:
-        """The neighbours that the widest layer leaves out, where the network reads them."""
-        ranked = self.table[node, : max(self.config.layer_k)].tolist()
-        out = [v for u, v in self.weights if u == node and v != node and v not in ranked]
-        return [] if self.config.rest == "none" else out
-
-    def senders(self, node: int, layer: int, filters: tuple[Array, Array, Array]) -> list[tuple[int, Array]]:
+    def senders(self, node: int, layer: int, weight: Array) -> list[tuple[int, Array]]:
         """Who sends to the units of a node, the node itself first, and through which filters."""
-        weight, _, rest = filters
-        beyond = self.beyond(node)
-        share = float(np.float32(1 / len(beyond))) if beyond and self.config.rest == "mean" else 1.0
-        ranked = [(m, weight[k]) for k, m in enumerate(self.ego(node, layer))]
-        return [*ranked, *((m, share * rest) for m in beyond)]
+        return [(m, weight[k]) for k, m in enumerate(self.ego(node, layer))]
 
-    def filters(self, layer: int, gamma: float = 0) -> tuple[Array, Array, Array]:
-        """Those of the ranks, the bias and those of the neighbours beyond K; positive numbers favoured by gamma."""
+    def filters(self, layer: int, gamma: float = 0) -> tuple[Array, Array]:
+        """Those of the ranks, and the bias; positive numbers favoured by gamma."""
         conv = self.network.convs[layer]
         norm, parts = conv.get_submodule("norm"), dict(conv.named_parameters())
         weight, bias = _folded(norm, array(parts["weight"]), array(parts["bias"]))
-        rest = array(parts["rest"]) if "rest" in parts else np.zeros(weight.shape[1:])
-        rest, _ = _folded(norm, rest, array(parts["bias"]))
-        weight, bias, rest = (part + gamma * np.maximum(part, 0) for part in (weight, bias, rest))
-        return weight, bias, rest
+        weight, bias = (part + gamma * np.maximum(part, 0) for part in (weight, bias))
+        return weight, bias
 
     def _weights(self) -> dict[Edge, tuple[float, int]]:
         found = {}
@@ -150,11 +133,6 @@ class Naive:
         embed, N = self.network.embed, self.graphs.n_nodes
         if isinstance(embed, Attributes):
             return self.attributes
-        if isinstance(embed, AdjacencyVector):
-            K = max(self.config.layer_k)
-            return np.array(
-                [[self.weights.get((n, int(m)), (0.0, 0))[0] for m in self.table[n, :K]] for n in range(N)]
-            ).reshape(N, K)
         filters = self.patchy_san()
         rows = [filters[2] + self.read(n, filters) for n in range(N)]
         embedded: Array = np.maximum(np.array(rows).reshape(N, len(filters[2])), 0)
@@ -187,18 +165,14 @@ class Naive:
 
     def received(self, node: int, layer: int, gamma: float) -> tuple[Array, list[tuple[int, Array]]]:
         """z of the node's units, and who sent to them through which filters"""
-        filters = self.filters(layer, gamma)
-        senders = self.senders(node, layer, filters)
-        return np.maximum(filters[1], 0) + sum(self.h[layer][m] @ W for m, W in senders), senders
+        weight, bias = self.filters(layer, gamma)
+        senders = self.senders(node, layer, weight)
+        return np.maximum(bias, 0) + sum(self.h[layer][m] @ W for m, W in senders), senders
 
     def _to_entries(self, found: Found, held: Array, gamma: float | None) -> None:
         embed, N = self.network.embed, self.graphs.n_nodes
         if isinstance(embed, Attributes):
             found.own += held.sum(axis=1)
-        elif isinstance(embed, AdjacencyVector):
-            for n, k in ((n, k) for n in range(N) for k in range(held.shape[1]) if self.table[n, k] >= 0):
-                found.join(n, int(self.table[n, k]), held[n, k])
-                found.entries[n, k] = held[n, k]
         else:
             table, of_attributes, b = (part + (gamma or 0) * np.maximum(part, 0) for part in self.patchy_san())
             for n in range(N):

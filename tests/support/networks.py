@@ -65,7 +65,6 @@ def doubled(batch: Batch) -> Batch:
     return replace(
         batch,
         attributes=batch.attributes.double(),
-        adjacency=batch.adjacency.double(),
         bags=replace(batch.bags, weight=None if weight is None else weight.double()),
     )
 
@@ -74,7 +73,7 @@ def naive_logits(network: EgoCNN, encoder: Encoder, graphs: Graphs, h: Array | N
     """What the network computes in evaluation mode, from its equations; ``h`` are embeddings of the user's own."""
     config = network.config
     ranking = encoder.ranking
-    table = ranking.neighbours(graphs, max(*config.layer_k, config.slots), max_hops=config.max_hops)
+    table = ranking.neighbours(graphs, max(*config.layer_k, config.slots))
     h = _embed(network, encoder, graphs, table) if h is None else h
     for number, conv in enumerate(network.convs):
         weight, bias = _array(conv.get_parameter("weight")), _array(conv.get_parameter("bias"))
@@ -97,9 +96,6 @@ def _embed(network: EgoCNN, encoder: Encoder, graphs: Graphs, table: Ints) -> Ar
     if config.embedding == "attributes":
         return attributes
     edges = _edges(graphs)
-    if config.embedding == "adjacency":
-        K = max(config.layer_k)
-        return np.array([[edges.get((n, int(m)), (0.0, 0))[0] for m in table[n, :K]] for n in range(graphs.n_nodes)])
     embed = network.embed
     assert isinstance(embed, PatchySan)
     filters, of_attributes = _array(embed.table), _array(embed.attributes)

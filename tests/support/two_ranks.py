@@ -32,7 +32,7 @@ CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
     "fewer graphs than ranks": (plain_model(**EXACT, head_norm=True, pool_norm=True), replace(TRAIN, batch_size=1)),
     "values": (plain_model(**EXACT, readout="sort", sort_nodes=4), replace(TRAIN, batch_size=7)),
     "all that can be read": (
-        plain_model(**EXACT, readout="mean+log+max", jump=True, rest="mean", pool_norm=True, count_inputs=True),
+        plain_model(**EXACT, readout="mean+log+max", jump=True, pool_norm=True, count_inputs=True),
         replace(TRAIN, batch_size=4),
     ),
     "several networks": (plain_model(**EXACT), replace(TRAIN, batch_size=3, networks=2, epochs=3)),

@@ -132,8 +132,9 @@ def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_to
 
     with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
         learn_and_test(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
+    with_attributes = trees().replace(node_attr=np.ones((trees().n_nodes, 1), np.float32))
     with pytest.raises(ConfigError, match="tied layers read and return the same width"):
-        learn_and_test(trees(), replace(MODEL, embedding="adjacency", tie=True), TRAIN, ready=touch)
+        learn_and_test(with_attributes, replace(MODEL, embedding="attributes", tie=True), TRAIN, ready=touch)
     with pytest.raises(DataError, match="no target"):
         learn_and_test(trees().replace(target=None, class_names=()), MODEL, TRAIN, ready=touch)
 

@@ -21,7 +21,6 @@ Kind = Literal["int64", "float32"]
 WHERE = {
     "neighbours": "neighbours.table",
     **{"entry_row": "bags.rows", "entry_node": "bags.owner", "entry_weight": "bags.weight"},
-    **{f"rest_{name}": f"rest.{name}" for name in ("owner", "source", "share")},
 }
 """The attributes of a batch that hold the arrays; others have the names of the arrays."""
 
@@ -71,18 +70,10 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
             Input("entry_node", ("entries",), "int64", "node around which the entry was found, ascending"),
             Input("entry_weight", ("entries",), "float32", "weight of the edge that the entry stands for; else 1"),
         ]
-    if config.embedding == "adjacency":
-        found.append(Input("adjacency", ("nodes", K), "float32", "weight of the edge to each neighbour; 0: no edge"))
-    if A and (config.embedding != "adjacency" or config.count_inputs):
+    if A:
         found.append(Input("attributes", ("nodes", A), "float32", "(attribute - attr_mean) / attr_scale"))
     if predictor.networks[0].counted:
         found.append(Input("node_label", ("nodes",), "int64", "number of the node's label; -1: unknown"))
-    if config.rest != "none":
-        found += [
-            Input("rest_owner", ("rest",), "int64", "node that has a neighbour ranked beyond all columns, ascending"),
-            Input("rest_source", ("rest",), "int64", "that neighbour"),
-            Input("rest_share", ("nodes",), "float32", "1, or for the mean 1 / number of such neighbours"),
-        ]
     if config.readout == "sort":
         found.append(Input("position", ("nodes",), "int64", "rank of the node among the nodes of its graph, from 0"))
     return (

@@ -19,7 +19,6 @@ from egocnn.nn import Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.beyond import Rest
 from egocnn.nn.readout import log_of
 
 
@@ -86,29 +85,17 @@ class PlainNetwork(nn.Module):
 def portable_batch(read: Mapping[str, Tensor]) -> Batch:
     """The inputs by name -> a batch; what this model does not read is left empty"""
     neighbours, none = read["neighbours"], torch.zeros(0, dtype=torch.int64)
-    rest = [read[name] for name in ("rest_owner", "rest_source", "rest_share") if name in read]
     return _PortableBatch(
         neighbours=Neighbours(neighbours),
-        rest=_PortableRest(*rest) if rest else None,
         bags=Bags(rows=read.get("entry_row", none), offsets=none, weight=read.get("entry_weight")),
         entry_node=read.get("entry_node", none),
         node_label=read.get("node_label", none),
         attributes=read.get("attributes", torch.zeros((neighbours.shape[0], 0))),
-        adjacency=read.get("adjacency", torch.zeros(0)),
         place=read.get("position", none),
         graph_of=read["graph_of"],
         node_counts=read["node_counts"],
         target=None,
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PortableRest(Rest):
-    def gather(self, x: Tensor) -> Tensor:
-        return add_up(x.index_select(0, self.source), self.owner, x.shape[0]) * self.share[:, None]
-
-    def add(self, y: Tensor, x: Tensor, filters: Tensor) -> Tensor:
-        return y + self.gather(x) @ filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

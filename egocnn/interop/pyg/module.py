@@ -116,12 +116,10 @@ class EgoModule(nn.Module):
     node is not deleted: its edges stay. A masked attribute is 0 in its own unit, not the mean of the training graphs.
 
     **Edges.** A mask that PyTorch Geometric sets for the edge from m to n multiplies all that n reads of m: its label
-    and attributes in Patchy-San's slots, its embedding in every ego-convolution, its entry in the adjacency embedding.
-    The mean over neighbours beyond K counts masked ones too.
+    and attributes in Patchy-San's slots, and its embedding in every ego-convolution.
     Entries of Patchy-San's adjacency tensor have no direction and take the mean of both. With all masks at 0 the
-    nodes stand alone. What is read of neighbours several hops away (``max_hops``) crosses no edge of its own and is
-    not masked; edge_attr and edge_weight pass no gradients. A module of the user's own in place of the embedding
-    meets masks in attributes and adjacency alone.
+    nodes stand alone. edge_attr and edge_weight pass no gradients. A module of the user's own in place of the
+    embedding meets masks in attributes alone.
 
     Arguments:
         predictor: What a fitted estimator holds; :func:`as_module` takes either.
@@ -218,13 +216,7 @@ class EgoModule(nn.Module):
         if edges is not None:
             table = batch.neighbours.table.long()
             gate = edges.along(table, torch.arange(len(table), device=table.device)[:, None].expand_as(table))
-            rest = batch.rest
-            batch = replace(
-                batch,
-                neighbours=Neighbours(batch.neighbours.table, gate=gate),
-                adjacency=batch.adjacency * gate,
-                rest=None if rest is None else replace(rest, gate=edges.along(rest.source, rest.owner)),
-            )
+            batch = replace(batch, neighbours=Neighbours(batch.neighbours.table, gate=gate))
             weight = weight * edges.between(reading.u, reading.v)
             let_through = torch.cat([gate.new_ones(len(gate), 1), gate], dim=1)[reading.node, reading.slot]
             seen = seen * let_through[:, None].to(x.dtype)

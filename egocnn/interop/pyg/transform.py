@@ -35,7 +35,6 @@ class _RankNeighbours:
 
     Arguments:
         k: Neighbours to rank per node, the node itself not counted.
-        max_hops: How far neighbours may be.
 
     Example:
         >>> import torch
@@ -48,10 +47,10 @@ class _RankNeighbours:
                 [ 1, -1]])
     """
 
-    def __init__(self, k: int = 16, *, max_hops: int = 1) -> None:
-        if k < 1 or max_hops < 1:
-            raise ConfigError(f"k and max_hops must be at least 1, got {k} and {max_hops}")
-        self.k, self.max_hops = k, max_hops
+    def __init__(self, k: int = 16) -> None:
+        if k < 1:
+            raise ConfigError(f"k must be at least 1, got {k}")
+        self.k = k
         self.ranking: Ranking | None = None
         self.names: dict[str, tuple[str, ...]] = {}
 
@@ -80,14 +79,14 @@ class _RankNeighbours:
         """
         graphs = _read(data.to_data_list() if hasattr(data, "to_data_list") else [data])
         graphs = graphs if self.ranking is None else graphs.with_names(**self.names)
-        table = rank_neighbours(graphs, self.k, max_hops=self.max_hops, ranking=self.ranking)
+        table = rank_neighbours(graphs, self.k, ranking=self.ranking)
         steps = np.where(table < 0, 0, table - np.arange(len(table))[:, None]).astype(np.int64)
         data.neighbour_steps = torch.from_numpy(steps).to(data.edge_index.device)
         return data
 
     def __repr__(self) -> str:
         counted = "" if self.ranking is None else f", {len(self.ranking.colours[0])} colours counted"
-        return f"RankNeighbours(k={self.k}, max_hops={self.max_hops}{counted})"
+        return f"RankNeighbours(k={self.k}{counted})"
 
 
 def neighbours_of(data: Any) -> Tensor:

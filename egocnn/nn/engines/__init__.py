@@ -1,8 +1,7 @@
 """What lies below a layer: tensors in, tensors out. A reference, and engines for CPU, GPU and padded rows equal to it.
 
 The ego-convolution is defined in :mod:`reference` and computed by :mod:`cpu` or :mod:`gpu`; :func:`ego_conv` chooses.
-:mod:`beyond` reads the neighbours that it leaves out. :mod:`norm`, :mod:`pool` and :mod:`dropout` are for rows of R
-networks, padded to one number.
+:mod:`norm`, :mod:`pool` and :mod:`dropout` are for rows of R networks, padded to one number.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from egocnn.nn.dense import factor_type
 from egocnn.nn.engines import Neighbours
-from egocnn.nn.engines.beyond import StackedRest
 from egocnn.nn.engines.pool import first_of_each, pool
 from egocnn.nn.readout import counted
 from egocnn.nn.rows import Learning, PaddedRows
@@ -33,7 +32,6 @@ class StackedBatch:
     """(R, M) in 0..B-1; B for padding"""
     node_counts: Tensor
     """(R, B + 1) nodes of every graph, and the padding"""
-    rest: StackedRest | None
     rows: Tensor
     """(R, E) rows of Patchy-San's table"""
     owner: Tensor
@@ -44,8 +42,6 @@ class StackedBatch:
     """(R, M); -1 for padding, and for labels that are not known"""
     attributes: Tensor
     """(R, M, A), 0 for padding"""
-    edge_weight: Tensor | None
-    """(R, M, K) of the edge to every ranked neighbour, where it says more than ``table``"""
     rank: Tensor
     """(R, M) where each node stands in the ranking of its own graph"""
     exists: Tensor
@@ -73,26 +69,15 @@ class StackedBatch:
     def graphs(self) -> PaddedRows:
         return PaddedRows(self.exists, None if self.learning is None else self.learning.of_graphs(self.exists))
 
-    def at_presence(self, presence: Tensor, *, mean_of_rest: bool) -> Self:
+    def at_presence(self, presence: Tensor) -> Self:
         """The same graphs with nodes that are present to a degree (R, M), 0 for padding."""
-        return replace(
-            self,
-            presence=presence,
-            attributes=self.attributes * presence[..., None],
-            rest=None if self.rest is None else self.rest.at_presence(presence, mean=mean_of_rest),
-        )
+        return replace(self, presence=presence, attributes=self.attributes * presence[..., None])
 
     def ranked(self, k: int) -> Neighbours:
         """The first k neighbours of every node."""
         if k not in self._ranked:
             self._ranked[k] = Neighbours.of(self.table[..., :k])
         return self._ranked[k]
-
-    @property
-    def adjacency(self) -> Tensor:
-        """(R, M, K)"""
-        weight = self.table >= 0 if self.edge_weight is None else self.edge_weight
-        return weight if self.presence is None else weight * self._of_nodes(self.presence, self.table)
 
     def as_embedding(self, values: Tensor) -> Tensor:
         return values.to(factor_type(self.attributes))

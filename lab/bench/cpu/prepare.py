@@ -41,13 +41,6 @@ GOALS = (
 )
 """data set, what is added up, and what the sum must stay below"""
 EDGES = (10_000, 31_623, 100_000, 316_228, 1_000_000, 3_162_278, 10_000_000)
-FAMILIES = {
-    "molecules": (1, EDGES),
-    "network": (1, EDGES),
-    "molecules, 2 hops": (2, EDGES[:5]),
-    "network, 2 hops": (2, EDGES[:5]),
-}
-"""hops, and how many edges the graphs have"""
 LARGE = 90_000
 """The exponent is fitted from here on: below, fixed costs hide the growth."""
 
@@ -85,12 +78,15 @@ def network(n_edges: int, random: np.random.Generator) -> Graphs:
     return Graphs.from_edges(node_counts=[int(newcomer[-1])], edges=edges)
 
 
+FAMILIES = {"molecules": molecules, "network": network}
+
+
 # ── measuring ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def measure(source: str, hops: int) -> Row:
+def measure(source: str) -> Row:
     """In this process: read the graphs, prepare them once, report."""
-    config = ModelConfig(max_hops=hops)
+    config = ModelConfig()
     started = time.perf_counter()
     graphs = read(source)
     read_seconds = time.perf_counter() - started
@@ -107,9 +103,9 @@ def measure(source: str, hops: int) -> Row:
     }
 
 
-def in_fresh_processes(source: str, repeats: int, *, hops: int = 1) -> Row:
+def in_fresh_processes(source: str, repeats: int) -> Row:
     """The quickest of several runs."""
-    command = [sys.executable, "-m", "lab", "measure", "prepare", "--measure", source, "--hops", str(hops)]
+    command = [sys.executable, "-m", "lab", "measure", "prepare", "--measure", source]
     runs: list[Row] = [
         json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=ROOT).stdout) for _ in range(repeats)
     ]
@@ -131,14 +127,12 @@ def measure_sets(names: Sequence[str], repeats: int) -> dict[str, Row]:
 
 
 def measure_growth(family: str, repeats: int, *, steps: int | None = None) -> Row:
-    hops, sizes = FAMILIES[family]
-    make = molecules if family.startswith("molecules") else network
     curve = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "graphs.safetensors")  # made here: the process that is measured only reads it
-        for n_edges in sizes[:steps]:
-            make(n_edges, np.random.default_rng(0)).save(path)
-            row = in_fresh_processes(str(path), repeats if n_edges <= 1_000_000 else min(repeats, 2), hops=hops)
+        for n_edges in EDGES[:steps]:
+            FAMILIES[family](n_edges, np.random.default_rng(0)).save(path)
+            row = in_fresh_processes(str(path), repeats if n_edges <= 1_000_000 else min(repeats, 2))
             del row["read_seconds"]
             curve.append(row)
             print(family, row, file=sys.stderr, flush=True)
@@ -167,10 +161,9 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one data set and the two smallest sizes, once")
     parser.add_argument("--measure", metavar="SOURCE", help=argparse.SUPPRESS)
-    parser.add_argument("--hops", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     if options.measure:
-        print(json.dumps(measure(options.measure, options.hops)))
+        print(json.dumps(measure(options.measure)))
         return
     repeats, steps = (1, 2) if options.quick else (options.repeats, None)
     folder = Path(os.environ.get("EGOCNN_DATA", "nowhere"), "tu")

@@ -55,8 +55,7 @@ def _shuffled(encoder: Encoder, seed: int) -> Encoder:
 
 
 def joined(several: Sequence[EncodedGraphs]) -> EncodedGraphs:
-    """All collections as one; without neighbours beyond K."""
-    assert all(each.rest is None for each in several)
+    """All collections as one."""
     found: dict[str, Any] = {}
     for field in fields(EncodedGraphs):
         tensors: list[Tensor] = [t for each in several if (t := getattr(each, field.name)) is not None]

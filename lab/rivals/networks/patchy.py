@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from egocnn.data.arrays import Floats, Ints, pointers, ranges
 from egocnn.data.graphs import Graphs
 from egocnn.encode.patches import Patches, find_patches
-from egocnn.encode.ranking import Ranking
 from egocnn.nn.embed import PatchShape
 from lab.rivals.networks.canonical import canonical_order
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, Norm, dense_head
+from lab.rivals.networks.reach import nearest_nodes
 
 FIELD = 10
 """Nodes of a receptive field."""
@@ -78,7 +78,7 @@ def read_fields(encoded: Graphs, shape: Shape) -> Fields:
     """A field is the node and the nodes nearest to it: fewer hops first, then by the canonical order of the graph."""
     order = canonical_order(encoded)
     plain = encoded.replace(edge_weight=None)  # hops and the order alone decide who is in a field
-    neighbours = Ranking((), ()).neighbours(plain, FIELD - 1, max_hops=FIELD - 1, order=order)
+    neighbours = nearest_nodes(plain, order, FIELD - 1, hops=FIELD - 1)
     sequence = np.full((len(encoded), sequence_length(shape)), -1, np.int64)
     place = order.place - encoded.node_ptr[encoded.graph_of]
     within = place < sequence.shape[1]

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from egocnn.data.graphs import Graphs
 from egocnn.encode.patches import find_patches
-from egocnn.encode.ranking import Ranking
 from egocnn.errors import DataError
 from egocnn.nn.embed import PatchShape
 from lab.rivals.networks.canonical import canonical_order
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, dense_head
 from lab.rivals.networks.patchy import FieldBatch, Fields
+from lab.rivals.networks.reach import nearest_nodes
 
 FILTERS = 16
 """as many as the published network has"""
@@ -28,7 +28,7 @@ FILTERS = 16
 def read_wide_fields(encoded: Graphs, shape: Shape, *, slots: int, hops: int) -> Fields:
     """Every node has a field of its own: the nodes nearest to it, by the canonical order of the graph."""
     order = canonical_order(encoded)
-    neighbours = Ranking((), ()).neighbours(encoded, slots - 1, max_hops=hops, order=order)
+    neighbours = nearest_nodes(encoded, order, slots - 1, hops=hops)
     sequence = order.nodes.reshape(len(encoded), -1)
     patches = find_patches(encoded, neighbours, _patch_shape(shape, slots))
     return Fields(sequence, patches, np.zeros((encoded.n_nodes + 1, 0), np.float32))

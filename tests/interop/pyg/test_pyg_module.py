@@ -43,10 +43,8 @@ CONFIGS = [
     tiny.MODEL,
     plain_model(width=4, depth=1, hidden=4, slots=6, k=2, readout="mean+max"),  # Patchy-San reads beyond the layers
     plain_model(width=4, depth=2, hidden=4, slots=2, k=(4, 2), readout="sort", sort_nodes=3),
-    plain_model(width=4, depth=1, hidden=4, slots=4, k=4, max_hops=2, readout="sum"),
-    plain_model(width=4, depth=2, hidden=4, k=3, embedding="adjacency"),
-    plain_model(width=4, depth=2, hidden=4, slots=3, k=1, rest="mean", jump=True, head_norm=True, pool_norm=True),
-    plain_model(width=4, depth=2, hidden=4, k=(1, 2), rest="sum", jump=True, embedding="adjacency", readout="sort"),
+    plain_model(width=4, depth=1, hidden=4, slots=4, k=4, readout="sum"),
+    plain_model(width=4, depth=2, hidden=4, slots=3, k=1, jump=True, head_norm=True, pool_norm=True),
     plain_model(width=4, depth=1, hidden=4, k=2, slots=3, readout="mean", count_inputs=True),
     plain_model(width=4, depth=1, hidden=4, slots=3, k=2, degrees=True, readout="log+max"),
 ]
@@ -82,7 +80,7 @@ def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges:
 
 
 @settings(deadline=None, max_examples=20)
-@given(random_graphs(), st.sampled_from([CONFIGS[0], CONFIGS[1], *CONFIGS[4:7]]))
+@given(random_graphs(), st.sampled_from([*CONFIGS[:2], *CONFIGS[3:5]]))
 def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: ModelConfig) -> None:
     predictor, model, data = adapted(graphs, config)
     edgeless: dict[str, Any] = {
@@ -131,7 +129,7 @@ def test_a_soft_mask_weakens_a_node_without_changing_ranks() -> None:
     assert not close(run(model, data, x=data.x * mask), whole)
 
 
-@pytest.mark.parametrize("config", [*CONFIGS[:3], CONFIGS[5]])
+@pytest.mark.parametrize("config", [*CONFIGS[:3], CONFIGS[4]])
 def test_gradients_reach_every_entry_of_x_and_every_edge_mask(config: ModelConfig) -> None:
     graphs = random_connected(2, nodes=5, extra=3, seed=4)
     random = np.random.default_rng(0)
@@ -150,28 +148,6 @@ def test_gradients_reach_every_entry_of_x_and_every_edge_mask(config: ModelConfi
         assert (gradient != 0).float().mean() > 0.5
 
 
-@pytest.mark.parametrize("kind", ["sum", "mean"])
-def test_a_neighbour_beyond_k_is_let_through_as_far_as_its_mask_says(kind: Any) -> None:
-    """Masked alone they are as good as unread, and half masked as if read through half the filter."""
-    graphs = random_trees(4, nodes=9, seed=6, most_neighbours=8)
-    predictor, model, data = adapted(graphs, plain_model(width=4, depth=1, hidden=4, slots=1, k=1, rest=kind))
-    rest = predictor.encode(graphs).batch(torch.arange(len(graphs))).rest
-    assert rest is not None
-    assert len(rest.owner) > 4
-    into = {(int(m), int(n)) for m, n in zip(rest.source, rest.owner, strict=True)}
-    is_beyond = torch.tensor([(int(m), int(n)) in into for m, n in data.edge_index.t()])
-    assert int(is_beyond.sum()) == len(into)
-    blind = copy.deepcopy(predictor)
-    with torch.no_grad():
-        blind.networks[0].convs[0].get_parameter("rest").zero_()
-    assert close(run_masked(model, data, (~is_beyond).float()), blind.outputs(graphs, device="cpu"))
-    half = run_masked(model, data, torch.where(is_beyond, 0.5, 1.0))
-    with torch.no_grad():
-        blind.networks[0].convs[0].get_parameter("rest").copy_(predictor.networks[0].convs[0].get_parameter("rest") / 2)
-    assert close(half, blind.outputs(graphs, device="cpu"))
-    assert not close(half, run(model, data))
-
-
 @pytest.mark.parametrize("own", [None, [[float(node), -1.0] for node in range(7)]], ids=["bare", "with attributes"])
 def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -> None:
     edges = np.array([(0, 1), (0, 2), (0, 3), (4, 5), (5, 6)])
@@ -181,7 +157,7 @@ def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -
     )
     wide = np.array([(0, leaf) for leaf in range(1, 5)])  # a degree of 4 was never seen
     unknown = Graphs.from_edges(node_counts=[5], edges=wide, node_attr=None if attributes is None else attributes[:5])
-    config = plain_model(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, rest="mean", degrees=True)
+    config = plain_model(width=4, depth=2, hidden=4, slots=3, k=2, jump=True, degrees=True)
     predictor = random_predictor(known, config)
     assert predictor.encoder.node_label_names == ("degree 1", "degree 2", "degree 3")
     model = as_module(predictor)

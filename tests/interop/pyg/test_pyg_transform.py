@@ -54,10 +54,10 @@ def test_labels_are_counted_by_the_names_of_the_graphs_it_was_fitted_to() -> Non
         np.testing.assert_array_equal(neighbours_of(transform(data)).numpy(), wanted)
 
 
-def test_a_batch_is_transformed_as_its_graphs_are_and_further_hops_fill_the_ranks() -> None:
+def test_a_batch_is_transformed_as_its_graphs_are() -> None:
     graphs = random_trees(5, nodes=9, seed=2)
-    whole = RankNeighbours(6, max_hops=3).fit(to_pyg(graphs))(Batch.from_data_list(to_pyg(graphs)))
-    np.testing.assert_array_equal(neighbours_of(whole).numpy(), rank_neighbours(graphs, 6, max_hops=3))
+    whole = RankNeighbours(6).fit(to_pyg(graphs))(Batch.from_data_list(to_pyg(graphs)))
+    np.testing.assert_array_equal(neighbours_of(whole).numpy(), rank_neighbours(graphs, 6))
 
 
 def test_it_is_one_of_their_transforms_and_leaves_the_data_it_is_given_alone() -> None:
@@ -81,7 +81,7 @@ def test_workers_can_be_sent_a_fitted_transform() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ConfigError, match="k and max_hops must be at least 1, got 0 and 1"):
+    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
         RankNeighbours(0)
     with pytest.raises(ConfigError, match="no neighbour_steps"):
         neighbours_of(Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1))

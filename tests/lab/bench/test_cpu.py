@@ -43,9 +43,9 @@ def test_preparing_is_measured_on_growing_graphs(tmp_path: Path) -> None:
     assert lab(["measure", "prepare", "--quick", "-o", str(out)]) == 0
     result = json.loads(out.read_text())
     assert {"what", "sets", "goals", "command", "date", "machine", "versions"} <= result.keys()
-    for family, (_, sizes) in prepare.FAMILIES.items():
+    for family in prepare.FAMILIES:
         curve = result["growth"][family]["curve"]
-        np.testing.assert_allclose([row["edges"] for row in curve], sizes[:2], rtol=0.05)
+        np.testing.assert_allclose([row["edges"] for row in curve], prepare.EDGES[:2], rtol=0.05)
         assert all(row["prepare_seconds"] > 0 and row["peak_gigabytes"] > 0 for row in curve)
         assert result["exponents"][family] == result["growth"][family]["exponent"]
     with out.with_suffix(".csv").open() as file:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from egocnn.config import Device, ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
@@ -23,15 +22,9 @@ Replica = tuple[EgoCNN, EncodedGraphs, EncodedGraphs]
 
 def cast(prepared: EncodedGraphs, kind: torch.dtype) -> EncodedGraphs:
     """The same graphs, their numbers in another precision."""
-
-    def to(values: Tensor | None) -> Tensor | None:
-        return None if values is None else values.to(kind)
-
+    weight = prepared.bag_weight
     return replace(
-        prepared,
-        attributes=prepared.attributes.to(kind),
-        adjacency=to(prepared.adjacency),
-        bag_weight=to(prepared.bag_weight),
+        prepared, attributes=prepared.attributes.to(kind), bag_weight=None if weight is None else weight.to(kind)
     )
 
 

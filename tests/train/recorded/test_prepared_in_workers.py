@@ -11,7 +11,7 @@ from joblib import Parallel
 from torch import Tensor
 
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import EncodedGraphs, RestSteps
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError
 from egocnn.study.crossval import Protocol
 from egocnn.study.crossval.folds import make_tasks
@@ -19,7 +19,7 @@ from egocnn.train import recipe
 from egocnn.train.recipe import Replica, prepare_replicas
 from tests.support.tiny import SIZES, alcohols, plain_model, plain_train, same, state
 
-MODEL = plain_model(**SIZES, degrees=True, rest="mean", jump=True)
+MODEL = plain_model(**SIZES, degrees=True, jump=True)
 TRAIN = plain_train(epochs=1, device="cpu")
 SEEDS = [[1, 2], [3, 4], [5, 6]]
 
@@ -31,8 +31,6 @@ def collections() -> list[Graphs]:
 
 def tensors(prepared: EncodedGraphs) -> dict[str, Tensor]:
     found: dict[str, Any] = {field.name: getattr(prepared, field.name) for field in fields(prepared)}
-    if isinstance(rest := found.pop("rest"), RestSteps):
-        found |= {"rest.ptr": rest.ptr, "rest.steps": rest.steps, "rest.share": rest.share}
     return {name: value for name, value in found.items() if value is not None}
 
 

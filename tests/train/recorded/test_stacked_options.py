@@ -1,4 +1,4 @@
-"""Neighbours beyond K, readouts, jumping knowledge and the head's options: stacked networks beside ordinary ones."""
+"""Readouts, jumping knowledge and the head's options: stacked networks beside ordinary ones."""
 
 from __future__ import annotations
 
@@ -11,25 +11,20 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
-from egocnn.config import ModelConfig, Readout, Rest
+from egocnn.config import ModelConfig, Readout
 from egocnn.data.graphs import Graphs
-from egocnn.encode.batch import EncodedGraphs, RestSteps
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.nn import EgoCNN
-from egocnn.nn.engines.beyond import Pairs, StackedRest
 from egocnn.nn.engines.norm import Mode
 from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.joined import BatchShape, join
-from egocnn.train.engines.recorded.schedule import Schedule, portions
 from tests.support.networks import doubled, randomise
-from tests.support.strategies import random_graphs
-from tests.support.tiny import TRAIN, alcohols, fit, plain_model, plain_train
+from tests.support.tiny import TRAIN, alcohols, fit, plain_model
 from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
 
 CPU = torch.device("cpu")
@@ -64,18 +59,14 @@ def networks(graphs: Graphs, config: ModelConfig, several: int = 2) -> tuple[lis
         )
         randomise(network, seed=seed)
         made.append(network.double())
-    prepared = cast(encoder.apply(graphs, config), torch.float64)
-    if prepared.rest is not None:
-        rest = prepared.rest
-        prepared = replace(prepared, rest=RestSteps(rest.ptr, rest.steps, rest.share.double()))
-    return made, prepared
+    return made, cast(encoder.apply(graphs, config), torch.float64)
 
 
 def batch_of(prepared: EncodedGraphs, chosen: Sequence[Sequence[int]]) -> StackedBatch:
     """With more room than is needed; -1 for no graph."""
     joined, _ = join([(prepared, prepared)] * len(chosen))
     most = [max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen) for of in joined.sizes]
-    return joined.batch(torch.tensor(chosen), BatchShape(most[0] + 7, most[1] + 3, most[2] + 5))
+    return joined.batch(torch.tensor(chosen), BatchShape(most[0] + 7, most[1] + 3))
 
 
 def loss_of(logits: Tensor, target: Tensor) -> Tensor:
@@ -131,12 +122,10 @@ def compare_with_each_alone(
 # ── the same function ─────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("rest", get_args(Rest))
 @pytest.mark.parametrize("readout", get_args(Readout))
-def test_stacked_logits_and_gradients_are_those_of_every_network_alone(rest: Any, readout: Any) -> None:
-    config = plain_model(**SMALL, degrees=True, jump=True, head_norm=True, rest=rest, readout=readout)
+def test_stacked_logits_and_gradients_are_those_of_every_network_alone(readout: Any) -> None:
+    config = plain_model(**SMALL, degrees=True, jump=True, head_norm=True, readout=readout)
     own, prepared = networks(hubs(), config)
-    assert (prepared.rest is None) == (rest == "none")
     compare_with_each_alone(own, prepared, [[0, 3, 5, 7], [2, 1, 8, -1]])
 
 
@@ -150,16 +139,14 @@ def test_stacked_logits_and_gradients_are_those_of_every_network_alone(rest: Any
         {"count_inputs": True, "readout": "sort"},
         {"pool_norm": True, "head_norm": False, "readout": "sort"},
         {"tie": True},
-        {"embedding": "adjacency"},
         {"embedding": "attributes"},
         {"k": (2, 1), "width": (6, 4)},
-        {"max_hops": 2},
         {"degrees": False},
     ],
     ids=str,
 )
 def test_every_other_setting_goes_with_the_new_ones(changes: dict[str, Any]) -> None:
-    usual: dict[str, Any] = SMALL | {"degrees": True, "jump": True, "head_norm": True, "rest": "mean"}
+    usual: dict[str, Any] = SMALL | {"degrees": True, "jump": True, "head_norm": True}
     own, prepared = networks(hubs(), plain_model(**usual | {"readout": "mean+log+max"} | changes), several=3)
     compare_with_each_alone(own, prepared, [[4, 3, -1], [8, 0, 1], [6, -1, -1]])
 
@@ -168,7 +155,7 @@ def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordi
     edges = np.array([(0, 1), (0, 2), (4, 5), (5, 6)])
     target = np.array([0, 1, 0, 1])
     graphs = Graphs.from_edges(node_counts=[3, 1, 3, 0], edges=edges, target=target, class_names=("no", "yes"))
-    config = plain_model(**SMALL | {"k": 1}, head_norm=True, jump=True, rest="sum", readout="log+max")
+    config = plain_model(**SMALL | {"k": 1}, head_norm=True, jump=True, readout="log+max")
     own, prepared = networks(graphs, config, several=4)
     before = [network.norm.get_buffer("running_mean").clone() for network in own]
     compare_with_each_alone(own, prepared, [[0, -1], [1, 3], [0, 2], [1, -1]])
@@ -178,14 +165,12 @@ def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordi
     assert moved == [False, False, True, False]
 
 
-@pytest.mark.parametrize("rest", ["mean", "sum"])
-def test_training_of_a_stack_is_that_of_each_network_alone(rest: Any) -> None:
+def test_training_of_a_stack_is_that_of_each_network_alone() -> None:
     model = plain_model(
         **SMALL | {"k": 1},
         degrees=True,
         jump=True,
         head_norm=True,
-        rest=rest,
         readout="log+max",
         embedding="attributes",
     )
@@ -263,64 +248,3 @@ def test_without_any_dropout_nothing_is_drawn() -> None:
     assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is None
     own, _ = networks(hubs(), plain_model(**SMALL, pool_dropout=0.5))
     assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is not None
-
-
-# ── neighbours beyond K in batches ────────────────────────────────────────────────────────────────
-
-
-def neighbours_in(pairs: Pairs, replica: int) -> list[list[int]]:
-    return [
-        pairs.source[replica, first : first + count].tolist()
-        for first, count in zip(pairs.first[replica].tolist(), pairs.counts[replica].tolist(), strict=True)
-    ]
-
-
-@settings(max_examples=40)
-@given(st.data(), st.sampled_from(["mean", "sum"]))
-def test_every_replica_has_the_neighbours_beyond_k_that_it_would_have_alone(data: st.DataObject, rest: Any) -> None:
-    graphs = data.draw(random_graphs(classes=True, min_graphs=2, min_nodes=0).filter(lambda g: g.n_nodes > 0))
-    config = plain_model(k=1, slots=2, rest=rest)
-    prepared = Encoder.fit(graphs, config).apply(graphs, config)
-    rows = st.lists(st.integers(-1, len(graphs) - 1), min_size=3, max_size=3)
-    chosen = [data.draw(rows), data.draw(rows)]
-    batch = batch_of(prepared, chosen)
-    assert isinstance(batch.rest, StackedRest)
-    N = batch.present.shape[1]
-    h = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    gathered = batch.rest.gather(h)
-    weight = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    (gradient,) = torch.autograd.grad((gathered * weight).sum(), h)
-    for r, own in enumerate(chosen):
-        one = prepared.batch(torch.tensor([graph for graph in own if graph >= 0], dtype=torch.long)).rest
-        assert one is not None
-        nodes = len(one.share)
-        ahead: list[list[int]] = [[] for _ in range(N)]
-        back: list[list[int]] = [[] for _ in range(N)]
-        for owner, source in zip(one.owner.tolist(), one.source.tolist(), strict=True):
-            ahead[owner].append(source)
-            back[source].append(owner)
-        assert neighbours_in(batch.rest.ahead, r) == ahead
-        assert [sorted(each) for each in neighbours_in(batch.rest.back, r)] == [sorted(each) for each in back]
-        mine = h[r, :nodes].detach().requires_grad_()
-        expected = one.gather(mine)
-        torch.testing.assert_close(gathered[r, :nodes], expected)
-        assert not gathered[r, nodes:].any()
-        torch.testing.assert_close(
-            gradient[r, :nodes], torch.autograd.grad((expected * weight[r, :nodes]).sum(), mine)[0]
-        )
-        assert not gradient[r, nodes:].any()
-
-
-@given(st.lists(st.integers(1, 20), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 60))
-@settings(max_examples=40)
-def test_batch_shapes_hold_the_neighbours_beyond_k_of_every_batch(
-    n_graphs: list[int], batch_size: int, nodes_at_once: int
-) -> None:
-    graphs = [np.arange(n) + 20 * r for r, n in enumerate(n_graphs)]
-    sizes = np.stack([np.arange(60) % 9 + 1, np.arange(60) % 5, (np.arange(60) % 6 == 0) * 50])
-    plan = Schedule(graphs, range(len(graphs)), sizes, plain_train(batch_size=batch_size)).epoch(
-        1, np.ones(len(graphs), bool)
-    )
-    portioned, shape = portions(graphs, sizes, nodes_at_once)
-    for chosen, places in (*zip(plan.chosen, plan.shapes, strict=True), *((each, shape) for each in portioned)):
-        assert np.where(chosen >= 0, sizes[2, chosen], 0).sum(1).max() <= places.rest

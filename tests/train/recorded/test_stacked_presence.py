@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from egocnn.config import Readout, Rest, TrainConfig
+from egocnn.config import Readout, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn.predict import predict
@@ -102,10 +102,9 @@ def test_a_replica_that_would_be_left_with_one_node_sees_whole_graphs_and_the_ot
 # ── one step ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("rest", get_args(Rest))
 @pytest.mark.parametrize("readout", get_args(Readout))
-def test_logits_and_gradients_of_parts_are_those_of_every_network_alone(rest: Any, readout: Any) -> None:
-    config = plain_model(**SMALL, degrees=True, jump=True, head_norm=True, rest=rest, readout=readout)
+def test_logits_and_gradients_of_parts_are_those_of_every_network_alone(readout: Any) -> None:
+    config = plain_model(**SMALL, degrees=True, jump=True, head_norm=True, readout=readout)
     own, prepared = networks(hubs(), config)
     compare_with_each_alone(own, prepared, [[0, 3, 5, 7], [2, 1, 8, -1]], missing=0.6)
 
@@ -117,15 +116,13 @@ def test_logits_and_gradients_of_parts_are_those_of_every_network_alone(rest: An
         {"count_inputs": True, "pool_norm": True},
         {"count_inputs": True, "readout": "mean+max"},
         {"tie": True},
-        {"embedding": "adjacency"},
         {"embedding": "attributes"},
         {"k": (2, 1), "width": (6, 4)},
-        {"max_hops": 2},
     ],
     ids=str,
 )
 def test_every_other_setting_goes_with_parts(changes: dict[str, Any]) -> None:
-    usual: dict[str, Any] = SMALL | {"degrees": True, "jump": True, "head_norm": True, "rest": "mean"}
+    usual: dict[str, Any] = SMALL | {"degrees": True, "jump": True, "head_norm": True}
     own, prepared = networks(hubs(), plain_model(**usual | {"readout": "mean+log+max"} | changes), several=3)
     compare_with_each_alone(own, prepared, [[4, 3, -1], [8, 0, 1], [6, 5, 2]], missing=0.5)
 
@@ -142,11 +139,8 @@ def test_training_on_parts_is_that_of_the_plain_engine(
     assert_as_in_the_plain_engine(own, replace(TRAIN, **train))
 
 
-@pytest.mark.parametrize("rest", ["mean", "sum"])
-def test_so_it_is_with_neighbours_beyond_k_and_all_layers_read_out(rest: Any) -> None:
-    model = plain_model(
-        **SMALL | {"k": 1, "slots": 2}, degrees=True, jump=True, head_norm=True, rest=rest, readout="log+max"
-    )
+def test_so_it_is_with_all_layers_read_out() -> None:
+    model = plain_model(**SMALL | {"k": 1, "slots": 2}, degrees=True, jump=True, head_norm=True, readout="log+max")
     own = replicas([hubs(18, seed=seed) for seed in range(2)], model)
     assert_as_in_the_plain_engine(own, replace(TRAIN, epochs=3, batch_size=5))
 
@@ -234,8 +228,7 @@ def test_a_resumed_training_misses_the_nodes_of_the_epochs_to_come(order: Any, t
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("readout", ["max", "mean+max", "log", "sort"])
-@pytest.mark.parametrize("rest", ["none", "mean"])
-def test_steps_recorded_on_a_gpu_miss_what_those_called_on_a_cpu_miss(readout: Any, rest: Any) -> None:
+def test_steps_recorded_on_a_gpu_miss_what_those_called_on_a_cpu_miss(readout: Any) -> None:
     """Four epochs: a recording that kept the epoch in which it was made would show the same parts in all of them."""
     graphs = random_trees(80, nodes=12, seed=1)
     graphs = graphs.replace(
@@ -244,7 +237,7 @@ def test_steps_recorded_on_a_gpu_miss_what_those_called_on_a_cpu_miss(readout: A
         class_names=("even", "odd"),
     )
     sizes: dict[str, Any] = SIZES | {"width": 32, "k": 2, "jump": True, "count_inputs": True}
-    own = replicas([graphs, graphs[:60], graphs[20:]], plain_model(**sizes, readout=readout, rest=rest), torch.float32)
+    own = replicas([graphs, graphs[:60], graphs[20:]], plain_model(**sizes, readout=readout), torch.float32)
     config = replace(TRAIN, learning_rate=1e-3, precision="float32")
     _, expected = stacked(own, [0, 1, 2], config)
     first, found = stacked(own, [0, 1, 2], config, "cuda")

@@ -1,6 +1,6 @@
-"""GPU kernels over runs of nodes: sums and maxima over every graph, and sums over neighbours beyond K.
+"""GPU kernels over runs of nodes: sums and maxima over every graph.
 
-torch's own segment_reduce adds up one node after the other, and a graph or a hub may have thousands. A program here
+torch's own segment_reduce adds up one node after the other, and a graph may have thousands. A program here
 takes a tile of nodes at a time, always the same in the same order: all runs give the same bits.
 """
 
@@ -75,26 +75,3 @@ def pool_backward(
         value = tl.load(h + at, mask=here, other=0.0).to(tl.float32)
         slope = every[None, :] + tl.where(value == most[None, :], shared[None, :], 0.0)
         tl.store(back + at, slope.to(back.dtype.element_ty), mask=here)
-
-
-@kernel
-def add_neighbours(
-    h: tl.tensor, source: tl.tensor, first: tl.tensor, count: tl.tensor, out: tl.tensor, M: tl.tensor, E: tl.tensor,
-    D: tl.tensor,
-    BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr,
-) -> None:  # fmt: skip
-    """The sum over the neighbours that a node has beyond K; 0 where it has none."""
-    node = tl.program_id(0).to(tl.int64)
-    d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
-    known = d < D
-    s = tl.arange(0, BLOCK_S)
-    replica = node // M
-    many = tl.load(count + node)
-    begin = replica * E + tl.load(first + node)
-    added = tl.zeros((BLOCK_D,), dtype=tl.float32)
-    for start in range(0, many, BLOCK_S):
-        there = start + s < many
-        row = replica * M + tl.load(source + begin + start + s, mask=there, other=0)
-        here = there[:, None] & known[None, :]
-        added += tl.sum(tl.load(h + row[:, None] * D + d[None, :], mask=here, other=0.0).to(tl.float32), axis=0)
-    tl.store(out + node * D + d, added.to(out.dtype.element_ty), mask=known)

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from egocnn.data.arrays import Ints
-from egocnn.encode.batch import EncodedGraphs, RestSteps
-from egocnn.nn.engines.beyond import Pairs, StackedRest
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn.stacked.batch import StackedBatch
 
 Parts = tuple[EncodedGraphs, EncodedGraphs]
@@ -30,8 +29,6 @@ class BatchShape(NamedTuple):
     """M"""
     entries: int
     """E, of the bags"""
-    rest: int = 0
-    """of the neighbours beyond K"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,19 +37,16 @@ class JoinedGraphs:
 
     graphs: EncodedGraphs
     """in which ``place`` is the place of every node in the ranking of its own graph"""
-    rest_back: RestSteps | None
-    """neighbours beyond K by the neighbour: from it to the node that has it beyond K"""
 
     def to(self, device: torch.device) -> JoinedGraphs:
         """A copy on the device."""
-        return JoinedGraphs(self.graphs.to(device), None if self.rest_back is None else self.rest_back.to(device))
+        return JoinedGraphs(self.graphs.to(device))
 
     @property
     def sizes(self) -> Ints:
-        """(3, G) places that every graph takes in a batch: of nodes, of bag entries, of neighbours beyond K"""
-        nodes, rest = self.graphs.node_ptr, self.graphs.rest
-        beyond = torch.zeros_like(nodes) if rest is None else rest.ptr[nodes]
-        return torch.stack([nodes, self.graphs.bag_ptr[nodes], beyond]).diff().numpy()
+        """(2, G) places that every graph takes in a batch: of nodes, and of bag entries"""
+        nodes = self.graphs.node_ptr
+        return torch.stack([nodes, self.graphs.bag_ptr[nodes]]).diff().numpy()
 
     def batch(self, chosen: Tensor, shape: BatchShape) -> StackedBatch:
         """chosen (R, B): graph numbers, -1 for none"""
@@ -64,10 +58,6 @@ class JoinedGraphs:
         position = torch.arange(shape.nodes, device=chosen.device)
         table = torch.where((steps != 0) & present[..., None], position[:, None] + steps, -1)
         owner, _, entry, _ = _entries(data.bag_ptr, node, present, shape.entries)
-        rest = None
-        if data.rest is not None and self.rest_back is not None:
-            ahead, back = (_pairs(each, node, present, shape.rest) for each in (data.rest, self.rest_back))
-            rest = StackedRest(ahead, back, data.rest.share[node])
         assert data.target is not None, "graphs to learn from have targets"
         return StackedBatch(
             table=table.to(torch.int32),
@@ -76,13 +66,11 @@ class JoinedGraphs:
             graph=graph,
             graph_of=graph_of,
             node_counts=torch.cat([counts, shape.nodes - counts.sum(1, keepdim=True)], dim=1),
-            rest=rest,
             rows=_at(data.bag_rows, entry),
             owner=owner,
             weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
             node_label=torch.where(present, data.node_label[node], -1),
             attributes=torch.where(present[..., None], data.attributes[node], 0),
-            edge_weight=None if data.adjacency is None else torch.where(present[..., None], data.adjacency[node], 0),
             rank=data.place[node],
             exists=exists,
             target=data.target[graph],
@@ -95,21 +83,8 @@ def join(parts: Sequence[Parts]) -> tuple[JoinedGraphs, list[tuple[Ints, Ints]]]
     whole = EncodedGraphs.concat(list(collections.values()))
     ends = np.cumsum([len(each) for each in collections.values()])
     numbers = {key: np.arange(end - len(collections[key]), end) for key, end in zip(collections, ends, strict=True)}
-    joined = JoinedGraphs(
-        replace(whole, place=_rank_in_graph(whole)), None if whole.rest is None else _by_neighbour(whole.rest)
-    )
+    joined = JoinedGraphs(replace(whole, place=_rank_in_graph(whole)))
     return joined, [(numbers[id(train)], numbers[id(validation)]) for train, validation in parts]
-
-
-def _by_neighbour(rest: RestSteps) -> RestSteps:
-    """Sorted by the neighbour instead of the node."""
-    counts = rest.ptr.diff()
-    owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
-    source = owner + rest.steps
-    order = torch.argsort(source, stable=True)
-    counts = torch.bincount(source, minlength=len(counts))
-    ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    return RestSteps(ptr, (owner - source)[order], rest.share)
 
 
 def _rank_in_graph(encoded: EncodedGraphs) -> Tensor:
@@ -120,12 +95,6 @@ def _rank_in_graph(encoded: EncodedGraphs) -> Tensor:
     rank = torch.empty_like(order)
     rank[order] = torch.arange(len(order)) - encoded.node_ptr[graph_of]
     return rank
-
-
-def _pairs(rest: RestSteps, node: Tensor, present: Tensor, places: int) -> Pairs:
-    owner, used, entry, counts = _entries(rest.ptr, node, present, places)
-    owner = owner.clamp(max=node.shape[1] - 1)
-    return Pairs(torch.where(used, owner + _at(rest.steps, entry), 0), counts.cumsum(1) - counts, counts)
 
 
 def _entries(ptr: Tensor, owners: Tensor, exists: Tensor, places: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -20,8 +20,8 @@ from egocnn.train.engines.recorded.joined import BatchShape
 LEVELS = 8
 """An average batch takes this many units of places; few different shapes mean few recorded steps."""
 
-ALIGNMENT = (16, 1, 1)
-"""Units of nodes, entries and rest are multiples of this: a GPU's matrix units read 16 rows at once."""
+ALIGNMENT = (16, 1)
+"""Units of nodes and entries are multiples of this: a GPU's matrix units read 16 rows at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ class EpochPlan:
 
 
 class Schedule:
-    """The epochs of R replicas, each with graphs and a seed of its own; sizes (3, G) of all graphs."""
+    """The epochs of R replicas, each with graphs and a seed of its own; sizes (2, G) of all graphs."""
 
     def __init__(self, graphs: Sequence[Ints], seeds: Sequence[int], sizes: Ints, config: TrainConfig) -> None:
         self._graphs, self._seeds, self._sizes, self._config = graphs, seeds, sizes, config
@@ -84,7 +84,7 @@ class Schedule:
 
 
 def _units(sizes: Ints, chosen: Ints, unit: Ints) -> Ints:
-    """(3, S) units that the largest replica of each step fills, at least one"""
+    """(2, S) units that the largest replica of each step fills, at least one"""
     total = np.where(chosen >= 0, sizes[:, chosen], 0).sum(axis=3).max(axis=2)
     units: Ints = np.maximum(-(-total // unit[:, None]), 1)
     return units
@@ -100,4 +100,4 @@ def portions(graphs: Sequence[Ints], sizes: Ints, nodes_at_once: int) -> tuple[I
     for r, own in enumerate(graphs):
         filled[r, : len(own)] = own
     chosen = np.ascontiguousarray(filled.reshape(len(graphs), steps, width).transpose(1, 0, 2))
-    return chosen, BatchShape(*_units(sizes, chosen, np.ones(3, np.int64)).max(axis=1).tolist())
+    return chosen, BatchShape(*_units(sizes, chosen, np.ones(2, np.int64)).max(axis=1).tolist())
