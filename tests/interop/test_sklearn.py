@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
-from tests.train.runs.test_saved_model import OwnLabels
 
 import egocnn
 from egocnn import EgoCNNClassifier, EgoCNNRegressor
@@ -23,6 +22,7 @@ from egocnn.errors import ConfigError, DataError, RunError
 from tests.support.sealing import write_config
 from tests.support.strategies import random_trees
 from tests.support.tiny import SIZES, alcohols, names_in, oxygens, same, state
+from tests.train.runs.test_saved_model import OwnLabels
 
 SMALL: dict[str, Any] = SIZES | {"networks": 1, "epochs": 3, "learning_rate": 1e-2}
 
