@@ -40,6 +40,7 @@ for structure, graph in zip(structures, networks[90:], strict=True):
         if len(found) <= 2:
             print(structure)
             structure.draw(f"{structure.name}.svg")
-            structure.draw(f"{structure.name}.gexf")  # for Gephi
+            # for Gephi
+            nx.write_gexf(structure.to_networkx(), f"{structure.name}.gexf")
 share = sum(found) / len(found)
 print(f"of the six most important people, the share that is in the circle: {share:.2f}")

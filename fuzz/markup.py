@@ -15,9 +15,7 @@ from egocnn.data.graphs import Graph, Graphs
 from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.explain.structure import CriticalStructure, Fidelity
 from egocnn.show.drawing import draw
-from egocnn.show.drawing.gexf import to_gexf
 from egocnn.show.drawing.layout import positions
-from egocnn.show.drawing.picture import compose
 from egocnn.show.patterns.page import patterns_page
 from egocnn.show.patterns.pictures import draw_pattern
 from egocnn.show.report import summarise
@@ -48,8 +46,6 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     importance = np.array([1.0, -0.5, 0.25]), np.array([0.5, -1.0])
     words = (class_name, other)
     yield "network svg", draw(graph, *importance, caption=caption, words=words)
-    picture = compose(graph, *importance, np.array([0]), None, caption=caption, size=(480, 360), words=words)
-    yield "gexf", to_gexf(picture, positions(graph))
     molecule = _molecule(name, class_name)
     if with_molecule:
         yield "molecule svg", draw(molecule, *importance, caption=caption, words=words)

@@ -209,7 +209,6 @@ class Judgement:
     answers: tuple[Criterion, ...]
     p: float | None = None  # of the bootstrap, where it was run
     samples: int = 0
-    library: dict[str, Any] | None = None  # the same figures by the powerlaw library, where wanted
 
     @property
     def is_scale_free(self) -> bool:

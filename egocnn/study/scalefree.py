@@ -6,18 +6,15 @@ in the tail and from the degrees found below it, and fit a power law anew.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.scalefree import EXPONENTS, Comparison, Counts, Judgement, PowerLaw, fit_power_law, judge
-from egocnn.errors import MissingExtraError
+from egocnn.data.scalefree import Comparison, Counts, Judgement, PowerLaw, fit_power_law, judge
 
 TABLE = 20_000  # degrees of the tail that are drawn exactly; beyond them a continuous law is as good
 LARGEST_DEGREE = 2**53  # what is drawn beyond is taken for it: a law with an exponent near 1 knows no bounds
@@ -29,17 +26,15 @@ def assess(
     *,
     samples: int = 100,
     seed: int = 0,
-    library: bool = False,
     report: Callable[[int], None] | None = None,
 ) -> Judgement:
-    """The judgement with the p-value of so many bootstrap samples (0: none), by the powerlaw ``library`` as well."""
+    """The judgement with the p-value of so many bootstrap samples (0: none)."""
     judgement = judge(graphs)
     law = judgement.law
     if law is None:
         return judgement
-    opinion = second_opinion(graphs.degree, law) if library else None
     p = goodness(Counts.of(graphs.degree), law, samples=samples, seed=seed, report=report) if samples else None
-    return replace(judgement, p=p, samples=samples, library=opinion)
+    return replace(judgement, p=p, samples=samples)
 
 
 def goodness(
@@ -78,33 +73,6 @@ def draw_tail(law: PowerLaw, nodes: int, random: np.random.Generator) -> Ints:
     return degree
 
 
-def second_opinion(degrees: Ints, law: PowerLaw) -> dict[str, Any]:
-    """Exponent, distance and both ratio tests for the tail that ``law`` starts at.
-
-    The start is ours: by default the library passes over starts with an exponent above 3, and its search among the
-    degrees of a million nodes takes many times as long.
-    """
-    try:
-        import powerlaw
-    except ImportError:
-        raise MissingExtraError("powerlaw", "powerlaw") from None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # remarks on how its optimiser fares: the figures are what counts
-        fit = powerlaw.Fit(
-            degrees[degrees >= law.start],
-            discrete=True,
-            xmin=law.start,
-            parameter_ranges={"alpha": list(EXPONENTS)},
-            verbose=0,
-        )
-        own = fit.power_law
-        plain: dict[str, Any] = {"exponent": float(own.alpha), "distance": float(own.D)}
-        for name, theirs in (("log_normal", "lognormal"), ("exponential", "exponential")):
-            z, p = fit.distribution_compare("power_law", theirs, normalized_ratio=True)
-            plain[name] = {"z": float(z), "p": float(p)}
-    return plain
-
-
 def lines(judgement: Judgement) -> list[str]:
     """The judgement as lines of text."""
     isolated = f" ({judgement.isolated:,} without neighbours left out)" if judgement.isolated else ""
@@ -120,12 +88,6 @@ def lines(judgement: Judgement) -> list[str]:
         f"or log-normal?   {_ratio(judgement.log_normal)}",
         f"or exponential?  {_ratio(judgement.exponential)}",
     ]
-    if judgement.library is not None:
-        own = judgement.library
-        z = ", ".join(f"{name.replace('_', '-')} {own[name]['z']:+.1f}" for name in ("log_normal", "exponential"))
-        text.append(
-            f"powerlaw library exponent {own['exponent']:.3f}, distance {own['distance']:.4f}, standard errors: {z}"
-        )
     text += [f"{'yes' if a.is_yes else 'no ':4} {a.question}? {a.found}" for a in judgement.answers]
     return [*text, judgement.advice]
 

@@ -87,7 +87,7 @@ FIGURES: dict[str, Figure] = {
 
 
 def write_figure(name: str, *, folder: Path, seed: int = 0, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Draw into ``folder/NAME/`` as SVG, PNG and GEXF, and write ``NAME.json`` with what is drawn."""
+    """Draw into ``folder/NAME/`` as SVG and PNG, and write ``NAME.json`` with what is drawn."""
     drawn: list[dict[str, Any]] = []
     structures: list[CriticalStructure] = []
     files: list[str] = []
@@ -117,7 +117,7 @@ def write_figure(name: str, *, folder: Path, seed: int = 0, say: Callable[[str],
 
 
 def _draw(structure: CriticalStructure, path: Path, size: tuple[int, int], say: Callable[[str], None]) -> None:
-    for suffix in (".svg", ".gexf", ".png"):
+    for suffix in (".svg", ".png"):
         try:
             structure.draw(path.with_name(path.name + suffix), size=size)
         except MissingExtraError as error:  # a picture less is no reason to lose the rest

@@ -397,15 +397,13 @@ def test_a_graph_without_nodes_goes_to_both_libraries() -> None:
 
 
 @pytest.mark.parametrize("make", EXAMPLES)
-def test_a_structure_is_drawn_as_svg_png_and_gexf(make: Callable[[], CriticalStructure], tmp_path: Path) -> None:
+def test_a_structure_is_drawn_as_svg_and_png(make: Callable[[], CriticalStructure], tmp_path: Path) -> None:
     whole = replace(make(), graph=replace(make().graph, smiles=None))
     text = whole.draw(tmp_path / "picture.svg")
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8") == text
     assert ET.fromstring(text).tag.endswith("svg")
     whole.draw(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG\r\n")
-    whole.draw(tmp_path / "picture.gexf")
-    assert ET.parse(tmp_path / "picture.gexf").getroot().tag.endswith("gexf")
 
 
 def test_a_notebook_shows_the_picture_with_its_caption() -> None:

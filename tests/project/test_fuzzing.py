@@ -180,7 +180,7 @@ def test_no_text_of_the_data_becomes_markup_in_any_output(tmp_path: Path, payloa
         markup.check_outputs(path, number)
 
 
-@pytest.mark.parametrize("kind", ["network svg", "molecule svg", "gexf", "report html", "patterns html"])
+@pytest.mark.parametrize("kind", ["network svg", "molecule svg", "report html", "patterns html"])
 def test_markup_that_came_from_the_data_would_be_noticed(kind: str) -> None:
     (text,) = [text for each, text in markup.outputs(markup.HARMLESS, with_molecule=True) if each == kind]
     judge = markup._check_html if kind.endswith("html") else markup._check_xml

@@ -169,7 +169,7 @@ class CriticalStructure:
         """Draw the graph with its critical structure.
 
         Arguments:
-            path: Also write the picture there, as .svg, .png or .gexf (for Gephi).
+            path: Also write the picture there, as .svg or .png.
             settings: Those of :func:`egocnn.show.drawing.draw`, ``size=(640, 480)`` say.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Pictures of importances: a graph and what its nodes and edges counted for -> SVG, PNG or GEXF."""
+"""Pictures of importances: a graph and what its nodes and edges counted for -> SVG or PNG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.errors import ConfigError
 from egocnn.files import replacing, write_text
-from egocnn.show.drawing.gexf import to_gexf
 from egocnn.show.drawing.layout import depiction, molecule_of, positions
 from egocnn.show.drawing.molecules import molecule_svg, write_molecule_png
 from egocnn.show.drawing.networks import draw_network
@@ -17,7 +16,7 @@ from egocnn.show.drawing.scene import to_svg, write_png
 
 __all__ = ["SUFFIXES", "draw"]
 
-SUFFIXES = (".svg", ".png", ".gexf")
+SUFFIXES = (".svg", ".png")
 
 
 def draw(
@@ -42,7 +41,7 @@ def draw(
     target = None if path is None else Path(path)
     kind = "" if target is None else target.suffix.lower()
     if target is not None and kind not in SUFFIXES:
-        raise ConfigError(f"{target}: a picture ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+        raise ConfigError(f"{target}: a picture ends in {' or '.join(SUFFIXES)}")
     parts = (node_importance, edge_importance, critical_nodes, critical_edges)
     molecule = molecule_of(graph)
     picture = compose(graph, *parts, caption=caption, size=size, words=words)
@@ -56,5 +55,5 @@ def draw(
             else:
                 write_molecule_png(picture, molecule, placed, temporary)
     elif target is not None:
-        write_text(target, svg if kind == ".svg" else to_gexf(picture, placed))
+        write_text(target, svg)
     return svg

@@ -16,7 +16,6 @@ def add_arguments(parser: Parser) -> None:
     add_data_options(parser)
     samples = "bootstrap samples for the p-value; 0 for none [100]"
     parser.add_option("test", "--samples", type=whole_number, default=100, metavar="N", help=samples)
-    parser.add_switch("test", "--powerlaw", "ask the powerlaw library for a second opinion")
     add_out(parser, "FILE", "draw the degrees on log-log axes: .svg or .png", required=False)
 
 
@@ -32,7 +31,7 @@ def scale_free(options: argparse.Namespace) -> None:
         check_plot(options.out)
     graphs = read_graphs(options)
     with counting_report("drawing samples", options.samples, visible=not options.quiet) as report:
-        judgement = assess(graphs, samples=options.samples, seed=options.seed, library=options.powerlaw, report=report)
+        judgement = assess(graphs, samples=options.samples, seed=options.seed, report=report)
     if options.out is not None:
         draw_degrees(Counts.of(graphs.degree), judgement.law, options.out, title=Path(options.data).stem)
     print_result(options, judgement.to_plain(), lines(judgement))
