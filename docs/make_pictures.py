@@ -51,7 +51,7 @@ class Subject:
     @staticmethod
     def of(model: Model, graphs: Graphs, name: str) -> Subject:
         one = graphs[[graphs.names.index(name)]]
-        return Subject(model, one, model.encoder.ranking.neighbours(one, max(model.config.layer_k)))
+        return Subject(model, one, model.encoder.ranking.neighbours(one, model.config.k))
 
     @property
     def graph(self) -> Graph:
@@ -208,7 +208,7 @@ def fields(subject: Subject) -> str:
     """How far each layer sees from the oxygen: the embeddings with which the node's own changes, asked of autograd."""
     graph = subject.graph
     convs = [conv for conv in subject.model.networks[0].convs if isinstance(conv, EgoConv)]
-    width = subject.model.config.layer_width[0]
+    width = subject.model.config.width
     start = torch.ones(graph.n_nodes, width, dtype=torch.float64, requires_grad=True)
     table = torch.from_numpy(subject.neighbours)
     labels = graph.node_label or ()

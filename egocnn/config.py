@@ -30,7 +30,6 @@ LARGEST_RATE = 1e30
 
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
-    "int | tuple[int, ...]": (Integral, "a whole number, or a tuple of one per layer"),
     "float": (Real, "a number"),
     "bool": (bool, "true or false"),
     "str | None": ((str, NoneType), "a name"),
@@ -71,10 +70,10 @@ class ModelConfig:
     """First layer: labelled neighbourhoods, or the nodes' own attributes."""
     slots: int = 10
     """Nodes that Patchy-San reads around each node, the node itself counted (P)."""
-    k: int | tuple[int, ...] = 16
-    """Ranked neighbours read per node, the node itself not counted (K); one number, or one per layer."""
-    width: int | tuple[int, ...] = 128
-    """Filters per layer (D); one number, or one per layer."""
+    k: int = 16
+    """Ranked neighbours read per node, the node itself not counted (K)."""
+    width: int = 128
+    """Filters per layer (D)."""
     depth: int = 3
     """Ego-convolution layers (L): a prediction sees this many hops around every node."""
     tie: bool | Auto = False
@@ -102,35 +101,17 @@ class ModelConfig:
     """Share of activations dropped after the embedding, every ego layer and the dense layer."""
     degrees: bool = True
     """Where nodes have no labels: take the number of their neighbours for one, and attributes from those around."""
-    wl_rounds: int = 3
-    """Weisfeiler-Lehman rounds whose colours are counted for rarity."""
 
     def __post_init__(self) -> None:
         _check_choices(self)
-        _check_at_least(1, slots=self.slots, depth=self.depth, sort_nodes=self.sort_nodes, hidden=self.hidden)
-        _check_at_least(1, wl_rounds=self.wl_rounds)
+        _check_at_least(1, slots=self.slots, k=self.k, width=self.width, depth=self.depth)
+        _check_at_least(1, sort_nodes=self.sort_nodes, hidden=self.hidden)
         if not isinstance(self.tie, bool) and self.tie != "auto":
             raise ConfigError(f"tie must be true, false or auto, got {self.tie!r}")
-        for name, values in (("k", self.k), ("width", self.width)):
-            if isinstance(values, tuple) and len(values) != self.depth:
-                raise ConfigError(f"{name} has {len(values)} values for a depth of {self.depth}; give one per layer")
-            _check_at_least(1, **{name: min(per_layer(values, self.depth))})
-        if self.tie and (len(set(self.layer_k)) > 1 or len(set(self.layer_width)) > 1):
-            raise ConfigError("tied layers share one filter bank, so k and width must be the same in every layer")
         _check_at_least(0, pool_limit=self.pool_limit)
         for name in ("dropout", "pool_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
-
-    @property
-    def layer_k(self) -> tuple[int, ...]:
-        """K of every layer."""
-        return per_layer(self.k, self.depth)
-
-    @property
-    def layer_width(self) -> tuple[int, ...]:
-        """D of every layer."""
-        return per_layer(self.width, self.depth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,11 +204,6 @@ class ExplainConfig:
                 raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
 
 
-def per_layer(values: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
-    """One number per layer from one for all, or from one for each."""
-    return values if isinstance(values, tuple) else (values,) * depth
-
-
 def field_help(config: type[Any]) -> dict[str, str]:
     """The line of meaning under every field, read from the source of the class."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
@@ -248,8 +224,7 @@ def _check_choices(config: Any) -> None:
         if choices and value not in choices:
             raise ConfigError(f"{field.name} must be one of {', '.join(choices)}, got {value!r}")
         kind, words = KINDS.get(str(field.type), (object, ""))
-        several = value if isinstance(value, tuple) and "tuple" in str(field.type) else (value,)
-        if not all(isinstance(each, kind) for each in several):
+        if not isinstance(value, kind):
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
 
 

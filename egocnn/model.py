@@ -30,6 +30,7 @@ from egocnn.data.sources.text import one_line, short
 from egocnn.data.subgraphs import cut
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.blocks import HUGE, batch_in_blocks
+from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import NAMES, PROFILE
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, EgoCNNError, RunError
@@ -304,8 +305,8 @@ def _restore(
 ) -> Model:
     _check_numbers(plain, arrays)
     encoder = Encoder.restore(_under(arrays, "encoder."), plain["encoder"])
-    config = model_config(plain["model"])
-    _check_encoder(encoder, config)
+    config = ModelConfig(**plain["model"])
+    _check_encoder(encoder)
     with torch.device("meta"):  # shapes without numbers: a width that the weights do not have must cost no memory
         planned = Model.build(config, encoder, embed=embed, embed_width=embed_width)
     shapes = {name: value.shape for name, value in planned.networks[0].state_dict().items() if value.ndim}
@@ -349,7 +350,7 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     TrainConfig(**plain.get("train", {}))
 
 
-def _check_encoder(encoder: Encoder, config: ModelConfig) -> None:
+def _check_encoder(encoder: Encoder) -> None:
     for names in (encoder.node_label_names, encoder.edge_label_names, encoder.class_names):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             raise RunError("the names of labels and classes must be lists of texts")
@@ -363,14 +364,8 @@ def _check_encoder(encoder: Encoder, config: ModelConfig) -> None:
     pairs = [(mean, scale), *zip(ranking.colours, ranking.counts, strict=True)]
     if any(one.ndim != 1 or one.shape != other.shape for one, other in pairs) or not (scale > 0).all():
         raise RunError("the scales of attributes or the counts of colours do not fit together")
-    if len(ranking.colours) != config.wl_rounds:
-        raise RunError(f"{config.wl_rounds} rounds of colours, and counts for {len(ranking.colours)}")
-
-
-def model_config(plain: Mapping[str, Any]) -> ModelConfig:
-    """Settings from JSON, where tuples have become lists."""
-    settings: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in plain.items()}
-    return ModelConfig(**settings)
+    if len(ranking.colours) != COUNTED_ROUNDS:
+        raise RunError(f"{COUNTED_ROUNDS} rounds of colours, and counts for {len(ranking.colours)}")
 
 
 def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

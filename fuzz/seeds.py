@@ -112,7 +112,7 @@ def graphs() -> Graphs:
 
 MODELS = (
     ModelConfig(width=4, depth=2, hidden=4, k=2),
-    ModelConfig(width=4, depth=1, hidden=4, k=2, wl_rounds=1, tie=False),
+    ModelConfig(width=4, depth=1, hidden=4, k=2, slots=2, tie=False),
 )
 
 

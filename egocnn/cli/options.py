@@ -188,17 +188,4 @@ def _kind(annotation: Any) -> dict[str, Any]:
     choices = get_args(annotation)
     if choices and all(isinstance(choice, str) for choice in choices):
         return {"choices": choices}
-    if int in choices:
-        return {"type": _whole_numbers, "metavar": "N[,N…]"}
     return {"metavar": "COLUMN"}
-
-
-def _whole_numbers(text: str) -> int | tuple[int, ...]:
-    """'16' -> 16, '16,8,4' -> (16, 8, 4)"""
-    try:
-        numbers = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a whole number nor a comma-separated list of them"
-        ) from None
-    return numbers[0] if len(numbers) == 1 else numbers

@@ -6,7 +6,7 @@ A file has a section for each record of settings::
     [read]
     target = "toxic"
     [model]
-    width = [128, 64, 32]
+    width = 64
     [train]
     epochs = 30
 """
@@ -125,11 +125,10 @@ def _read_section(path: Path, name: str, section: Mapping[str, Any]) -> dict[str
 
 def _check_range(place: str, config: type[Any], key: str, value: Any) -> None:
     """Let the record check the value by itself: what depends on other settings is checked once all are known."""
-    for each in value if isinstance(value, tuple) else (value,):
-        try:
-            config(**{key: each})
-        except ConfigError as error:
-            raise ConfigError(f"{place}: {error}") from None
+    try:
+        config(**{key: value})
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
 
 
 def _as_field(annotation: Any, value: Any) -> Any:
@@ -141,9 +140,6 @@ def _as_field(annotation: Any, value: Any) -> Any:
         return value if type(value) is annotation else None
     if get_origin(annotation) is Literal:
         return value if value in get_args(annotation) else None
-    if get_origin(annotation) is tuple:
-        is_list = type(value) is list and value and all(type(each) is int for each in value)
-        return tuple(value) if is_list else None
     kinds = (kind for kind in get_args(annotation) if kind is not NoneType)
     return next((read for kind in kinds if (read := _as_field(kind, value)) is not None), None)
 
@@ -152,8 +148,6 @@ def _wanted(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         words = get_args(annotation)
         return f"{'one of ' if len(words) > 1 else ''}{', '.join(map(repr, words))}"
-    if get_origin(annotation) is tuple:
-        return "a list of one whole number per layer"
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
     return " or ".join(map(_wanted, kinds)) if kinds else WORDS[annotation]
 

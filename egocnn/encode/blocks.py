@@ -37,10 +37,9 @@ def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, devic
     """A collection of one graph, ranked and standardised by what was fitted on the training graphs"""
     graphs = encoder.renamed(graphs)
     order = encoder.ranking.order(graphs)
-    reach = max(config.layer_k)
-    table = encoder.ranking.neighbours(graphs, max(reach, config.slots - 1), order=order)
+    table = encoder.ranking.neighbours(graphs, max(config.k, config.slots - 1), order=order)
     source = _Source(encoder, config, graphs, table, device)
-    near = np.ascontiguousarray(table[:, :reach])
+    near = np.ascontiguousarray(table[:, : config.k])
     read = {
         "neighbours": Neighbours(torch.from_numpy(near), block=NODES_AT_ONCE),
         "node_counts": torch.tensor([graphs.n_nodes], device=device),

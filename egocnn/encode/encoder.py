@@ -51,19 +51,17 @@ class Encoder:
         check_nodes(len(graphs), graphs.n_nodes)
         by_degree = config.degrees and graphs.node_label is None
         graphs = describe_by_degree(graphs) if by_degree else graphs
-        return Encoder.fit_portions([graphs], config, target=graphs.target, by_degree=by_degree)
+        return Encoder.fit_portions([graphs], target=graphs.target, by_degree=by_degree)
 
     @staticmethod
-    def fit_portions(
-        portions: Iterable[Graphs], config: ModelConfig, *, target: NDArray[Any] | None, by_degree: bool
-    ) -> Encoder:
+    def fit_portions(portions: Iterable[Graphs], *, target: NDArray[Any] | None, by_degree: bool) -> Encoder:
         """The same from portions, one or more, that count labels by the same names; ``target``: of all graphs.
 
         ``by_degree``: their nodes have been described by degrees
         """
-        colours, moments = ColourCounts(config.wl_rounds), None
+        colours, moments = ColourCounts(), None
         for graphs in portions:
-            colours.add(Ranking.fit(graphs, rounds=config.wl_rounds))
+            colours.add(Ranking.fit(graphs))
             moments = moments or Moments(0 if graphs.node_attr is None else graphs.node_attr.shape[1])
             if graphs.node_attr is not None:
                 moments.add(graphs.node_attr)
@@ -94,7 +92,7 @@ class Encoder:
         """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
         graphs = self.renamed(graphs)
         order = self.ranking.order(graphs)
-        table = self.ranking.neighbours(graphs, max(*config.layer_k, config.slots - 1), order=order)
+        table = self.ranking.neighbours(graphs, max(config.k, config.slots - 1), order=order)
         patches = find_patches(graphs, table, self.shape(config))
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
         return EncodedGraphs(

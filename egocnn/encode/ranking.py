@@ -82,11 +82,9 @@ class Ranking:
     """per round: how many nodes have each"""
 
     @classmethod
-    def fit(cls, graphs: Graphs, *, rounds: int = COUNTED_ROUNDS) -> Ranking:
+    def fit(cls, graphs: Graphs) -> Ranking:
         """Count the colours of training graphs."""
-        if rounds < 1:
-            raise ConfigError(f"rarity needs at least 1 round of colours, got {rounds}")
-        seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, rounds)]
+        seen = [np.unique(colour, return_counts=True) for colour in wl_rounds(graphs, COUNTED_ROUNDS)]
         return cls(tuple(colours for colours, _ in seen), tuple(counts for _, counts in seen))
 
     def neighbours(self, graphs: Graphs, k: int, *, order: Order | None = None) -> Ints:
@@ -115,7 +113,7 @@ class Ranking:
 def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
     """:meth:`Ranking.order`, rarity counted over ``graphs`` themselves unless a fitted ``ranking`` is given."""
     tier: Ints = np.zeros(graphs.n_nodes, np.int64)
-    for number, colour in enumerate(wl_rounds(graphs, COUNTED_ROUNDS if ranking is None else len(ranking.colours))):
+    for number, colour in enumerate(wl_rounds(graphs, COUNTED_ROUNDS)):
         classes = Classes.of(colour)
         # counted over these very graphs, a colour is as rare as its class is small
         rarity = classes.sizes if ranking is None else _look_up(classes.colour, ranking, number)

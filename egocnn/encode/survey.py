@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode.colours import Colours
+from egocnn.encode.colours import COUNTED_ROUNDS, Colours
 from egocnn.encode.degrees import levels, name_of
 from egocnn.encode.ranking import Ranking
 
@@ -81,8 +81,8 @@ class Survey:
 class ColourCounts:
     """Counts of portions, put together."""
 
-    def __init__(self, rounds: int) -> None:
-        self._rounds: list[list[tuple[Colours, Ints]]] = [[] for _ in range(rounds)]
+    def __init__(self) -> None:
+        self._rounds: list[list[tuple[Colours, Ints]]] = [[] for _ in range(COUNTED_ROUNDS)]
 
     def add(self, ranking: Ranking) -> None:
         """The counts of one more portion."""

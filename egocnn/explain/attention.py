@@ -125,7 +125,7 @@ def load_attention(folder: Path, predictor: Model) -> tuple[AttentionHead, ...] 
     """The attention layers saved in a run folder; None where there are none, or they belong to another model."""
     if not (folder / FILE).exists():
         return None
-    width = predictor.config.layer_width[-1]
+    width = predictor.config.width
     heads = tuple(AttentionHead(width, predictor.n_outputs).requires_grad_(False) for _ in predictor.networks)
     try:
         state = load_file(folder / FILE)

@@ -57,10 +57,10 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
     ``gamma``: of the relevance rule; None: the transposed convolution.
     """
     convs = [conv for conv in traced.network.convs if isinstance(conv, EgoConv)]
-    plans = {k: _plan(traced.batch, k) for k in {conv.k for conv in convs}}
+    plan = _plan(traced.batch, traced.network.config.k)
     held, *joining = reversed(own)
     for h, conv in zip(traced.h[-2::-1], convs[::-1], strict=True):
-        below = _step(h, conv, plans[conv.k], held, gamma)
+        below = _step(h, conv, plan, held, gamma)
         if joining:
             below = replace(below, nodes=below.nodes + joining.pop(0))
         yield below

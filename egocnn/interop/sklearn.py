@@ -53,8 +53,8 @@ class _EgoCNN(BaseEstimator):
         *,
         embedding: Embedding = "patchy-san",
         slots: int = 10,
-        k: int | tuple[int, ...] = 16,
-        width: int | tuple[int, ...] = 128,
+        k: int = 16,
+        width: int = 128,
         depth: int = 3,
         tie: bool | Auto = False,
         readout: Readout = "mean+log+max",
@@ -68,7 +68,6 @@ class _EgoCNN(BaseEstimator):
         pool_dropout: float = 0.5,
         dropout: float = 0.0,
         degrees: bool = True,
-        wl_rounds: int = 3,
         networks: int = 3,
         epochs: int = 50,
         batch_size: int = 32,
@@ -93,8 +92,8 @@ class _EgoCNN(BaseEstimator):
         Arguments:
             embedding: First layer: labelled neighbourhoods, or the nodes' own attributes.
             slots: Nodes that Patchy-San reads around each node, the node itself counted (P).
-            k: Ranked neighbours read per node, the node itself not counted (K); one number, or one per layer.
-            width: Filters per layer (D); one number, or one per layer.
+            k: Ranked neighbours read per node, the node itself not counted (K).
+            width: Filters per layer (D).
             depth: Ego-convolution layers (L): a prediction sees this many hops around every node.
             tie: One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are
                 scale-free.
@@ -113,7 +112,6 @@ class _EgoCNN(BaseEstimator):
             dropout: Share of activations dropped after the embedding, every ego layer and the dense layer.
             degrees: Where nodes have no labels: take the number of their neighbours for one, and attributes from those
                 around.
-            wl_rounds: Weisfeiler-Lehman rounds whose colours are counted for rarity.
             networks: Networks of one model, trained from seeds of their own (R): their mean predicts, their spread
                 is its doubt.
             epochs: Passes over the training part at most.
@@ -465,6 +463,4 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
 
 def _plain(value: Any) -> Any:
     """Numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON."""
-    if isinstance(value, tuple):
-        return tuple(map(_plain, value))
     return value.item() if isinstance(value, np.generic) else value

@@ -74,7 +74,6 @@ class EgoCNN(nn.Module):
         super().__init__()
         self.config = config
         self.custom_embedding = embed is not None
-        widths = config.layer_width
         if embed is not None:
             if embed_width is None:
                 raise ConfigError("a module in place of the node embedding needs embed_width, the width it returns")
@@ -83,12 +82,12 @@ class EgoCNN(nn.Module):
             self.embed, in_width = _embedding(config, shape, attributes)
         if config.tie == "auto":
             raise ConfigError("tie must be true or false by the time a network is built; the training graphs decide it")
-        if config.tie and in_width != widths[0]:
+        if config.tie and in_width != config.width:
             raise ConfigError(
-                f"tied layers read and return the same width; the embedding gives {in_width}, not {widths[0]}"
+                f"tied layers read and return the same width; the embedding gives {in_width}, not {config.width}"
             )
-        sizes = zip((in_width, *widths), widths, config.layer_k, strict=False)
-        convs = [EgoConv(i, o, k=k) for i, o, k in sizes]
+        widths = (in_width, *[config.width] * (config.depth - 1))
+        convs = [EgoConv(width, config.width, k=config.k) for width in widths]
         for conv in convs[1:] if config.tie else ():
             conv.share(convs[0])
         self.convs = nn.ModuleList(convs)
@@ -96,7 +95,7 @@ class EgoCNN(nn.Module):
         self.dropout, self.pool_dropout = nn.Dropout(config.dropout), nn.Dropout(config.pool_dropout)
         factor = config.sort_nodes if config.readout == "sort" else len(config.readout.split("+"))
         self.counted = shape.node_labels + attributes * BINS if config.count_inputs else 0
-        read = (in_width + sum(widths) if config.jump else widths[-1]) + self.counted
+        read = (in_width + config.depth * config.width if config.jump else config.width) + self.counted
         self.pool_norm: nn.Module = nn.BatchNorm1d(read * factor) if config.pool_norm else nn.Identity()
         self.hidden = Dense(read * factor, config.hidden)
         self.norm: nn.Module = nn.BatchNorm1d(config.hidden) if config.head_norm else nn.Identity()
@@ -121,8 +120,8 @@ class EgoCNN(nn.Module):
         h = self._embed(batch) if embedded is None else embedded
         h = self._present(h, presence)  # (N, D)
         layers = [self._output_of(h, batch)]
-        for layer, (conv, k) in enumerate(zip(self.convs, self.config.layer_k, strict=True), 1):
-            h = conv(h, batch.ranked(k), self._after(layer, batch))
+        for layer, conv in enumerate(self.convs, 1):
+            h = conv(h, batch.ranked(self.config.k), self._after(layer, batch))
             h = self._present(h, presence)  # (N, D), one hop wider each time
             layers.append(self._output_of(h, batch))
         pooled = self.read_out(layers, batch)  # (B, ...)
@@ -192,8 +191,7 @@ class EgoCNN(nn.Module):
 def _embedding(config: ModelConfig, shape: PatchShape, attributes: int) -> tuple[nn.Module, int]:
     """The configured node embedding and the width it returns."""
     if config.embedding == "patchy-san":
-        width = config.layer_width[0]
-        return PatchySan(shape, attributes=attributes, width=width, k=max(config.layer_k)), width
+        return PatchySan(shape, attributes=attributes, width=config.width, k=config.k), config.width
     if attributes == 0:
         raise ConfigError("embedding 'attributes' needs graphs whose nodes have attributes")
     return Attributes(), attributes

@@ -163,6 +163,6 @@ def _megabytes(member: Member, config: TrainConfig) -> float:
     table = dict(network.named_parameters()).get("embed.table")
     rows = 1 if table is None else len(table)
     nodes = 2 * config.batch_size * int(train.node_ptr[-1]) / max(len(train), 1)
-    per_node = 4 * rows + 64 * max(model.layer_k) + 24 * sum(model.layer_width) + 24 * max(model.layer_width)
+    per_node = 4 * rows + 64 * model.k + 24 * (model.depth + 1) * model.width
     weights = 32 * network.n_parameters  # the weights, their gradient, two moments, the best ones, and copies
     return (weights + nodes * per_node) / 1e6 + train.megabytes + member.validation.megabytes

@@ -276,7 +276,7 @@ class TrainingPlan:
                 yield described.with_names(nodes=node_names, edges=edge_names)
 
         target = fitted.outline.target
-        encoder = Encoder.fit_portions(portions(), model, target=target, by_degree=by_degree)
+        encoder = Encoder.fit_portions(portions(), target=target, by_degree=by_degree)
         return TrainingPlan(model, judgement, encoder)
 
     def build(self, seeds: Sequence[int], *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:

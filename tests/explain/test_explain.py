@@ -45,7 +45,6 @@ MODELS: list[dict[str, Any]] = [
     {"own": True},
     {"slots": 8, "k": 2},
     {"slots": 8, "k": 2, "with_": ("node_attr", "edge_weight")},
-    {"k": (2, 4), "width": (9, 12)},
     {"depth": 1, "slots": 1, "k": 1},
     {"with_": ("edge_weight",)},
     {"with_": ("node_attr",)},

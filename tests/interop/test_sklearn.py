@@ -171,10 +171,10 @@ def test_fitting_twice_forgets_the_first_time(fitted: EgoCNNClassifier) -> None:
 
 
 def test_settings_that_are_numpy_numbers_can_be_saved(tmp_path: Path) -> None:
-    settings = SMALL | {"width": (np.int64(8), np.int32(4)), "depth": np.int64(2), "learning_rate": np.float64(0.01)}
+    settings = SMALL | {"width": np.int64(8), "depth": np.int32(2), "learning_rate": np.float64(0.01)}
     model = EgoCNNClassifier(**settings).fit(trees())
     model.save(tmp_path)
-    assert EgoCNNClassifier.load(tmp_path).get_params()["width"] == (8, 4)
+    assert EgoCNNClassifier.load(tmp_path).get_params()["width"] == 8
 
 
 def test_fitting_needs_targets_of_the_right_kind_and_number() -> None:

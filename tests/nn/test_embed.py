@@ -16,7 +16,7 @@ from tests.support.tiny import plain_model
 
 
 def layer_for(encoder: Encoder, config: ModelConfig, width: int = 3) -> PatchySan:
-    layer = PatchySan(encoder.shape(config), attributes=len(encoder.attr_mean), width=width, k=max(config.layer_k))
+    layer = PatchySan(encoder.shape(config), attributes=len(encoder.attr_mean), width=width, k=config.k)
     randomise(layer)
     return layer.double().eval()
 

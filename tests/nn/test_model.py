@@ -46,7 +46,7 @@ def check_forward(graphs: Graphs, config: ModelConfig) -> None:
     network.double()
     output = network(doubled(whole_batch(graphs, encoder, config)))
     np.testing.assert_allclose(output.output.detach().numpy(), naive_logits(network, encoder, graphs), atol=1e-9)
-    assert output.layers[-1].shape == (graphs.n_nodes, config.layer_width[-1])
+    assert output.layers[-1].shape == (graphs.n_nodes, config.width)
 
 
 # ── forward ───────────────────────────────────────────────────────────────────────────────────────
@@ -76,7 +76,6 @@ def test_columns_may_be_missing(missing: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"depth": 3, "width": (5, 4, 6), "k": (3, 1, 2)},
         {"depth": 3, "tie": True},
         {"slots": 1},
         {"slots": 6, "k": 2},
@@ -187,15 +186,15 @@ def test_parameters_are_about_as_many_as_in_the_papers_fourth_table() -> None:
     assert count(**PAPER, depth=5) == 2_450_946
 
 
-def test_every_layer_has_its_own_width_and_number_of_neighbours() -> None:
-    config = plain_model(depth=3, k=(4, 2, 3), width=(8, 6, 7), hidden=5)
+def test_parameters_are_counted_by_layers_widths_and_neighbours() -> None:
+    config = plain_model(depth=3, k=4, width=8, hidden=5)
     network = EgoCNN(config, shape=PatchShape(slots=10, node_labels=2, edge_labels=3), attributes=4, outputs=2)
     shapes = [tuple(conv.get_parameter("weight").shape) for conv in network.convs]
-    assert shapes == [(5, 8, 8), (3, 8, 6), (4, 6, 7)]
+    assert shapes == [(5, 8, 8)] * 3
     table = (55 * 3 + 10 * 2) * 8
     embedding = table + 5 * 4 * 8 + 3 * 8  # five slots of attributes: a batch brings four neighbours
     convs = sum(K1 * i * o + 3 * o for K1, i, o in shapes)
-    assert network.n_parameters == embedding + convs + (7 * 5 + 5) + (5 * 2 + 2)
+    assert network.n_parameters == embedding + convs + (8 * 5 + 5) + (5 * 2 + 2)
 
 
 @pytest.mark.parametrize(("readout", "inputs"), [("max", 8), ("mean+max", 16), ("sort", 24)])
@@ -211,8 +210,6 @@ SHAPE = PatchShape(slots=4, node_labels=0, edge_labels=0)
 
 
 def test_tied_layers_of_unequal_widths_are_refused() -> None:
-    with pytest.raises(ConfigError, match="tied layers share one filter bank"):
-        plain_model(depth=2, width=(8, 9), tie=True)
     config = plain_model(depth=2, width=8, k=3, tie=True, embedding="attributes")
     with pytest.raises(ConfigError, match="the embedding gives 3, not 8"):
         EgoCNN(config, shape=SHAPE, attributes=3, outputs=2)

@@ -5,10 +5,8 @@ from dataclasses import FrozenInstanceError, asdict, fields
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from egocnn.config import ModelConfig, ReadConfig, TrainConfig, field_help, per_layer
+from egocnn.config import ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.errors import ConfigError
 
 NAN = float("nan")
@@ -36,20 +34,12 @@ INFINITE = float("inf")
         (ModelConfig, {"depth": 0}, "depth must be at least 1, got 0"),
         (ModelConfig, {"sort_nodes": 0}, "sort_nodes must be at least 1"),
         (ModelConfig, {"hidden": -3}, "hidden must be at least 1, got -3"),
-        (ModelConfig, {"wl_rounds": 0}, "wl_rounds must be at least 1"),
         (ModelConfig, {"k": 0}, "k must be at least 1, got 0"),
         (ModelConfig, {"width": 0}, "width must be at least 1, got 0"),
-        (ModelConfig, {"k": (4, 0, 4)}, "k must be at least 1, got 0"),
-        (ModelConfig, {"k": (4, 4)}, "k has 2 values for a depth of 3; give one per layer"),
-        (ModelConfig, {"width": (4, 4, 4, 4)}, "width has 4 values for a depth of 3; give one per layer"),
-        (ModelConfig, {"k": ()}, "k has 0 values for a depth of 3"),
-        (ModelConfig, {"k": 2.5}, "k must be a whole number, or a tuple of one per layer, got 2.5"),
-        (ModelConfig, {"k": [4, 4, 4]}, "k must be a whole number, or a tuple of one per layer"),
-        (ModelConfig, {"width": (4, "8", 4)}, "width must be a whole number, or a tuple"),
+        (ModelConfig, {"k": 2.5}, "k must be a whole number, got 2.5"),
+        (ModelConfig, {"width": (4, 4, 4)}, "width must be a whole number, got"),
         (ModelConfig, {"depth": "3"}, "depth must be a whole number, got '3'"),
         (ModelConfig, {"tie": "no"}, "tie must be true, false or auto, got 'no'"),
-        (ModelConfig, {"tie": True, "k": (4, 4, 5)}, "tied layers share one filter bank"),
-        (ModelConfig, {"tie": True, "width": (4, 4, 5)}, "tied layers share one filter bank"),
         (ModelConfig, {"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
         (ModelConfig, {"dropout": -0.1}, "dropout must be at least 0 and below 1"),
         (ModelConfig, {"dropout": NAN}, "dropout must be at least 0 and below 1"),
@@ -100,12 +90,3 @@ def test_settings_are_plain_data_and_cannot_be_changed(config: Any) -> None:
     field = fields(config)[0].name
     with pytest.raises(FrozenInstanceError):
         setattr(config, field, None)
-
-
-@given(st.integers(1, 5), st.integers(1, 9))
-def test_one_number_serves_every_layer(depth: int, value: int) -> None:
-    config = ModelConfig(depth=depth, k=value, width=value)
-    assert config.layer_k == config.layer_width == (value,) * depth
-    assert per_layer((value,) * depth, depth) == (value,) * depth
-    assert ModelConfig(depth=depth, k=(value,) * depth, tie=True).layer_k == config.layer_k  # equal ones may be tied
-    assert ModelConfig(depth=2, width=(8, 16)).layer_width == (8, 16)

@@ -193,7 +193,7 @@ def test_a_type_checker_refuses_a_setting_of_the_wrong_type(tmp_path: Path) -> N
     snippet = tmp_path / "snippet.py"
     snippet.write_text(
         f"from {home} import EgoCNNClassifier\n"
-        "EgoCNNClassifier(epochs=3, width=(8, 4), depth=2, readout='mean+max')\n"
+        "EgoCNNClassifier(epochs=3, width=8, depth=2, readout='mean+max')\n"
         "EgoCNNClassifier(epochs='x')\n"
         "EgoCNNClassifier(readout='median')\n"
         "EgoCNNClassifier(wdith=8)\n",

@@ -55,7 +55,7 @@ class Naive:
     def __init__(self, predictor: Model, graphs: Graphs) -> None:
         self.network, self.encoder, self.config = predictor.networks[0], predictor.encoder, predictor.config
         self.graphs = graphs = predictor.encoder.renamed(graphs)
-        widest = max(*self.config.layer_k, self.config.slots)
+        widest = max(self.config.k, self.config.slots)
         self.table = predictor.encoder.ranking.neighbours(graphs, widest)
         self.weights = self._weights()
         self.attributes = np.zeros((graphs.n_nodes, 0))
@@ -65,16 +65,16 @@ class Naive:
         self.h = [self._embedded()]
         for number in range(self.config.depth):
             W, b = self.filters(number)
-            sums = [b + sum(self.h[-1][m] @ w for m, w in self.senders(n, number, W)) for n in range(graphs.n_nodes)]
+            sums = [b + sum(self.h[-1][m] @ w for m, w in self.senders(n, W)) for n in range(graphs.n_nodes)]
             self.h.append(np.maximum(np.array(sums).reshape(graphs.n_nodes, W.shape[2]), 0))
 
-    def ego(self, node: int, layer: int) -> list[int]:
+    def ego(self, node: int) -> list[int]:
         """The node and its ranked neighbours, as far as there are any."""
-        return [node, *(int(m) for m in self.table[node, : self.config.layer_k[layer]] if m >= 0)]
+        return [node, *(int(m) for m in self.table[node, : self.config.k] if m >= 0)]
 
-    def senders(self, node: int, layer: int, weight: Array) -> list[tuple[int, Array]]:
+    def senders(self, node: int, weight: Array) -> list[tuple[int, Array]]:
         """Who sends to the units of a node, the node itself first, and through which filters."""
-        return [(m, weight[k]) for k, m in enumerate(self.ego(node, layer))]
+        return [(m, weight[k]) for k, m in enumerate(self.ego(node))]
 
     def filters(self, layer: int, gamma: float = 0) -> tuple[Array, Array]:
         """Those of the ranks, and the bias; positive numbers favoured by gamma."""
@@ -113,7 +113,7 @@ class Naive:
 
     def attribute_slots(self, node: int) -> list[tuple[int, int]]:
         """Slot and node whose attributes are read there; a batch brings no more than K neighbours."""
-        last = min(self.config.slots, max(self.config.layer_k) + 1)
+        last = min(self.config.slots, self.config.k + 1)
         around = [node, *(int(m) for m in self.table[node, : last - 1])]
         return [(slot, m) for slot, m in enumerate(around) if m >= 0] if self.attributes.shape[1] else []
 
@@ -166,7 +166,7 @@ class Naive:
     def received(self, node: int, layer: int, gamma: float) -> tuple[Array, list[tuple[int, Array]]]:
         """z of the node's units, and who sent to them through which filters"""
         weight, bias = self.filters(layer, gamma)
-        senders = self.senders(node, layer, weight)
+        senders = self.senders(node, weight)
         return np.maximum(bias, 0) + sum(self.h[layer][m] @ W for m, W in senders), senders
 
     def _to_entries(self, found: Found, held: Array, gamma: float | None) -> None:

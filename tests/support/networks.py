@@ -73,13 +73,13 @@ def naive_logits(network: EgoCNN, encoder: Encoder, graphs: Graphs, h: Array | N
     """What the network computes in evaluation mode, from its equations; ``h`` are embeddings of the user's own."""
     config = network.config
     ranking = encoder.ranking
-    table = ranking.neighbours(graphs, max(*config.layer_k, config.slots))
+    table = ranking.neighbours(graphs, max(config.k, config.slots))
     h = _embed(network, encoder, graphs, table) if h is None else h
-    for number, conv in enumerate(network.convs):
+    for conv in network.convs:
         weight, bias = _array(conv.get_parameter("weight")), _array(conv.get_parameter("bias"))
         rows = []
         for node in range(graphs.n_nodes):
-            ego = [node, *table[node, : config.layer_k[number]]]
+            ego = [node, *table[node, : config.k]]
             rows.append(bias + sum(h[source] @ weight[rank] for rank, source in enumerate(ego) if source >= 0))
         h = np.maximum(_norm(np.array(rows), conv.get_submodule("norm")), 0)
     return np.array(
@@ -114,7 +114,7 @@ def _embed(network: EgoCNN, encoder: Encoder, graphs: Graphs, table: Ints) -> Ar
         for slot, source in enumerate(slots):
             if source >= 0 and graphs.node_label is not None and graphs.node_label[source] >= 0:
                 y += filters[shape.edge_rows + slot * shape.node_labels + graphs.node_label[source]]
-            if source >= 0 and slot <= max(config.layer_k):  # a batch brings no more neighbours than that
+            if source >= 0 and slot <= config.k:  # a batch brings no more neighbours than that
                 y += attributes[source] @ of_attributes[slot]
         rows.append(y)
     return np.maximum(_norm(np.array(rows), embed.norm), 0)

@@ -62,7 +62,7 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
     if predictor.custom_embedding:
         raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
     config = predictor.config
-    K, A = max(config.layer_k), len(predictor.encoder.attr_mean)
+    K, A = config.k, len(predictor.encoder.attr_mean)
     found = [Input("neighbours", ("nodes", K), "int64", "ranked neighbours of every node; -1 where absent")]
     if config.embedding == "patchy-san":
         found += [

@@ -18,7 +18,7 @@ EDGES_PER_NODE = 2
 def trial_graphs(predictor: Model, *, weights: bool, seed: int) -> Graphs:
     """Graphs with the labels and attributes that the model knows, and some it does not; edges with weights if asked"""
     random, known = np.random.default_rng(seed), predictor.encoder
-    counts = np.array([*SIZES, max(predictor.config.layer_k) + 4])
+    counts = np.array([*SIZES, predictor.config.k + 4])
     n_nodes, hub = int(counts.sum()), int(counts[:-1].sum())
     graph_of = np.repeat(np.arange(len(counts)), counts * EDGES_PER_NODE)
     within = (random.random((len(graph_of), 2)) * counts[graph_of, None]).astype(np.int64)

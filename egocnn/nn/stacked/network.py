@@ -92,7 +92,7 @@ class StackedNetwork:
         if config.dropout == config.pool_dropout == 0:
             return None
         read = self.parameters["hidden.weight"].shape[2]
-        widest = max(*config.layer_width, config.hidden, self.parameters["convs.0.weight"].shape[2], read)
+        widest = max(config.width, config.hidden, self.parameters["convs.0.weight"].shape[2], read)
         return Dropout.of(seeds, steps, config.dropout, layers=config.depth + 3, rows=rows, columns=widest)
 
     def logits(self, batch: StackedBatch, learning: Learning | None = None, there: Tensor | None = None) -> Tensor:

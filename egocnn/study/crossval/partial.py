@@ -25,6 +25,8 @@ ADDED_LATER = {
     **{"networks": 1, "parts": 0.0, "missing": 1.0},
 }
 """Settings that older records do not have, at the values that they were made with."""
+REMOVED_SINCE = {"rest": "none", "max_hops": 1, "wl_rounds": 3}
+"""Settings that older records of an Ego-CNN have, at the values that every network has now."""
 
 GIVE_UP = "--overwrite replaces it, or name another file"
 
@@ -132,7 +134,8 @@ def state(
     counts = {"model": model, "protocol": protocol, "folds": folds, "runs": runs, "restarts": restarts}
     flat = {name: value for group in settings.values() for name, value in group.items() if name != "device"}
     as_before = [name for name, value in ADDED_LATER.items() if flat.get(name) == value]
-    return {**counts, **{name: value for name, value in flat.items() if name not in as_before}}
+    removed = REMOVED_SINCE if "embedding" in flat else {}  # other models never had them
+    return {**counts, **removed, **{name: value for name, value in flat.items() if name not in as_before}}
 
 
 def fingerprint(collection: Collection, split: str, stated: Mapping[str, Any]) -> str:

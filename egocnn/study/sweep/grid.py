@@ -53,9 +53,7 @@ def in_words(values: Iterable[tuple[str, Any]]) -> str:
 
 def shown(value: Any) -> str:
     """As it is typed after ``--over``."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "x".join(map(str, value)) if isinstance(value, (tuple, list)) else f"{value}"
+    return ("yes" if value else "no") if isinstance(value, bool) else f"{value}"
 
 
 def changed(model: ModelConfig, train: TrainConfig) -> dict[str, Any]:
@@ -75,7 +73,7 @@ def flags(settings: dict[str, Any]) -> str:
         if isinstance(value, bool):
             words.append(f"--{'' if value else 'no-'}{flag}")
         else:
-            words.append(f"--{flag} {','.join(map(str, value)) if isinstance(value, (tuple, list)) else value}")
+            words.append(f"--{flag} {value}")
     return " ".join(words)
 
 
@@ -151,12 +149,7 @@ def _value(name: str, word: str, annotation: Any) -> Any:
         near = get_close_matches(word, words, 1)
         raise ConfigError(f"--over {name}: {word!r} is not {wanted}{f'; did you mean {near[0]}?' if near else ''}")
     wanted = "a number" if annotation is float else "a whole number"
-    if int in kinds:
-        wanted += ", or one per layer (128x64x32)"
-    part = word
     try:
-        if int in kinds and "x" in word:
-            return tuple(int(part := each) for each in word.split("x"))
         return float(word) if annotation is float else int(word)
     except ValueError:
-        raise ConfigError(f"--over {name}: {part!r} is not {wanted}") from None
+        raise ConfigError(f"--over {name}: {word!r} is not {wanted}") from None

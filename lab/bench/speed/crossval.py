@@ -79,7 +79,7 @@ def _case(name: str, graphs: Graphs, sizes: CrossvalSizes, setting: BenchSetting
         "epochs": train.epochs,
         "batch_size": train.batch_size,
         "depth": sizes.model.depth,
-        "width": sizes.model.layer_width[0],
+        "width": sizes.model.width,
         "stacked": result.stacked,
         "accuracy": round(result.mean, 4),
         "preparing_seconds": round(result.preparing_seconds, 2),

@@ -124,8 +124,8 @@ def _cases(name: str, material: Material, precision: Precision) -> Iterator[Time
         "nodes_per_graph": round(graphs.n_nodes / len(graphs), 1),
         "edges_per_graph": round(len(graphs.edges) / len(graphs), 1),
         "depth": material.model.depth,
-        "width": material.model.layer_width[0],
-        "k": material.model.layer_k[0],
+        "width": material.model.width,
+        "k": material.model.k,
         "precision": precision,
     }
     title = f"{name}, {material.batch_size} graphs, {precision}"

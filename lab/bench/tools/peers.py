@@ -67,7 +67,7 @@ class PeerNetwork(nn.Module):
 
     def __init__(self, peer: Peer, config: ModelConfig, *, columns: int, degrees: Tensor, outputs: int) -> None:
         super().__init__()
-        width = config.layer_width[0]
+        width = config.width
         self.embed = nn.Linear(columns, width)
         self.first_norm = nn.BatchNorm1d(width)
         self.convs = nn.ModuleList(peer.layer(width, degrees) for _ in range(config.depth))

@@ -42,7 +42,7 @@ from tests.support.tiny import plain_model
 CONFIGS = [
     tiny.MODEL,
     plain_model(width=4, depth=1, hidden=4, slots=6, k=2, readout="mean+max"),  # Patchy-San reads beyond the layers
-    plain_model(width=4, depth=2, hidden=4, slots=2, k=(4, 2), readout="sort", sort_nodes=3),
+    plain_model(width=4, depth=2, hidden=8, slots=2, k=4, readout="sort", sort_nodes=3),
     plain_model(width=4, depth=1, hidden=4, slots=4, k=4, readout="sum"),
     plain_model(width=4, depth=2, hidden=4, slots=3, k=1, jump=True, head_norm=True, pool_norm=True),
     plain_model(width=4, depth=1, hidden=4, k=2, slots=3, readout="mean", count_inputs=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
-from egocnn.study.crossval import CrossValidation, cross_validate, read_record
+from egocnn.study.crossval import EGO_CNN, CrossValidation, cross_validate, read_record
+from egocnn.study.crossval.partial import state
 from tests.support.commands import Run, check_refused, kill_once, printed
 from tests.support.jobs import most
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, contents, names_in, plain_model, plain_train
@@ -70,6 +71,14 @@ def test_where_it_is_computed_does_not_count(tmp_path: Path) -> None:
     record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
     again = cross_validate(graphs, MODEL, replace(TRAIN, device="auto"), folds=2, out=out, jobs=2, stack=False)
     assert again == record
+
+
+def test_records_from_before_a_setting_was_removed_still_count() -> None:
+    older = asdict(MODEL) | {"rest": "none", "max_hops": 1, "wl_rounds": 3}
+    before, now = (
+        state(EGO_CNN, "plain", 2, 1, 1, {"model": model, "train": asdict(TRAIN)}) for model in (older, asdict(MODEL))
+    )
+    assert before == now
 
 
 def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def weighted() -> Graphs:
 
 CASES: list[tuple[Graphs, dict[str, Any], dict[str, Any]]] = [
     (oxygens(40), {}, {}),
-    (oxygens(40), {"readout": "sum", "k": (4, 2)}, {"schedule": "constant"}),
+    (oxygens(40), {"readout": "sum", "k": 4}, {"schedule": "constant"}),
     (alcohols(), {"readout": "mean+max", "tie": True}, {"batch_size": 3, "judgements": 30}),
     (alcohols(), {"readout": "sort", "sort_nodes": 5}, {}),
     (weighted(), {"readout": "mean"}, {"weight_decay": 0.1}),

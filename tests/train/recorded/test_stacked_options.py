@@ -140,7 +140,6 @@ def test_stacked_logits_and_gradients_are_those_of_every_network_alone(readout: 
         {"pool_norm": True, "head_norm": False, "readout": "sort"},
         {"tie": True},
         {"embedding": "attributes"},
-        {"k": (2, 1), "width": (6, 4)},
         {"degrees": False},
     ],
     ids=str,

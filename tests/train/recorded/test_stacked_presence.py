@@ -117,7 +117,6 @@ def test_logits_and_gradients_of_parts_are_those_of_every_network_alone(readout:
         {"count_inputs": True, "readout": "mean+max"},
         {"tie": True},
         {"embedding": "attributes"},
-        {"k": (2, 1), "width": (6, 4)},
     ],
     ids=str,
 )
