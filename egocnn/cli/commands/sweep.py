@@ -38,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
         ray="every training as one task with one CPU on a Ray cluster; local starts Ray on this machine",
         rare_jobs=True,
     )
-    add_out(parser, "OUT", "folder for sweep.json, .csv, .md and what is kept")
+    add_out(parser, "OUT", "folder for sweep.json, sweep.csv and what is kept")
     parser.add_switch("output", "--overwrite", "forget what an earlier sweep left in OUT", rare=True)
 
 
@@ -69,7 +69,7 @@ def sweep(options: argparse.Namespace) -> None:
             data=options.data,
             command=same_command(options, model, train),
         )
-    tables = f"tables: {options.out / 'sweep.md'}, sweep.csv, sweep.json"
+    tables = f"tables: {options.out / 'sweep.csv'}, sweep.json"
     print_result(options, record.to_plain(), [*record.lines(), tables])
 
 

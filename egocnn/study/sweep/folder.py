@@ -24,7 +24,7 @@ from egocnn.study.sweep.table import PairScore
 ABOUT = "about.json"
 PAIRS = "folds"
 CHOSEN = "chosen.json"
-TABLES = ("sweep.json", "sweep.csv", "sweep.md")
+TABLES = ("sweep.json", "sweep.csv")
 
 
 @dataclass(frozen=True, slots=True)

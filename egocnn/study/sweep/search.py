@@ -105,7 +105,6 @@ def sweep(
 
 def _write(record: Sweep, folder: Path) -> None:
     write_text(folder / "sweep.csv", record.csv())
-    write_text(folder / "sweep.md", record.markdown())
     write_json(folder / "sweep.json", record.to_plain())
 
 

@@ -1,4 +1,4 @@
-"""Scores of all settings -> one record, and its table: for people, in Markdown, CSV and JSON."""
+"""Scores of all settings -> one record, and its table: for people, and as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -85,22 +84,6 @@ class Sweep:
         for cells in table:
             yield "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
         yield from _conclusion(self)
-
-    def markdown(self) -> str:
-        """A page with the table, what it means and where it comes from."""
-        header = _header(self)
-        rows = [header, ["---"] * len(header), *(_cells(row) for row in self.rows)]
-        table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-        command = " ".join(self.command.replace("`", "'").split())
-        parts = [
-            escape(f"# Sweep over {', '.join(self.over)} on {' '.join(self.data.split())}", quote=False),
-            table,
-            "Mean ± standard deviation over the folds' validation parts, from which no training has learned; the test "
-            "folds take no part.",
-            *(escape(line, quote=False) for line in _conclusion(self)),
-            f"`{command}`, {self.date}, {self.machine}, torch {self.versions['torch']}.",
-        ]
-        return "\n\n".join(parts) + "\n"
 
     def csv(self) -> str:
         """The table, unrounded."""
