@@ -65,12 +65,12 @@ def add_out(command: Parser, name: str, meaning: str, *, required: bool = True, 
     command.add_option("output", "-o", "--out", type=Path, metavar=name, help=meaning, **place)
 
 
-def add_training_options(command: Parser, *, everyday: Sequence[str] = EVERYDAY[TrainConfig]) -> None:
-    """Where settings come from, the network and the training; ``everyday``: what ``--help`` shows of the latter"""
+def add_training_options(command: Parser) -> None:
+    """Where settings come from, the network and the training."""
     add_settings_files(command, "read", "model", "train")
     command.add_option("settings", "--preset", choices=PRESET_NAMES, help=PRESET_HELP)
     add_options(command, ModelConfig)
-    add_options(command, TrainConfig, skip=("seed", "device"), everyday=everyday)
+    add_options(command, TrainConfig, skip=("seed", "device"))
 
 
 def add_explanation_options(command: Parser) -> None:

@@ -52,17 +52,15 @@ class PairedTest:
         return asdict(self) | {"t": self.t if math.isfinite(self.t) else None}  # JSON knows no infinity
 
 
-def summarise(scores: Sequence[float], *, confidence: float = CONFIDENCE) -> ScoreSummary:
+def summarise(scores: Sequence[float]) -> ScoreSummary:
     """Mean, standard deviation and the interval of the mean."""
     values = _finite(scores)
     mean, std = float(values.mean()), float(values.std(ddof=1))
-    interval = _interval(mean, std / math.sqrt(len(values)), len(values), confidence)
+    interval = _interval(mean, std / math.sqrt(len(values)), len(values))
     return ScoreSummary(mean=mean, std=std, interval=interval)
 
 
-def corrected_t_test(
-    one: Sequence[float], other: Sequence[float], *, test_over_train: float, confidence: float = CONFIDENCE
-) -> PairedTest:
+def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_train: float) -> PairedTest:
     """Compare two systems fold by fold.
 
     ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten folds.
@@ -78,7 +76,7 @@ def corrected_t_test(
     # equal differences leave a spread of rounding errors, which must not count as certainty
     error = spread * math.sqrt(1 / n + test_over_train) if spread > 1e-12 * np.abs(differences).max() else 0.0
     t = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
-    interval = _interval(mean, error, n, confidence)
+    interval = _interval(mean, error, n)
     return PairedTest(difference=mean, interval=interval, t=t, p=float(2 * stdtr(n - 1, -abs(t))), folds=n)
 
 
@@ -91,8 +89,6 @@ def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64
     return values
 
 
-def _interval(mean: float, error: float, n: int, confidence: float) -> tuple[float, float]:
-    if not 0 < confidence < 1:
-        raise ConfigError(f"confidence must be between 0 and 1, got {confidence}")
-    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
+def _interval(mean: float, error: float, n: int) -> tuple[float, float]:
+    reach = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * error
     return mean - reach, mean + reach

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -33,16 +33,13 @@ def find_patterns(
     *,
     min_support: int = 5,
     most: int = 20,
-    least_nodes: int = 1,
-    most_nodes: int = 12,
     data: str | None = None,
-    report: Callable[[int, int], None] | None = None,
 ) -> list[Pattern]:
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
     Candidates are the connected fragments of critical structures whose explained class is the predicted one, of
-    ``least_nodes`` to ``most_nodes`` nodes, critical in at least ``min_support`` graphs of a class. Up to seven
-    nodes all of them count, beyond that whole critical components. One that a larger fragment covers in 95% of
+    up to twelve nodes, critical in at least ``min_support`` graphs of a class. Up to seven nodes all of them count,
+    beyond that whole critical components. One that a larger fragment covers in 95% of
     its graphs is dropped. Molecules are read as chemists do: hydrogens belong to their atom, aromatic bonds are one
     kind, a nitro group is the same however it was written. ``data`` names the set where its labels are numbers that
     stand for elements (Mutagenicity, MUTAG, PTC_MR).
@@ -61,18 +58,15 @@ def find_patterns(
     Where values were predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of
     their importance, graphs by whether their value lies above the median.
     """
-    if min_support < 1 or most < 1 or not 1 <= least_nodes <= most_nodes:
-        raise DataError(
-            f"patterns need min_support and most of at least 1 and 1 <= least_nodes <= most_nodes, "
-            f"not {min_support}, {most}, {least_nodes}, {most_nodes}"
-        )
+    if min_support < 1 or most < 1:
+        raise DataError(f"patterns need min_support and most of at least 1, not {min_support} and {most}")
     samples = read_samples(structures, data)
-    fragments = mine(samples, min_support=min_support, least_nodes=least_nodes, most_nodes=most_nodes)
+    fragments = mine(samples, min_support=min_support)
     names = sorted({name for sample in samples for name, _ in sample.critical})
     per_class = {name: closed(fragments, name, min_support=min_support) for name in names}
     tests = sum(map(len, per_class.values()))
     chosen = {name: _most_telling(per_class[name], name, samples) for name in names}
-    presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values(), report)
+    presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values())
     patterns = []
     for name in names:
         counted = [_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]]

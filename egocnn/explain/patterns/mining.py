@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,8 @@ from egocnn.explain.patterns.samples import Sample
 
 LARGEST_GROWN = 7
 """Nodes of the fragments that are grown inside larger ones; beyond, only whole critical components count."""
+MOST_NODES = 12
+"""Nodes of the largest components that count."""
 MOST_PLACES = 400
 """Fragments of one size that are looked at in one graph."""
 ALIKE = 0.95
@@ -32,22 +34,22 @@ class Fragment:
     """of every class the samples, each with the nodes of one occurrence"""
 
 
-def mine(samples: Sequence[Sample], *, min_support: int, least_nodes: int, most_nodes: int) -> list[Fragment]:
-    """Fragments of ``least_nodes`` to ``most_nodes`` nodes, critical in ``min_support`` graphs of a class or more.
+def mine(samples: Sequence[Sample], *, min_support: int) -> list[Fragment]:
+    """Fragments of up to ``MOST_NODES`` nodes, critical in ``min_support`` graphs of a class or more.
 
     They grow by one node at a time, and only those that recur grow on: no fragment recurs more often than a smaller
     one inside it.
     """
     shapes = Shapes()
     found: dict[int, Fragment] = {}
-    places, largest = _seeds(samples, shapes), min(most_nodes, LARGEST_GROWN)
-    for size in range(1, largest + 1):
+    places = _seeds(samples, shapes)
+    for size in range(1, LARGEST_GROWN + 1):
         here = _recurring(places, shapes, min_support)
         found |= here
-        if size < largest:
+        if size < LARGEST_GROWN:
             places = _grow([place for place in places if place[0] in here], samples, shapes)
-    found |= _recurring(_whole_components(samples, shapes, LARGEST_GROWN + 1, most_nodes), shapes, min_support)
-    return [f for f in found.values() if len(f.shape.labels) >= least_nodes]
+    found |= _recurring(_whole_components(samples, shapes, LARGEST_GROWN + 1, MOST_NODES), shapes, min_support)
+    return list(found.values())
 
 
 def _recurring(places: Iterable[Place], shapes: Shapes, min_support: int) -> dict[int, Fragment]:
@@ -121,14 +123,12 @@ def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> lis
     return kept
 
 
-def find_presence(
-    samples: Sequence[Sample], fragments: Iterable[Fragment], report: Callable[[int, int], None] | None
-) -> dict[int, tuple[Bools, Bools]]:
+def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> dict[int, tuple[Bools, Bools]]:
     """By the fragment's ``id``: (samples) whether each contains the fragment, critical or not, and whether the search
     was given up there.
 
     A graph is searched only where it has enough nodes and edges of every kind, and where the smaller fragments that lie
-    in this one lie too. ``report`` is called with how many fragments have been searched for, of how many.
+    in this one lie too.
     """
     ordered = sorted(fragments, key=lambda f: len(f.shape.labels))  # small ones first, for their absence says most
     column = {kind: i for i, kind in enumerate(sorted({kind for f in ordered for kind in f.shape.counts}, key=repr))}
@@ -152,8 +152,6 @@ def find_presence(
                 except GaveUp:
                     undecided[i] = True
         found[id(fragment)] = present, undecided
-        if report is not None:
-            report(number + 1, len(ordered))
     return found
 
 

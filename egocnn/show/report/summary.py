@@ -63,8 +63,6 @@ class Summary:
     removed_change: float | None = None
     """mean distance of the predicted value from that of the rest"""
     technique: str = ""
-    truth: float | None = None
-    """how well the importances find structures that are known: 1 always, 0.5 by chance"""
     created: str = ""
     version: str = ""
 
@@ -79,7 +77,7 @@ def summarise(
 ) -> Summary:
     """Work out the facts from the structures themselves; a fact that they do not hold stays None.
 
-    ``facts`` are those that no structure holds: the model, the data, the score against known structures (``truth``).
+    ``facts`` are those that no structure holds: the model and the data.
     """
     known = [s.predicted == s.graph.target for s in structures if isinstance(s.graph.target, str)]
     facts |= {"accuracy": _mean(known), "technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
@@ -120,11 +118,6 @@ def sentences(summary: Summary) -> list[str]:
         lines.append(
             f"With the structure alone the predicted value moves by {summary.kept_change:.3g} on average; "
             f"without it, by {summary.removed_change:.3g}."
-        )
-    if summary.truth is not None:
-        lines.append(
-            f"Where the true structure is known, the importances find it with a score of {summary.truth:.3f} "
-            "(1 is perfect, 0.5 is chance)."
         )
     return lines
 

@@ -59,9 +59,9 @@ def read_integers(chunks: Iterable[bytes], where: str, columns: int | None = Non
     return _join([block for _, block in _blocks(chunks, where, columns, WHOLE)], columns, WHOLE)
 
 
-def read_reals(chunks: Iterable[bytes], where: str, columns: int | None = None) -> Floats:
+def read_reals(chunks: Iterable[bytes], where: str) -> Floats:
     """(rows, columns) of 64-bit floats, all finite."""
-    return _join([block for _, block in _blocks(chunks, where, columns, REAL)], columns, REAL)
+    return _join([block for _, block in _blocks(chunks, where, None, REAL)], None, REAL)
 
 
 def integer_blocks(chunks: Iterable[bytes], where: str, columns: int) -> Iterator[tuple[int, Ints]]:

@@ -30,7 +30,6 @@
     figure("of the evidence goes with the structure", share(summary.evidence_lost));
     figure("of the nodes are in the structure", share(summary.size));
     figure("of the graphs: nothing stands out", share(summary.nothing));
-    figure("agreement with known structures", summary.truth === null ? null : summary.truth.toFixed(3));
     byId("sentences").append(...summary.sentences.map((text) => element("p", {}, text)));
     if (summary.evidence_kept !== null || summary.nothing) {
       const reading =
