@@ -16,7 +16,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
-from egocnn.explain.additive import contributions, handed_to_edges, integrated_gradients
+from egocnn.explain.additive import Views, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.question import Question
 from egocnn.explain.selection.grow import Evidence, grow
 from egocnn.explain.selection.select import select_nodes
@@ -66,11 +66,13 @@ class Portion:
         nodes, edges = _mean_in_groups(self.nodes, group), _mean_in_groups(self.edges, pair)
         return replace(self, nodes=nodes, edges=edges, trace=trace, group=group)
 
-    def adding_up(self, steps: int) -> Portion:
-        """Relevance -> contributions that add up to the output less the base."""
+    def adding_up(self, read_out: Floats, steps: int) -> Portion:
+        """Relevance, and evidence where it is read out (N) -> contributions that add up to the output less the base."""
         assert self.group is not None, "called on symmetric importances"
-        gradients = integrated_gradients(self.question(None), steps).double().cpu().numpy()
-        nodes = contributions(self.graphs, _mean_in_groups(gradients, self.group), self.nodes, self.output - self.base)
+        gradients = _mean_in_groups(_numpy(integrated_gradients(self.question(None), steps)), self.group)
+        views = Views(gradients, _mean_in_groups(read_out, self.group), self.nodes)
+        place = views.together(self.graphs, of_class=bool(self.model.class_names))
+        nodes = contributions(self.graphs, gradients, place, self.output - self.base)
         edges = handed_to_edges(self.graphs, nodes)
         before = self.trace
         trace = before and Trace(np.vstack([before.nodes[:-1], nodes]), np.vstack([before.edges[:-1], edges]))
@@ -133,8 +135,9 @@ class Portion:
 
     def fidelity(self, chosen: Bools) -> list[Fidelity]:
         """What is predicted for every graph without the chosen nodes (N), and with nothing else."""
-        numbers = np.arange(len(self.graphs))
-        removed, kept = (self.answers(numbers, nodes) for nodes in (~chosen, chosen))
+        numbers = np.unique(self.graphs.graph_of[chosen])
+        removed, kept = self.output.copy(), self.base.copy()  # where nothing is chosen
+        removed[numbers], kept[numbers] = self.answers(numbers, ~chosen), self.answers(numbers, chosen)
         found = []
         for y, b, r, k in zip(self.output.tolist(), self.base.tolist(), removed.tolist(), kept.tolist(), strict=True):
             shares = (None, None) if abs(y - b) < SAME else ((y - r) / (y - b), (k - b) / (y - b))
