@@ -64,12 +64,9 @@ class Views:
 
     def together(self, graphs: Graphs, *, of_class: bool) -> Floats:
         """(N) the weighted sum of the views, each divided by its size, every node with a share of its neighbours"""
-        of = _Sums(graphs)
-        relevance = RELEVANCE_OF_CLASS if of_class else RELEVANCE_OF_VALUE
-        weighed = (
-            of.normed(self.gradients) + READ_OUT * of.normed(self.read_out) + relevance * of.normed(self.relevance)
-        )
-        return blurred(graphs, weighed)
+        g, e, r = (normed(graphs, view) for view in (self.gradients, self.read_out, self.relevance))
+        weight = RELEVANCE_OF_CLASS if of_class else RELEVANCE_OF_VALUE
+        return blurred(graphs, g + READ_OUT * e + weight * r)
 
 
 def integrated_gradients(question: Question, steps: int) -> Tensor:
@@ -93,11 +90,17 @@ def contributions(graphs: Graphs, gradients: Floats, place: Floats, difference: 
     return found
 
 
-def blurred(graphs: Graphs, values: Floats) -> Floats:
+def normed(graphs: Graphs, values: Floats) -> Floats:
+    """(N) divided by what their sizes come to in their graph"""
+    size = _Sums(graphs).total(np.abs(values))
+    return values / np.where(size > 0, size, 1)[graphs.graph_of]
+
+
+def blurred(graphs: Graphs, values: Floats, share: float = BLUR) -> Floats:
     """(N) every node's value with a share of the mean of its neighbours'"""
     degree = np.diff(graphs.indptr)
     around = np.bincount(graphs.entry_node, weights=values[graphs.indices], minlength=graphs.n_nodes)
-    return np.where(degree > 0, (1 - BLUR) * values + BLUR * around / np.maximum(degree, 1), values)
+    return np.where(degree > 0, (1 - share) * values + share * around / np.maximum(degree, 1), values)
 
 
 def handed_to_edges(graphs: Graphs, nodes: Floats) -> Floats:
@@ -119,11 +122,6 @@ class _Sums:
         """(N) -> (B)"""
         total: Floats = np.bincount(self._graph_of, weights=values, minlength=self._graphs).astype(np.float64)
         return total
-
-    def normed(self, values: Floats) -> Floats:
-        """(N) divided by what their sizes come to in their graph"""
-        size = self.total(np.abs(values))
-        return values / np.where(size > 0, size, 1)[self._graph_of]
 
     def share_out(self, amount: Floats, *by: Floats) -> Floats:
         """Amounts (B) -> (N), in proportion to the first of these numbers (N) that a graph has; else in equal parts"""
