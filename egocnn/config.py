@@ -186,13 +186,13 @@ class ExplainConfig:
     """With select=threshold: share of the largest importance that a critical node must reach."""
     top: int = 5
     """With select=top: how many nodes."""
-    gamma: float = 0.25
+    gamma: float = 1.0
     """Relevance: how much contributions that speak for a unit are favoured over those that speak against it."""
     against: float = 0.1
     """Relevance: weight of the evidence against the class beside that for it."""
     attention_threshold: float = 0.8
     """Paper, Grad-CAM: share of the largest attention that a neighbourhood must reach to be traced back."""
-    steps: int = 4
+    steps: int = 3
     """Contributions and integrated gradients: points on the way from the empty graph to the whole one."""
 
     def __post_init__(self) -> None:

@@ -10,12 +10,16 @@ al., 2017; Gauss-Legendre points):
 What is left of the difference between both sides joins the side that it favours: few points see little of kinks, and a
 mean over present nodes, which does not fade with their presence, jumps where the last of them goes.
 
-**Where** it stands is the mean of two views, each divided by its size: g, and the relevance of
-:mod:`egocnn.explain.backtrack`, which follows the units that decided and knows nothing of graphs half present. A node
-then takes a share of what its neighbours hold on average, since a unit reads whole neighbourhoods:
+**Where** it stands is seen in three ways, each divided by its size: g; the evidence e that a node holds where it is
+read out (:mod:`egocnn.explain.evidence`); and the relevance r of :mod:`egocnn.explain.backtrack`, which follows the
+units that decided down to the input and knows nothing of graphs half present. A class stands for a pattern, which
+relevance traces best; a value is a sum over the nodes, which the other two show as it is. A node then takes a share of
+what its neighbours hold on average, since a unit reads whole neighbourhoods:
 
 .. math:: v_n = (1 - \lambda) w_n + \frac{\lambda}{|N(n)|} \sum_{m \in N(n)} w_m, \qquad
-          w_n = \frac{g_n}{\sum |g|} + \frac{r_n}{\sum |r|}
+          w_n = \frac{g_n}{\sum |g|} + \frac{e_n}{2 \sum |e|} + \rho \frac{r_n}{\sum |r|}
+
+with :math:`\rho = 2` for a class and 1/2 for a value.
 
 **Both together**: positive contributions share the sum of the positive g in proportion to v, negative ones that of the
 negative g:
@@ -28,6 +32,8 @@ without edges has none to hand it to.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -37,7 +43,30 @@ from egocnn.data.graphs import Graphs
 from egocnn.explain.question import Question
 
 BLUR = 0.25
-"""Share of what stands around a node in what it counts itself; chosen on the choosing half of the truths."""
+"""Share of what stands around a node in what it counts itself; this and the weights below were chosen on the choosing
+half of the truths: ``results/truths_rules.json``."""
+READ_OUT = 0.5
+"""Weight of the evidence where it is read out beside that of the gradients, which is 1."""
+RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE = 2.0, 0.5
+"""The same of relevance."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Views:
+    """Where the evidence stands, (N) each."""
+
+    gradients: Floats
+    """integrated over presence"""
+    read_out: Floats
+    """what a node holds in the layers that are read out"""
+    relevance: Floats
+    """the same, traced back to the input"""
+
+    def together(self, graphs: Graphs, *, of_class: bool) -> Floats:
+        """(N) the weighted sum of the views, each divided by its size, every node with a share of its neighbours"""
+        g, e, r = (normed(graphs, view) for view in (self.gradients, self.read_out, self.relevance))
+        weight = RELEVANCE_OF_CLASS if of_class else RELEVANCE_OF_VALUE
+        return blurred(graphs, g + READ_OUT * e + weight * r)
 
 
 def integrated_gradients(question: Question, steps: int) -> Tensor:
@@ -50,10 +79,9 @@ def integrated_gradients(question: Question, steps: int) -> Tensor:
     return total
 
 
-def contributions(graphs: Graphs, gradients: Floats, relevance: Floats, difference: Floats) -> Floats:
-    """Integrated gradients (N), relevance (N) and output less base (B) -> contributions (N) that add up to it"""
+def contributions(graphs: Graphs, gradients: Floats, place: Floats, difference: Floats) -> Floats:
+    """How much (N), where (N) and output less base (B) -> contributions (N) that add up to it"""
     of = _Sums(graphs)
-    place = blurred(graphs, of.normed(gradients) + of.normed(relevance))
     gap = difference - of.total(gradients)
     found = np.zeros_like(place)
     for sign in (1.0, -1.0):
@@ -62,11 +90,17 @@ def contributions(graphs: Graphs, gradients: Floats, relevance: Floats, differen
     return found
 
 
-def blurred(graphs: Graphs, values: Floats) -> Floats:
+def normed(graphs: Graphs, values: Floats) -> Floats:
+    """(N) divided by what their sizes come to in their graph"""
+    size = _Sums(graphs).total(np.abs(values))
+    return values / np.where(size > 0, size, 1)[graphs.graph_of]
+
+
+def blurred(graphs: Graphs, values: Floats, share: float = BLUR) -> Floats:
     """(N) every node's value with a share of the mean of its neighbours'"""
     degree = np.diff(graphs.indptr)
     around = np.bincount(graphs.entry_node, weights=values[graphs.indices], minlength=graphs.n_nodes)
-    return np.where(degree > 0, (1 - BLUR) * values + BLUR * around / np.maximum(degree, 1), values)
+    return np.where(degree > 0, (1 - share) * values + share * around / np.maximum(degree, 1), values)
 
 
 def handed_to_edges(graphs: Graphs, nodes: Floats) -> Floats:
@@ -88,11 +122,6 @@ class _Sums:
         """(N) -> (B)"""
         total: Floats = np.bincount(self._graph_of, weights=values, minlength=self._graphs).astype(np.float64)
         return total
-
-    def normed(self, values: Floats) -> Floats:
-        """(N) divided by what their sizes come to in their graph"""
-        size = self.total(np.abs(values))
-        return values / np.where(size > 0, size, 1)[self._graph_of]
 
     def share_out(self, amount: Floats, *by: Floats) -> Floats:
         """Amounts (B) -> (N), in proportion to the first of these numbers (N) that a graph has; else in equal parts"""

@@ -137,7 +137,10 @@ def _portions(
         (nodes, edges), *trace = ([mean_over_networks(kind) for kind in zip(*each, strict=True)] for each in several)
         layers = Trace(np.stack([n for n, _ in trace]), np.stack([e for _, e in trace])) if trace else None
         portion = replace(portion, nodes=nodes, edges=edges, trace=layers).symmetric()
-        return portion.adding_up(config.steps) if config.technique == "contributions" else portion
+        if config.technique != "contributions":
+            return portion
+        read_out = mean_over_networks([each.read_out for each in found if each.read_out is not None])
+        return portion.adding_up(read_out, config.steps)
 
     for chosen in portions(data):
         with asking_no_gradients(networks):

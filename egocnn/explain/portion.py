@@ -16,7 +16,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
-from egocnn.explain.additive import contributions, handed_to_edges, integrated_gradients
+from egocnn.explain.additive import Views, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.question import Question
 from egocnn.explain.selection.grow import Evidence, grow
 from egocnn.explain.selection.select import select_nodes
@@ -61,29 +61,22 @@ class Portion:
         Symmetric neighbours have to be ranked one before the other, by node id, and so meet different filters on the
         way back. Which is which means nothing, and renumbering the nodes must not change the explanation.
         """
-        group, pair = self._alike()
-        trace = self.trace and Trace(_mean_in_groups(self.trace.nodes, group), _mean_in_groups(self.trace.edges, pair))
-        nodes, edges = _mean_in_groups(self.nodes, group), _mean_in_groups(self.edges, pair)
+        group, pair = symmetric_groups(self.model.encoder.renamed(self.graphs))
+        trace = self.trace and Trace(mean_in_groups(self.trace.nodes, group), mean_in_groups(self.trace.edges, pair))
+        nodes, edges = mean_in_groups(self.nodes, group), mean_in_groups(self.edges, pair)
         return replace(self, nodes=nodes, edges=edges, trace=trace, group=group)
 
-    def adding_up(self, steps: int) -> Portion:
-        """Relevance -> contributions that add up to the output less the base."""
+    def adding_up(self, read_out: Floats, steps: int) -> Portion:
+        """Relevance, and evidence where it is read out (N) -> contributions that add up to the output less the base."""
         assert self.group is not None, "called on symmetric importances"
-        gradients = integrated_gradients(self.question(None), steps).double().cpu().numpy()
-        nodes = contributions(self.graphs, _mean_in_groups(gradients, self.group), self.nodes, self.output - self.base)
+        gradients = mean_in_groups(_numpy(integrated_gradients(self.question(None), steps)), self.group)
+        views = Views(gradients, mean_in_groups(read_out, self.group), self.nodes)
+        place = views.together(self.graphs, of_class=bool(self.model.class_names))
+        nodes = contributions(self.graphs, gradients, place, self.output - self.base)
         edges = handed_to_edges(self.graphs, nodes)
         before = self.trace
         trace = before and Trace(np.vstack([before.nodes[:-1], nodes]), np.vstack([before.edges[:-1], edges]))
         return replace(self, nodes=nodes, edges=edges, trace=trace)
-
-    def _alike(self) -> tuple[Ints, Ints]:
-        """(N), (E) the same number for nodes and for edges that nothing tells apart"""
-        graphs = self.model.encoder.renamed(self.graphs)
-        group = _group_numbers(graphs.graph_of, stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS))
-        low, high = np.sort(group[graphs.edges], axis=1).T
-        once = graphs.entry_node <= graphs.indices
-        described = [column[once] for column in (graphs.edge_label, graphs.edge_weight) if column is not None]
-        return group, _group_numbers(low, high, graphs.edges[:, 0] == graphs.edges[:, 1], *described)
 
     def check_finite(self) -> None:
         """Refuse importances that are not numbers any more, though what was predicted is one."""
@@ -133,8 +126,9 @@ class Portion:
 
     def fidelity(self, chosen: Bools) -> list[Fidelity]:
         """What is predicted for every graph without the chosen nodes (N), and with nothing else."""
-        numbers = np.arange(len(self.graphs))
-        removed, kept = (self.answers(numbers, nodes) for nodes in (~chosen, chosen))
+        numbers = np.unique(self.graphs.graph_of[chosen])
+        removed, kept = self.output.copy(), self.base.copy()  # where nothing is chosen
+        removed[numbers], kept[numbers] = self.answers(numbers, ~chosen), self.answers(numbers, chosen)
         found = []
         for y, b, r, k in zip(self.output.tolist(), self.base.tolist(), removed.tolist(), kept.tolist(), strict=True):
             shares = (None, None) if abs(y - b) < SAME else ((y - r) / (y - b), (k - b) / (y - b))
@@ -184,6 +178,15 @@ def _numpy(values: torch.Tensor) -> Floats:
     return found
 
 
+def symmetric_groups(graphs: Graphs) -> tuple[Ints, Ints]:
+    """(N), (E) the same number for nodes and for edges that nothing tells apart"""
+    group = _group_numbers(graphs.graph_of, stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS))
+    low, high = np.sort(group[graphs.edges], axis=1).T
+    once = graphs.entry_node <= graphs.indices
+    described = [column[once] for column in (graphs.edge_label, graphs.edge_weight) if column is not None]
+    return group, _group_numbers(low, high, graphs.edges[:, 0] == graphs.edges[:, 1], *described)
+
+
 def _group_numbers(*columns: NDArray[Any]) -> Ints:
     """(n) the same number where all columns (n) agree"""
     number = np.zeros(len(columns[0]), np.int64)
@@ -193,7 +196,7 @@ def _group_numbers(*columns: NDArray[Any]) -> Ints:
     return number
 
 
-def _mean_in_groups(values: Floats, group: Ints) -> Floats:
+def mean_in_groups(values: Floats, group: Ints) -> Floats:
     """(..., n) -> (..., n), every value the mean of its group"""
     size = np.bincount(group)
     rows = [np.bincount(group, weights=row)[group] / size[group] for row in np.atleast_2d(values)]

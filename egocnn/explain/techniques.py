@@ -54,6 +54,8 @@ class Importances:
     trace: tuple[tuple[Tensor, Tensor], ...] = ()
     """nodes and edges after the deepest layer, after every layer below, and at the input; a layer below that is read
     out counts with its own evidence"""
+    read_out: Tensor | None = None
+    """(N) the evidence that each node holds in all layers that are read out"""
 
 
 def by_relevance(batch: ExplainedBatch) -> Importances:
@@ -75,11 +77,13 @@ def _relevance(batch: ExplainedBatch, against: float) -> Importances:
     def weighed(found: Iterable[Tensor]) -> list[Tensor]:
         return [torch.where(each > 0, each, against * each) for each in found]
 
-    trace, entries = _down_to_entries(batch, weighed(evidence(batch)), batch.settings.gamma)
+    own = weighed(evidence(batch))
+    trace, entries = _down_to_entries(batch, own, batch.settings.gamma)
+    read_out = torch.stack([each.sum(dim=1) for each in own]).sum(dim=0)
     if batch.network.counted:
-        (counted,) = weighed([evidence_of_inputs(batch)])
-        entries = replace(entries, whole=entries.whole + counted.sum(dim=1))
-    return _importances(batch, entries, trace)
+        (counted,) = (each.sum(dim=1) for each in weighed([evidence_of_inputs(batch)]))
+        entries, read_out = replace(entries, whole=entries.whole + counted), read_out + counted
+    return replace(_importances(batch, entries, trace), read_out=read_out)
 
 
 def by_attention(batch: ExplainedBatch) -> Importances:

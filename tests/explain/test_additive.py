@@ -13,7 +13,7 @@ from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain
-from egocnn.explain.additive import blurred, contributions, handed_to_edges, integrated_gradients
+from egocnn.explain.additive import Views, blurred, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
 from egocnn.study.invariance import relabel
@@ -119,19 +119,28 @@ def test_positive_and_negative_totals_are_those_of_the_integrated_gradients(
     graphs: Graphs, seed: int, exact: bool
 ) -> None:
     random = np.random.default_rng(seed)
-    gradients, relevance = random.normal(size=(2, graphs.n_nodes))
+    gradients, place = random.normal(size=(2, graphs.n_nodes))
     gap = np.zeros(len(graphs)) if exact else random.normal(size=len(graphs))
-    found = contributions(graphs, gradients, relevance, totals(graphs, gradients) + gap)
+    found = contributions(graphs, gradients, place, totals(graphs, gradients) + gap)
     assert_close(totals(graphs, found), totals(graphs, gradients) + gap, tolerance=1e-12)
-    size = totals(graphs, np.abs(gradients)), totals(graphs, np.abs(relevance))
-    view = gradients / size[0][graphs.graph_of] + relevance / size[1][graphs.graph_of]
-    place = blurred(graphs, view)
     of_both_signs = (totals(graphs, np.maximum(place, 0)) > 0) & (totals(graphs, np.maximum(-place, 0)) > 0)
     for sign in (1, -1):
         wanted = totals(graphs, np.maximum(sign * gradients, 0)) + np.maximum(sign * gap, 0)
         taken = totals(graphs, np.maximum(sign * found, 0))
         assert_close(taken[of_both_signs], wanted[of_both_signs], tolerance=1e-12)
     assert (found * place)[of_both_signs[graphs.graph_of]].min(initial=0) >= 0
+
+
+@settings(max_examples=40)
+@given(graphs=random_graphs(classes=False), seed=st.integers(0, 1000))
+@pytest.mark.parametrize(("of_class", "weight"), [(True, 2.0), (False, 0.5)])
+def test_views_count_by_their_shares_and_relevance_more_for_a_class_than_for_a_value(
+    of_class: bool, weight: float, graphs: Graphs, seed: int
+) -> None:
+    several = np.random.default_rng(seed).normal(size=(3, graphs.n_nodes)) * [[1.0], [1000.0], [0.001]]
+    g, e, r = (view / totals(graphs, np.abs(view))[graphs.graph_of] for view in several)
+    found = Views(*several).together(graphs, of_class=of_class)
+    assert_close(found, blurred(graphs, g + 0.5 * e + weight * r), tolerance=1e-12)
 
 
 def test_a_node_takes_a_share_of_the_mean_around_it_and_one_alone_keeps_its_own() -> None:

@@ -1,4 +1,4 @@
-"""python -m lab truths make | halves | score: tasks of known truth, written, drawn into halves, and scored."""
+"""python -m lab truths make | halves | rules | score: tasks of known truth, written, drawn into halves, and scored."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from egocnn.config import TrainConfig
 from lab.record import RESULTS, circumstances
 
 HALVES = RESULTS / "truths_halves.json"
+RULES = RESULTS / "truths_rules.json"
 
 
 def main(words: Sequence[str]) -> None:
@@ -45,6 +46,11 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--work", type=Path, metavar="FOLDER", help="finished jobs [runs/truths_work/HALF]")
     score.add_argument("-o", "--out", type=Path, metavar="FILE", help="the JSON to write [results/truths_HALF.json]")
     score.set_defaults(run=_score)
+    rules = parts.add_parser("rules", help="score ways to combine the views of the evidence on the choosing half")
+    rules.add_argument("--tasks", type=Path, required=True, metavar="FOLDER", help="what make wrote")
+    rules.add_argument("--work", type=Path, metavar="FOLDER", help="trained models [runs/truths_rules]")
+    rules.add_argument("-o", "--out", type=Path, default=RULES, metavar="FILE", help="the JSON to write [%(default)s]")
+    rules.set_defaults(run=_rules)
     return parser
 
 
@@ -84,3 +90,10 @@ def _score(options: argparse.Namespace, command: str) -> None:
     out = options.out or RESULTS / f"truths_{options.half}.json"
     score(settings, out, command=command, say=lambda line: print(line, flush=True))
     print(out.with_suffix(".md").read_text(encoding="utf-8"))
+
+
+def _rules(options: argparse.Namespace, command: str) -> None:
+    from lab.truths.suite.scoring.rules import WORK, score_rules
+
+    score_rules(options.tasks, options.out, work=options.work or WORK, command=command, say=lambda line: print(line))
+    print(options.out)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from egocnn.config import Preset
+from egocnn.config import ExplainConfig, Preset
 from egocnn.errors import ConfigError, DataError
-from egocnn.explain import explain
+from egocnn.explain import additive, explain
 from lab.truths import ours
 from lab.truths.suite import load, read_index, task_names
 from lab.truths.suite.catalogue import CATALOGUE
 from lab.truths.suite.make import make_tasks
-from lab.truths.suite.scoring import peer, run
+from lab.truths.suite.scoring import peer, rules, run
 from lab.truths.suite.scoring.run import ScoreOptions, score
 from lab.truths.suite.task import Sizes
 from tests.support.tiny import SIZES, plain_model, plain_train
@@ -165,3 +165,27 @@ def test_a_missing_folder_and_an_unknown_task_are_refused_in_one_line(folder: Pa
         load(tmp_path, "phenol")
     with pytest.raises(ConfigError, match="no task is called 'ketone'"):
         score(ScoreOptions(tasks=folder, names=("ketone",)), tmp_path / "scores.json", command="")
+
+
+def test_rules_are_scored_on_the_choosing_half_alone_and_a_trained_model_is_not_trained_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = Preset(plain_model(**SIZES), plain_train(epochs=2))
+    monkeypatch.setattr(rules, "PRESETS", {"default": tiny})
+    written, work = tmp_path / "rules.json", tmp_path / "models"
+    rules.score_rules(folder, written, work=work, command="ruled", say=silent)
+    first = json.loads(written.read_text())
+    assert first["tasks"] == ["triangle-on-grid"] == [place.name for place in work.iterdir()]
+    assert len(first["rows"]) == len(rules.all_rules())
+    for row in first["rows"]:
+        assert 0 <= row["test"]["node_auc"]["worst"] <= row["test"]["node_auc"]["mean"] <= 1
+    monkeypatch.delattr(rules, "learn")
+    rules.score_rules(folder, written, work=work, command="ruled", say=silent)
+    assert json.loads(written.read_text())["rows"] == first["rows"]
+
+
+def test_the_rule_that_explains_by_default_is_among_those_that_are_scored() -> None:
+    settings = ExplainConfig()
+    for weight in (additive.RELEVANCE_OF_CLASS, additive.RELEVANCE_OF_VALUE):
+        views = (f"gradients {settings.steps}", 1.0), (f"relevance {settings.gamma:g}", weight)
+        assert rules.Rule((*views, ("read out", additive.READ_OUT)), additive.BLUR) in rules.all_rules()
