@@ -343,6 +343,6 @@ def test_weights_of_one_network_that_are_missing_or_damaged_are_refused(
 
 def test_a_folder_of_the_format_before_is_refused_with_what_to_do(three: Model, tmp_path: Path) -> None:
     three.save(tmp_path)
-    change(tmp_path, lambda plain: plain.update(format=2))
-    with pytest.raises(RunError, match="format 2; this egocnn reads format 3: train it again"):
+    change(tmp_path, lambda plain: plain.update(format=3))
+    with pytest.raises(RunError, match="format 3; this egocnn reads format 4: train it again"):
         Model.load(tmp_path)

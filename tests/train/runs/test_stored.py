@@ -66,8 +66,8 @@ def unlabelled() -> Graphs:
 CASES: dict[str, tuple[Graphs, dict[str, Any]]] = {
     "molecules with a split of their own": (alcohols(), {}),
     "a split of ours, groups": (alcohols().replace(part=None), {"readout": "sort", "sort_nodes": 3}),
-    "values, attributes and weights": (with_numbers(random_trees(40, nodes=10, seed=1)), {"max_hops": 2, "jump": True}),
-    "degrees for labels": (unlabelled(), {"degrees": True, "rest": "mean", "tie": "auto"}),
+    "values, attributes and weights": (with_numbers(random_trees(40, nodes=10, seed=1)), {"jump": True}),
+    "degrees for labels": (unlabelled(), {"degrees": True, "tie": "auto"}),
 }
 
 
