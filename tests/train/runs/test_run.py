@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from tests.support.tiny import plain_model
-
 import csv
 import json
 from collections.abc import Mapping
@@ -30,6 +28,7 @@ from tests.support.tiny import (
     contents,
     names_in,
     oxygens,
+    plain_model,
     stop_after,
     with_opposite_classes,
 )

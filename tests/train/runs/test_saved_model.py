@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from tests.support.tiny import plain_model
-
 import copy
 import shutil
 from dataclasses import replace
@@ -13,14 +11,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError, RunError
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from egocnn.train.recipe import learn
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, plain_model
 
 
 class OwnLabels(nn.Module):

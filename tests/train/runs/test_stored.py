@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.tiny import plain_model, plain_train
-
 import json
 import pickle
 import subprocess
@@ -32,7 +30,7 @@ from egocnn.train.run import train_run
 from tests.cli.limited import check_limited
 from tests.support.commands import SHORT, check_refused, rows, runner
 from tests.support.strategies import random_connected, random_trees
-from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, same, write_table
+from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, plain_model, plain_train, same, write_table
 
 TRAIN = plain_train(epochs=2, learning_rate=1e-2, device="cpu", batch_size=8)
 
