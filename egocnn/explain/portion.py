@@ -128,7 +128,8 @@ class Portion:
         """What is predicted for every graph without the chosen nodes (N), and with nothing else."""
         numbers = np.unique(self.graphs.graph_of[chosen])
         removed, kept = self.output.copy(), self.base.copy()  # where nothing is chosen
-        removed[numbers], kept[numbers] = self.answers(numbers, ~chosen), self.answers(numbers, chosen)
+        if len(numbers):
+            removed[numbers], kept[numbers] = self.answers(numbers, ~chosen), self.answers(numbers, chosen)
         found = []
         for y, b, r, k in zip(self.output.tolist(), self.base.tolist(), removed.tolist(), kept.tolist(), strict=True):
             shares = (None, None) if abs(y - b) < SAME else ((y - r) / (y - b), (k - b) / (y - b))

@@ -375,5 +375,5 @@ def test_two_runs_give_the_very_same_structures(technique: Technique) -> None:
 
 def test_by_default_contributions_are_found_and_a_connected_part_chosen(trained: Model) -> None:
     one = explain(trained, alcohols())
-    other = explain_by(trained, alcohols(), "contributions", select="connected", steps=4)
+    other = explain_by(trained, alcohols(), "contributions", select="connected", steps=3)
     assert [each.to_plain(trace=True) for each in one] == [each.to_plain(trace=True) for each in other]
