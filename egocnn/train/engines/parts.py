@@ -42,9 +42,9 @@ class GradientStep:
     """the mean over graphs, each with its weight"""
     weight: Callable[[Tensor], Tensor | float]
     """targets -> what their graphs weigh together"""
+    parts: int = 1
     random: torch.Generator | None = None
     """what dropout draws from; by default torch's own generator"""
-    parts: int = 1
 
     def compute(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Leave the gradients of the chosen graphs' loss in the network; their outputs, targets and loss."""
