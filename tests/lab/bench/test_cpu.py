@@ -50,7 +50,8 @@ def test_several_networks_are_measured_beside_one() -> None:
     assert all(0 < of["best"] <= of["median"] for of in times.values())
     ratio = times["2 networks"]["best"] / times["one network"]["best"]
     assert result["times_one_network"] == pytest.approx(ratio, abs=0.01)
-    assert result["met"] == (result["times_one_network"] <= result["goal"] == 1.6)
+    is_met = result["times_one_network"] <= result["goal"] == 1.6
+    assert result["met"] == (is_met if result["load_average"][0] < networks.QUIET else None)
 
 
 # ── the scripts that measure ──────────────────────────────────────────────────────────────────────
