@@ -39,7 +39,7 @@ GOAL = 0.8
 """Share of R times the epoch of one network that an epoch of R networks may take."""
 
 QUIET = 0.5
-"""Load average before the run up to which it says whether the goal is met: threads that share a batch wait for others."""
+"""Load average before the run up to which it says whether the goal is met: else threads wait for other processes."""
 
 Seconds = tuple[float, float]
 """by the clock, and of all processors"""
