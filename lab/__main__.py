@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve_load", "two_processes")
+
 SCRIPTS = {
-    **dict.fromkeys(("cpu_step", "explain_speed", "prepare", "read_collab", "serve_load", "two_processes"), "cpu"),
+    **dict.fromkeys(CPU, "cpu"),
     **dict.fromkeys(("device_agreement", "engine_agreement", "explain_agreement"), "agreement"),
     **dict.fromkeys(("kills", "large_graph", "large_store", "out_of_memory"), "limits"),
     "preset_search": "search",

@@ -16,7 +16,7 @@ from egocnn.nn.conv import EgoConv
 from egocnn.nn.dense import Dense
 from egocnn.nn.embed import Attributes, PatchShape, PatchySan
 from egocnn.nn.readout import BINS, Pool, SortPool, by_column
-from egocnn.nn.rows import PACKED, Activation
+from egocnn.nn.rows import PACKED, Activation, SeededDropout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +92,7 @@ class EgoCNN(nn.Module):
             conv.share(convs[0])
         self.convs = nn.ModuleList(convs)
         self.readout = SortPool(config.sort_nodes) if config.readout == "sort" else Pool(config.readout)
-        self.dropout, self.pool_dropout = nn.Dropout(config.dropout), nn.Dropout(config.pool_dropout)
+        self.dropout, self.pool_dropout = SeededDropout(config.dropout), SeededDropout(config.pool_dropout)
         factor = config.sort_nodes if config.readout == "sort" else len(config.readout.split("+"))
         self.counted = shape.node_labels + attributes * BINS if config.count_inputs else 0
         read = (in_width + config.depth * config.width if config.jump else config.width) + self.counted

@@ -6,7 +6,8 @@ norms leave the padding out, and dropout does not depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -19,6 +20,32 @@ from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu, norm_r
 
 Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]
 """What follows the sums of a layer, given the layer's norm"""
+
+
+class SeededDropout(nn.Dropout):
+    """torch's dropout, but from a generator of its own where it has one: see :func:`drawing_from`."""
+
+    generator: torch.Generator | None = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Bit for bit what torch computes on a CPU, had its own generator the state of this one."""
+        if self.generator is None or not self.training or self.p == 0 or input.numel() == 0:
+            return super().forward(input)
+        kept = torch.empty_like(input).bernoulli_(1 - self.p, generator=self.generator)
+        return input * kept.div_(1 - self.p)
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator | None, network: nn.Module) -> Iterator[None]:
+    """Let the dropout of a network draw from this generator, and not from the one that all threads share."""
+    several = [module for module in network.modules() if isinstance(module, SeededDropout)]
+    for each in several:
+        each.generator = generator
+    try:
+        yield
+    finally:
+        for each in several:
+            each.generator = None
 
 
 class Rows(Protocol):

@@ -73,9 +73,20 @@ def pack(progress: Sequence[Progress], fingerprint: str) -> dict[str, Tensor]:
     histories = [each.history.to_plain() for each in progress]
     note = {"fingerprint": fingerprint, "history": histories[0] if len(progress) == 1 else histories}
     tensors["note"] = _letters(json.dumps(note).encode())
-    # tied layers share storage, which safetensors refuses to write twice: clone
-    tensors = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    return sealed(tensors)
+    return sealed(_apart({name: value.detach().cpu().contiguous() for name, value in tensors.items()}))
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, those copied that share storage with another: tied layers do, which safetensors refuses to write.
+
+    A checkpoint is written after every epoch: to copy them all would take a good part of its time.
+    """
+    seen: set[int] = set()
+    for name, value in tensors.items():
+        place = value.untyped_storage().data_ptr()
+        tensors[name] = value.clone() if place in seen else value
+        seen.add(place)
+    return tensors
 
 
 def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Sequence[Progress]) -> bool:
@@ -125,7 +136,7 @@ def _digest(tensors: dict[str, Tensor]) -> Tensor:
     digest = hashlib.sha256()
     for name, value in sorted(tensors.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)};".encode())
-        digest.update(value.numpy().tobytes())
+        digest.update(value.contiguous().flatten().view(torch.uint8).numpy().data)  # read in place: see _apart
     return _letters(digest.digest())
 
 

@@ -3,9 +3,9 @@
 Every random choice of epoch e follows from (seed, e) alone. A training that is killed and resumed from its last
 checkpoint therefore ends with the same weights as an unbroken one.
 
-Epochs are computed by one of three engines: plain, recorded (all networks as one stack, on a GPU in steps that are
-recorded and replayed), or distributed over the processes of a group. Where the memory does not suffice, less is
-computed at a time, with the same result:
+Epochs are computed by one of three engines: plain (on a CPU several networks side by side, a thread for each), recorded
+(all networks as one stack, on a GPU in steps that are recorded and replayed), or distributed over the processes of a
+group. Where the memory does not suffice, less is computed at a time, with the same result:
 
 1. recorded: half as many networks train together, and so on down to one;
 2. recorded, one network: it trains plainly;
@@ -32,6 +32,7 @@ from egocnn.train.engines.common import Build, Member, Progress, copy_of
 from egocnn.train.engines.distributed.engine import DistributedEngine
 from egocnn.train.engines.plain import PlainEngine
 from egocnn.train.engines.recorded.engine import RecordedEngine
+from egocnn.train.engines.side_by_side import SideBySideEngine, gains_from_threads
 from egocnn.train.history import History
 
 OCCUPIED = 0.7
@@ -74,7 +75,7 @@ def fit(
         some, own = [members[number] for number in numbers], [progress[number] for number in numbers]
         train = partial(_train, some, own, config, after_epoch, is_kept=keep is not None)
         if engine != "recorded":
-            is_done: bool | None = train(DistributedEngine if engine == "distributed" else PlainEngine)
+            is_done: bool | None = train(_builder(engine, some, config))
         else:
             before = [(copy_of(each.network), replace(each.history, epochs=list(each.history.epochs))) for each in own]
             is_done = attempt(lambda: train(RecordedEngine))  # noqa: B023 — called at once
@@ -130,6 +131,12 @@ def _train(
     if engine is not None:
         engine.finish()
     return not any(each.history.interrupted for each in progress)
+
+
+def _builder(engine: EngineName, members: Sequence[Member], config: TrainConfig) -> Build:
+    if engine == "distributed":
+        return DistributedEngine
+    return SideBySideEngine if gains_from_threads(members, config) else PlainEngine
 
 
 # ── which networks are trained together ───────────────────────────────────────────────────────────

@@ -6,7 +6,8 @@ All random numbers of an epoch follow from the seed of the network and the numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,6 +101,20 @@ def copy_of(network: EgoCNN) -> dict[str, Tensor]:
 def epoch_seed(seed: int, *numbers: int) -> int:
     """The seed of an epoch, given by its number; with a rank, that of what one process draws in it."""
     return int(np.random.SeedSequence([seed, *numbers]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+@contextmanager
+def reseeding(random: torch.Generator | None, device: torch.device) -> Iterator[Callable[[int], object]]:
+    """What seeds a generator, by default torch's own; in the end its state is what it was."""
+    if random is None:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield torch.manual_seed
+        return
+    before = random.get_state()
+    try:
+        yield random.manual_seed
+    finally:
+        random.set_state(before)
 
 
 def rate(done: float, config: TrainConfig) -> float:

@@ -25,6 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from egocnn.nn.engines.norm_sums import statistics, sums_of, update_running
 from egocnn.nn.memory import attempt, warn
+from egocnn.train.engines.common import reseeding
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +43,8 @@ class GradientStep:
     weight: Callable[[Tensor], Tensor | float]
     """targets -> what their graphs weigh together"""
     parts: int = 1
+    random: torch.Generator | None = None
+    """what dropout draws from; by default torch's own generator"""
 
     def compute(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Leave the gradients of the chosen graphs' loss in the network; their outputs, targets and loss."""
@@ -65,16 +68,15 @@ class GradientStep:
 
     def _compute_in_parts(self, several: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         found: dict[int, tuple[Tensor, Tensor]] = {}
-        seeds = torch.randint(1 << 62, (len(several),)).tolist()
+        seeds = torch.randint(1 << 62, (len(several),), generator=self.random).tolist()
 
         def run(part: int) -> Tensor:
-            torch.manual_seed(seeds[part])  # dropout must drop the same whenever the part is run
+            seed(seeds[part])  # dropout must drop the same whenever the part is run
             outputs, target = self.forward(several[part])
             found[part] = outputs.detach(), target
             return self.loss(outputs, target) * self.weight(target)
 
-        device = several[0].device
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        with reseeding(self.random, several[0].device) as seed:
             add_gradients(self.network, len(several), run)
         outputs, target = (torch.cat(each) for each in zip(*(found[part] for part in range(len(several))), strict=True))
         weight = self.weight(target)

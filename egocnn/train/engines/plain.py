@@ -20,7 +20,8 @@ from torch import Tensor
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Bools
 from egocnn.nn.device import choose_device
-from egocnn.train.engines.common import STEEPEST, Member, Progress, copy_of, epoch_seed, rate
+from egocnn.nn.rows import drawing_from
+from egocnn.train.engines.common import STEEPEST, Member, Progress, copy_of, epoch_seed, rate, reseeding
 from egocnn.train.engines.parts import GradientStep
 from egocnn.train.history import Epoch
 from egocnn.train.metrics import Scores, class_weights, evaluate, loss_of, weight_of
@@ -30,7 +31,14 @@ from egocnn.train.missing import presence_of
 class PlainEngine:
     """See :class:`egocnn.train.engines.common.Engine`."""
 
-    def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        progress: Sequence[Progress],
+        config: TrainConfig,
+        *,
+        random: Sequence[torch.Generator] | None = None,
+    ) -> None:
         self.progress, self.config, self.device = progress, config, choose_device(config.device)
         # what several networks share is sent to the device once
         moved = {id(part): part.to(self.device) for member in members for part in (member.train, member.validation)}
@@ -42,9 +50,11 @@ class PlainEngine:
             class_weights(member.train, member.network.out.out_features) if config.class_weights else None
             for member in self.members
         ]
-        self._steps = [self._gradient_step(*each) for each in zip(self.members, self.weights, strict=True)]
+        self._random: Sequence[torch.Generator | None] = random or [None] * len(members)  # None: torch's own
+        each = zip(self.members, self.weights, self._random, strict=True)
+        self._steps = [self._gradient_step(*own) for own in each]
 
-    def _gradient_step(self, member: Member, weights: Tensor | None) -> GradientStep:
+    def _gradient_step(self, member: Member, weights: Tensor | None, random: torch.Generator | None) -> GradientStep:
         config, device = self.config, self.device  # not self: a cycle of references would outlive the training
         history = next(each.history for each in self.progress if each.network is member.network)
 
@@ -59,16 +69,16 @@ class PlainEngine:
             return outputs.float(), batch.target
 
         weighted = partial(loss_of, weights=weights), partial(weight_of, weights=weights)
-        return GradientStep(member.network, forward, *weighted)
+        return GradientStep(member.network, forward, *weighted, random=random)
 
     def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
-        return {r: self._train_and_validate(r, epoch) for r in np.flatnonzero(alive).tolist()}
+        return {r: self.train_and_validate(r, epoch) for r in np.flatnonzero(alive).tolist()}
 
-    def _train_and_validate(self, r: int, epoch: int) -> Epoch:
+    def train_and_validate(self, r: int, epoch: int) -> Epoch:
         """All random numbers of an epoch follow from its number."""
-        started = time.perf_counter()
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(epoch_seed(self.members[r].seed, epoch))
+        started, random, member = time.perf_counter(), self._random[r], self.members[r]
+        with reseeding(random, self.device) as seed, drawing_from(random, member.network):
+            seed(epoch_seed(member.seed, epoch))
             train_loss, train_score = self.train(r, epoch)
             loss, score = self.validate(r)
         return Epoch(
@@ -92,7 +102,7 @@ class PlainEngine:
     def batches(self, r: int, epoch: int) -> Iterator[Tensor]:
         """All graphs in random order, cut into batches; learning rate and norms are set for each when it comes."""
         train = self.members[r].train
-        order = torch.randperm(len(train), device="cpu").to(train.node_ptr.device)
+        order = torch.randperm(len(train), device="cpu", generator=self._random[r]).to(train.node_ptr.device)
         batches = torch.tensor_split(order, math.ceil(len(train) / self.config.batch_size))  # equal: no batch of one
         return (self._set(r, epoch - 1 + n / len(batches), chosen) for n, chosen in enumerate(batches))
 

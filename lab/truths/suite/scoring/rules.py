@@ -46,7 +46,7 @@ POINTS = (2, 3, 4, 16)
 GAMMAS = (0.25, 1.0, 2.0, 4.0)
 """of relevance"""
 BLURS = (0.0, 0.1, 0.25, 0.4)
-SHOWN = ("node_auc", "pooled_edge_auc", "pearson", "kendall")
+SHOWN = ("node_auc", "pearson", "kendall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +158,10 @@ def _explained(model: Model, graphs: Graphs, batch: Batch, classes: torch.Tensor
 
 def _row(rule: Rule, number: int, found: Mapping[str, Mapping[str, list[Scores]]]) -> dict[str, Any]:
     row: dict[str, Any] = {"rule": rule.name, "blur": rule.blur}
-    for part in ("test", "larger"):
+    for part, before in (("test", ""), ("larger", "larger_")):
         of_tasks = {task: parts[part][number] for task, parts in found.items() if part in parts}
-        row[part] = {}
         for name in SHOWN:
-            known = {task: value for task, scores in of_tasks.items() if (value := scores.get(name)) is not None}
+            known = [value for scores in of_tasks.values() if (value := scores.get(name)) is not None]
             if known:
-                worst = min(known, key=lambda task: known[task])
-                mean = round(fmean(known.values()), 4)
-                row[part][name] = {"mean": mean, "worst": round(known[worst], 4), "worst_task": worst}
+                row |= {before + name: round(fmean(known), 4), f"{before}{name}_worst": round(min(known), 4)}
     return row

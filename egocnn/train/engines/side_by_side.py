@@ -1,0 +1,139 @@
+"""The plain engine for several networks on a CPU: they train side by side, each in a thread of its own.
+
+The tensors of a small batch gain little from several threads, networks everything: torch computes without holding
+Python's lock. Each network therefore computes with a single thread, and as many networks at a time as torch has
+threads; they take turns batch by batch, so that all come to the end of an epoch at about the same time.
+
+None of them notices the others: shuffling and dropout of each draw from a generator of its own. The weights are the
+same, bit for bit, however many are trained at a time, and with one thread they are those of the plain engine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from threading import Condition
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from egocnn.config import TrainConfig
+from egocnn.data.arrays import Bools
+from egocnn.nn.device import choose_device
+from egocnn.train.engines.common import Member, Progress
+from egocnn.train.engines.plain import PlainEngine
+from egocnn.train.history import Epoch
+
+LARGE = 1 << 14
+"""Nodes of a batch that keeps all threads busy; several such batches at a time would also take much memory."""
+
+T = TypeVar("T")
+
+
+def gains_from_threads(members: Sequence[Member], config: TrainConfig) -> bool:
+    """Whether networks should train side by side; how many threads there are does not count, as it changes no weight.
+
+    A module in place of the node embedding may draw from the generator that all threads share.
+    """
+    if len(members) == 1 or choose_device(config.device).type != "cpu":
+        return False
+    return not any(each.network.custom_embedding or _batch_nodes(each, config) > LARGE for each in members)
+
+
+def _batch_nodes(member: Member, config: TrainConfig) -> float:
+    """Nodes of an average batch"""
+    graphs = len(member.train)
+    return int(member.train.node_ptr[-1]) * min(config.batch_size, graphs) / max(graphs, 1)
+
+
+class SideBySideEngine(PlainEngine):
+    """See :class:`egocnn.train.engines.common.Engine`. All networks have an equal share of the seconds of an epoch."""
+
+    def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
+        super().__init__(members, progress, config, random=[torch.Generator() for _ in members])
+        for each in progress:
+            _ = each.optimizer  # made before there are threads: what torch imports for it is imported by one
+        self._threads = torch.get_num_threads()
+        self._turns = Turns(self._threads)
+        self._pool = ThreadPoolExecutor(len(members), "network", initializer=torch.set_num_threads, initargs=(1,))
+
+    def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
+        started, numbers = time.perf_counter(), np.flatnonzero(alive).tolist()
+        if self._threads == 1:  # in turn: what else the machine does is not to be disturbed
+            return super().train_epoch(epoch, alive)
+        try:
+            ended = self._all([self._pool.submit(self._or_stop, self.train_and_validate, r, epoch) for r in numbers])
+        finally:
+            torch.set_num_threads(self._threads)  # for threads to come, which follow the last that was set anywhere
+        seconds = (time.perf_counter() - started) / len(numbers)
+        return {r: replace(each, seconds=seconds) for r, each in zip(numbers, ended, strict=True)}
+
+    def _all(self, running: Sequence[Future[T]]) -> list[T]:
+        """What all threads return, or the first error; none is running any more in either case."""
+        try:
+            errors = [each.exception() for each in running]
+        except BaseException:  # Ctrl-C, which comes to this thread
+            self._turns.stop()
+            wait(running)
+            raise
+        for error in errors:
+            if error is not None and not isinstance(error, Stopped):
+                raise error
+        return [each.result() for each in running]
+
+    def _or_stop(self, run: Callable[..., T], *words: int) -> T:
+        try:
+            return run(*words)
+        except BaseException:
+            self._turns.stop()
+            raise
+
+    def batches(self, r: int, epoch: int) -> Iterator[Tensor]:
+        """The plain engine's; whoever asks for the next one has computed the last."""
+        for chosen in super().batches(r, epoch):
+            with self._turns:
+                yield chosen
+
+    def validate(self, r: int) -> tuple[float, float]:
+        with self._turns:
+            return super().validate(r)
+
+    def finish(self) -> None:
+        self._turns.stop()  # Ctrl-C may have come before the threads were waited for
+        self._pool.shutdown()
+        super().finish()
+
+
+class Stopped(Exception):  # noqa: N818 — no error of its own: another network's, or Ctrl-C
+    """Training ends before this turn."""
+
+
+class Turns:
+    """A context that lets in so many threads at a time, in the order in which they came."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once, self._came, self._left = at_once, 0, 0
+        self._changed, self._is_stopped = Condition(), False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            number = self._came
+            self._came += 1
+            self._changed.wait_for(lambda: self._is_stopped or number < self._left + self._at_once)
+            if self._is_stopped:
+                raise Stopped
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._left += 1
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Let in nobody any more; those who wait and those to come are told by :class:`Stopped`."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()

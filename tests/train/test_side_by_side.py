@@ -1,0 +1,331 @@
+"""Networks that train side by side on a CPU: the same bits, one error or Ctrl-C for all, and never too many at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from egocnn.config import TrainConfig
+from egocnn.errors import DataError
+from egocnn.nn.batch import Batch
+from egocnn.nn.rows import SeededDropout, drawing_from
+from egocnn.train import loop
+from egocnn.train.checkpoint import Checkpoint
+from egocnn.train.engines import side_by_side
+from egocnn.train.engines.common import Member, Progress
+from egocnn.train.engines.side_by_side import Stopped, Turns, gains_from_threads
+from egocnn.train.history import Epoch, History
+from egocnn.train.recipe import learn
+from tests.support.tiny import MODEL, PATIENCE, alcohols, parts, plain_train, same, state
+
+DROPPING = replace(MODEL, dropout=0.3, pool_dropout=0.5)
+CONFIG = plain_train(epochs=5, patience=5, learning_rate=1e-2, batch_size=3, parts=0.5)
+
+
+def members(number: int = 3) -> list[Member]:
+    """Fresh networks of different seeds, which share their graphs."""
+    networks = [parts(alcohols(), DROPPING, seed=seed)[0] for seed in range(number)]
+    _, train, validation = parts(alcohols(), DROPPING)
+    return [Member(network, train, validation, seed) for seed, network in enumerate(networks)]
+
+
+def fit(several: Sequence[Member], threads: int, config: TrainConfig = CONFIG, **settings: Any) -> list[History]:
+    torch.set_num_threads(threads)
+    return loop.fit(several, config, **settings)
+
+
+def weights(several: Sequence[Member]) -> list[dict[str, Tensor]]:
+    return [state(member.network) for member in several]
+
+
+def epochs(histories: Sequence[History]) -> list[list[Epoch]]:
+    return [[replace(epoch, seconds=0) for epoch in history.epochs] for history in histories]
+
+
+def all_same(some: Sequence[Member], others: Sequence[Member]) -> bool:
+    return all(same(one, other) for one, other in zip(weights(some), weights(others), strict=True))
+
+
+class Forwards:
+    """Notes the thread of every forward pass of some networks, and torch's threads in it."""
+
+    def __init__(self, several: Sequence[Member]) -> None:
+        self.found: set[tuple[bool, int]] = set()
+        for member in several:
+            member.network.register_forward_pre_hook(self._note)
+
+    def _note(self, *_: object) -> None:
+        self.found.add((threading.current_thread() is threading.main_thread(), torch.get_num_threads()))
+
+
+# ── the same bits ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_weights_and_histories_are_the_same_however_many_networks_train_at_a_time() -> None:
+    several = {threads: members() for threads in (1, 2, 3)}
+    forwards = {threads: Forwards(each) for threads, each in several.items()}
+    histories = {threads: fit(each, threads) for threads, each in several.items()}
+    assert forwards[1].found == {(True, 1)}
+    assert forwards[2].found == forwards[3].found == {(False, 1)}
+    for threads in (2, 3):
+        assert all_same(several[threads], several[1])
+        assert epochs(histories[threads]) == epochs(histories[1])
+
+
+def test_none_of_the_networks_notices_the_others() -> None:
+    together, alone = members(), members()
+    found = fit(together, 2)
+    expected = [fit([member], 1)[0] for member in alone]
+    assert all_same(together, alone)
+    assert epochs(found) == epochs(expected)
+    assert len({history.epochs[-1].train_loss for history in found}) == 3
+
+
+def test_the_same_seed_gives_the_same_model_with_one_and_with_two_threads() -> None:
+    models = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        models.append(learn(alcohols(), replace(DROPPING, dropout=0.3), replace(CONFIG, networks=3))[0])
+    for one, other in zip(models[0].networks, models[1].networks, strict=True):
+        assert same(state(one), state(other))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 5), (300, 40), (0, 4)])
+def test_dropout_from_a_generator_of_its_own_is_that_of_torch_bit_for_bit(shape: tuple[int, int]) -> None:
+    x = torch.randn(shape, requires_grad=True)
+    dropout, generator = SeededDropout(0.3), torch.Generator().manual_seed(5)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        expected = [F.dropout(x, 0.3) for _ in range(2)]
+        before = torch.get_rng_state()
+        with drawing_from(generator, nn.Sequential(dropout)):
+            found = [dropout(x) for _ in range(2)]
+        assert torch.equal(torch.get_rng_state(), before)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one, other)
+        assert torch.equal(*(torch.autograd.grad(each.sum(), x)[0] for each in (one, other)))
+    assert dropout.generator is None
+    assert torch.equal(dropout.eval()(x), x)
+
+
+# ── ends ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("threads", [(2, 2, 2), (2, 1, 3)])
+def test_a_broken_training_of_three_goes_on_to_the_weights_of_an_unbroken_one(
+    threads: tuple[int, int, int], tmp_path: Path
+) -> None:
+    unbroken = members()
+    expected = fit(unbroken, 2)
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
+    for at_once, last in zip(threads, (1, 4, None), strict=True):
+
+        def stop(histories: Sequence[History], _: TrainConfig, last: int | None = last) -> None:
+            if len(histories[0].epochs) == last:
+                raise KeyboardInterrupt
+
+        resumed = members()
+        found = fit(resumed, at_once, resume=checkpoint.resume, keep=checkpoint.keep, report=stop)
+    assert all_same(resumed, unbroken)
+    assert epochs(found) == epochs(expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch_of_all_networks(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several, after_epoch, stopped, told = members(), [], threading.Event(), []
+    stop = Turns.stop
+
+    def note_stop(turns: Turns) -> None:
+        stop(turns)
+        stopped.set()
+
+    monkeypatch.setattr(Turns, "stop", note_stop)
+
+    def keep(progress: Sequence[Progress]) -> None:
+        after_epoch.append(weights(several))
+        if len(after_epoch) == 2:
+            progress[1].optimizer.register_step_pre_hook(press_ctrl_c)
+
+    def press_ctrl_c(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        if threads > 1:
+            told.append(stopped.wait(PATIENCE))
+
+    histories = fit(several, threads, keep=keep)
+    assert all(told), "the other networks must not go on to the end of the epoch"
+    assert all(history.interrupted and len(history.epochs) == 2 for history in histories)
+    for r, (member, history) in enumerate(zip(several, histories, strict=True)):
+        assert history.best is not None
+        assert same(state(member.network), after_epoch[history.best.epoch - 1][r])
+        assert not member.network.training
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("network")]
+
+
+def test_an_error_in_one_network_ends_all_and_is_the_one_that_is_raised() -> None:
+    several = members()
+
+    def fail(*_: object) -> None:
+        raise ValueError("a defect")
+
+    def spoil(progress: Sequence[Progress]) -> None:
+        progress[2].optimizer.register_step_pre_hook(fail)
+
+    with pytest.raises(ValueError, match="a defect"):
+        fit(several, 2, keep=spoil)
+
+
+def test_a_network_that_diverges_keeps_its_best_weights_and_leaves_the_others_alone() -> None:
+    spoiled, sound = members(), members()
+
+    def spoil(histories: Sequence[History], _: TrainConfig) -> None:
+        if len(histories[1].epochs) == 3:
+            with torch.no_grad():
+                spoiled[1].network.out.weight.fill_(math.nan)
+
+    found, expected = fit(spoiled, 2, report=spoil), fit(sound, 2)
+    assert math.isnan(found[1].epochs[-1].validation_loss)
+    assert found[1].best is not None
+    assert found[1].best.epoch <= 3
+    assert all(bool(torch.isfinite(value).all()) for value in state(spoiled[1].network).values())
+    for r in (0, 2):
+        assert same(state(spoiled[r].network), state(sound[r].network))
+        assert epochs([found[r]]) == epochs([expected[r]])
+
+
+def test_three_networks_whose_loss_is_never_finite_are_one_clear_error() -> None:
+    torch.set_num_threads(2)
+    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
+        learn(alcohols(), MODEL, plain_train(networks=3, epochs=3, learning_rate=1e30))
+
+
+def test_a_network_that_stops_early_does_not_hold_up_the_others() -> None:
+    several = members()
+    config = replace(CONFIG, patience=2, learning_rate=1e-6, epochs=12)
+    histories = fit(several, 2, config)
+    expected = [fit([member], 1, config)[0] for member in members()]
+    assert epochs(histories) == epochs(expected)
+    assert all(len(history.epochs) < 12 for history in histories)
+
+
+# ── threads ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_torch_has_its_threads_back_after_training_in_threads_to_come_too() -> None:
+    fit(members(), 2)
+    found = []
+    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert [torch.get_num_threads(), *found] == [2, 2]
+
+
+def test_the_seconds_of_all_networks_together_are_those_of_the_training() -> None:
+    started = time.perf_counter()
+    histories = fit(members(), 2)
+    elapsed = time.perf_counter() - started
+    assert 0 < sum(epoch.seconds for history in histories for epoch in history.epochs) <= elapsed
+
+
+class Noise(nn.Module):
+    """An embedding of the user's, with random numbers of torch's own."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        return torch.rand(len(batch.place), 4)
+
+
+def test_one_network_large_batches_and_modules_of_the_user_take_all_threads_in_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    several = members()
+    assert gains_from_threads(several, CONFIG)
+    assert not gains_from_threads(several[:1], CONFIG)
+    several[1].network.custom_embedding = True
+    assert not gains_from_threads(several, CONFIG)
+    several[1].network.custom_embedding = False
+    monkeypatch.setattr(side_by_side, "LARGE", 5)
+    assert not gains_from_threads(several, CONFIG)
+    forwards = Forwards(several)
+    fit(several, 2)
+    assert forwards.found == {(True, 2)}
+
+
+def test_modules_with_random_numbers_of_torchs_own_give_the_same_weights_every_time() -> None:
+    torch.set_num_threads(2)
+    one, other = (
+        learn(alcohols(), MODEL, replace(CONFIG, networks=3, epochs=2), embed=Noise(), embed_width=4)[0].networks
+        for _ in range(2)
+    )
+    assert all(same(state(each), state(its)) for each, its in zip(one, other, strict=True))
+
+
+def test_turns_let_in_so_many_at_a_time() -> None:
+    turns, lock, inside, most = Turns(2), threading.Lock(), 0, 0
+
+    def take_turns() -> None:
+        nonlocal inside, most
+        for _ in range(200):
+            with turns:
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                with lock:
+                    inside -= 1
+
+    several = [threading.Thread(target=take_turns) for _ in range(5)]
+    for thread in several:
+        thread.start()
+    for thread in several:
+        thread.join()
+    assert most <= 2
+
+
+def test_whoever_leaves_comes_after_those_who_wait() -> None:
+    turns, order = Turns(1), []
+
+    def enter(name: str) -> None:
+        with turns:
+            order.append(name)
+
+    with turns:
+        waiting = threading.Thread(target=enter, args=("the one who waited",))
+        waiting.start()
+        while turns._came < 2:  # until it has asked
+            time.sleep(0.001)
+    enter("the one who left")
+    waiting.join()
+    assert order == ["the one who waited", "the one who left"]
+
+
+def test_nobody_is_let_in_after_a_stop_and_those_who_wait_are_told() -> None:
+    turns, told = Turns(1), []
+
+    def enter() -> None:
+        try:
+            with turns:
+                pass
+        except Stopped:
+            told.append(True)
+
+    with turns:
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        while turns._came < 2:
+            time.sleep(0.001)
+        turns.stop()
+        waiting.join(PATIENCE)
+    enter()
+    assert told == [True, True]
