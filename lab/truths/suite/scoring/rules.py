@@ -64,7 +64,8 @@ class Rule:
 
 def all_rules() -> list[Rule]:
     """Every view alone, and sums of two and three with relevance counting from half as much to twice as much."""
-    sums = [((f"gradients {points}", 1.0),) for points in POINTS] + [(("read out", 1.0),)]
+    sums: list[tuple[tuple[str, float], ...]] = [((f"gradients {points}", 1.0),) for points in POINTS]
+    sums.append((("read out", 1.0),))
     for gamma in GAMMAS:
         relevance = f"relevance {gamma:g}"
         sums.append(((relevance, 1.0),))
