@@ -10,6 +10,9 @@ Where no part in one piece is found, up to three pieces are grown: two groups th
 Where no part of moderate size holds the evidence, the part is what has grown up to a third of the nodes, if most of the
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
+
+A part that was found for a class is put to the question once more: as many nodes from where the contributions are
+least must not do as well. Where a class stands for the lack of something, any part of the graph lacks it.
 """
 
 from __future__ import annotations
@@ -37,9 +40,13 @@ lack of something, half a graph is as good a witness as the whole, and so is the
 CONCENTRATED = 0.6
 """Share of all that speaks for the output that a third of the nodes must hold to stand out where it is not enough; on
 the choosing half of the truths it leaves one graph in twenty without a structure marked, and six in seven with one."""
+AS_GOOD = 0.2
+"""Share of the evidence for a class that the least contributing part of the same size may hold. So structures are empty
+in 82% instead of 71% of the graphs of the choosing half that have none, and in 9% instead of 7% of those that have."""
 FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
+NEVER = np.iinfo(np.int64).max
 ALIKE = 1e-9
 """Relative difference up to which two contributions are the same."""
 STEPS_ONE_BY_ONE = 4
@@ -87,7 +94,21 @@ def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: Expla
     for parts in (1, MOST_PARTS):
         chosen |= _grow(graphs, score, evidence, config, is_open, parts)
         is_open = is_open & (np.bincount(graphs.graph_of, weights=chosen, minlength=len(graphs)) == 0)
-    return chosen
+    return chosen & _is_critical(graphs, score, evidence, chosen)[graphs.graph_of]
+
+
+def _is_critical(graphs: Graphs, score: Floats, evidence: Evidence, chosen: Bools) -> Bools:
+    """(B) whether the evidence rests on the chosen part, and not on any part of its size; of values always"""
+    size = np.bincount(graphs.graph_of, weights=chosen, minlength=len(graphs)).astype(np.int64)
+    found, numbers = size > 0, np.flatnonzero(size)
+    if evidence.unit is None and len(numbers):
+        lacks, most = 2 * np.abs(score).max() - score, np.zeros(len(graphs))
+        np.maximum.at(most, graphs.graph_of, lacks)
+        is_first = lacks >= (1 - ALIKE) * most[graphs.graph_of]
+        first = np.bincount(graphs.graph_of, weights=is_first, minlength=len(graphs))
+        joins, _ = _growth(graphs, lacks, np.where(found, np.maximum(size, first), 0), 1)
+        found[numbers] = evidence.kept(numbers, evidence.ask(numbers, joins < NEVER)) <= AS_GOOD
+    return found
 
 
 def _grow(
@@ -135,7 +156,7 @@ def _stands_out(graphs: Graphs, score: Floats, part: Bools) -> Bools:
 
 def _growth(graphs: Graphs, score: Floats, most: Ints, parts: int) -> tuple[Ints, list[list[int]]]:
     """(N) at which step each node joins the part of its graph, and for every graph the size of its part after each"""
-    joins, sizes = np.full(graphs.n_nodes, np.iinfo(np.int64).max), []
+    joins, sizes = np.full(graphs.n_nodes, NEVER), []
     scores, indices, indptr = score.tolist(), graphs.indices.tolist(), graphs.indptr.tolist()
     for start, stop, largest in zip(
         graphs.node_ptr.tolist(), graphs.node_ptr[1:].tolist(), most.tolist(), strict=False
