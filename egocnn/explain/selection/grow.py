@@ -41,8 +41,8 @@ CONCENTRATED = 0.6
 """Share of all that speaks for the output that a third of the nodes must hold to stand out where it is not enough; on
 the choosing half of the truths it leaves one graph in twenty without a structure marked, and six in seven with one."""
 AS_GOOD = 0.2
-"""Share of the evidence for a class that the least contributing part of the same size may hold. So structures are empty
-in 82% instead of 71% of the graphs of the choosing half that have none, and in 9% instead of 7% of those that have."""
+"""Share of the evidence for a class that the least contributing part of the same size may hold; chosen on the choosing
+half, as what empties most of the structures that should be empty for few of the others."""
 FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
