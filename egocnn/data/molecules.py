@@ -70,7 +70,15 @@ def _from_smiles(graph: Graph) -> Any | None:
     if any(_element(label) != own for label, own in zip(graph.node_label, elements, strict=True)):
         return None
     bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))): bond_label(b) for b in molecule.GetBonds()}
-    return molecule if set(bonds) == {(int(u), int(v)) for u, v in graph.edges} else None
+    pairs = [(u, v) for u, v in graph.edges.tolist()]
+    if set(bonds) != set(pairs):
+        return None
+    # atoms in another order can have the same elements and neighbours, and other bonds
+    plain = WORDS[:3]
+    for pair, label in zip(pairs, graph.edge_label or (), strict=False):
+        if label != bonds[pair] and label in plain and bonds[pair] in plain:
+            return None
+    return molecule
 
 
 def _element(label: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from egocnn.data.graphs import Graphs
@@ -11,7 +10,7 @@ from egocnn.errors import MissingColumnError
 from egocnn.model import Model
 
 
-def read_as_trained(source: str | Path, predictor: Model, **said: Any) -> Graphs:
+def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
     """A model's own way of reading holds for what the user does not say."""
     trained = predictor.about.get("read", {})
     usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}

@@ -128,11 +128,30 @@ def test_generated_compounds_are_read_by_their_name() -> None:
         (b"bytes", "b'bytes' is not a source of graphs"),
         ([], "no graphs are given"),
         ([1, "a"], "a sequence of int, str is not a source of graphs"),
-        ([EDGE, 3], "a sequence of SimpleNamespace, int is not a source of graphs"),
+        ([EDGE, 3], "item 1 is 3 and item 0 data with an edge_index; all must be of one kind"),
+        (["CCO", None], "item 1 is None and item 0 a SMILES; all must be of one kind"),
+        (["CCO", "C", pair()[0]], "item 2 is a Graph and item 0 a SMILES; all must be of one kind"),
+        (np.array([["CCO"]]), "an array of shape (1, 1) is not a source of graphs; give it one dimension"),
+        (Path("CCO"), "CCO: is neither a file or folder nor the name of a published TU data set"),
     ],
 )
 def test_anything_else_is_refused_with_what_is_accepted(source: Any, message: str) -> None:
     assert refusal(read, source).startswith(message)
+
+
+def test_graphs_of_a_collection_are_read_alone_or_in_a_list() -> None:
+    graphs = read("compounds:alcohols:sizes=3-4,per_size=2")
+    again = read(list(graphs))
+    assert again.names == graphs.names
+    assert [again.target_of(g) for g in range(len(again))] == [graphs.target_of(g) for g in range(len(graphs))]
+    assert again.smiles == graphs.smiles
+    for one, other in ((read(graphs[3])[0], graphs[3]), (again[3], graphs[3])):
+        assert one.node_label == other.node_label
+        assert one.edge_label == other.edge_label
+        np.testing.assert_array_equal(one.edges, other.edges)
+        np.testing.assert_array_equal(one.node_truth, other.node_truth)
+    unknown = pair().replace(node_label=np.array([0, -1]), node_label_names=("C",))
+    assert read(unknown[0])[0].node_label == ("C", "?")
 
 
 def test_a_very_long_name_is_refused() -> None:

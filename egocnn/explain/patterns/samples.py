@@ -51,6 +51,7 @@ def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> l
     """One sample per graph; structures traced for a class that was not predicted add their graph alone."""
     if not structures:
         raise DataError("no critical structures are given; patterns need some")
+    structures = [structure.named() for structure in structures]
     kinds = {structure.explained is None for structure in structures}
     if len(kinds) > 1:
         raise DataError("some of these structures explain classes and some explain values; patterns need one kind")

@@ -79,6 +79,7 @@ def summarise(
 
     ``facts`` are those that no structure holds: the model and the data.
     """
+    structures = [structure.named() for structure in structures]
     known = [s.predicted == s.graph.target for s in structures if isinstance(s.graph.target, str)]
     facts |= {"accuracy": _mean(known), "technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
     facts |= {"created": (created or date.today()).isoformat(), "version": egocnn.__version__}
