@@ -16,7 +16,7 @@ from egocnn.data.sources.jsonlines import JSON_SUFFIXES, read_jsonlines
 from egocnn.data.sources.objects import ACCEPTED, from_objects
 from egocnn.data.sources.smiles import from_smiles, read_smiles_table
 from egocnn.data.sources.table import TABLE_SUFFIXES
-from egocnn.data.sources.text import one_line, short
+from egocnn.data.sources.text import one_line, short, suffix_of
 from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import Store, is_store
 from egocnn.errors import DataError, MissingExtraError
@@ -34,7 +34,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
     ``"MUTAG"``                                         the name of a TU set: looked for under ``EGOCNN_DATA`` and in
                                                         the cache, else downloaded
     ``"folder/MUTAG"``, ``"MUTAG.zip"``                 a TU set as a folder or a zip
-    ``"molecules.csv"``, ``.tsv``, ``.tab``             a table with a column of SMILES (needs RDKit)
+    ``"molecules.csv"``, ``.tsv``, ``.tab``, ``.smi``   a table with a column of SMILES (needs RDKit), ``.gz`` too
     ``"graphs.jsonl"``, ``.ndjson``, ``.json``          JSON lines, one graph an object
     ``"network.graphml"``, ``.gexf``, a folder of them  files of other tools (needs networkx)
     ``"graphs.safetensors"``                            what ``graphs.save`` wrote
@@ -139,9 +139,9 @@ def _read_file(path: Path, config: ReadConfig) -> Graphs:
     suffix = path.suffix.lower()
     if suffix == ".zip":
         return read_tu(path, config)
-    if suffix in TABLE_SUFFIXES:
+    if suffix_of(path) in TABLE_SUFFIXES:
         return read_smiles_table(path, config)
-    if suffix in JSON_SUFFIXES:
+    if suffix_of(path) in JSON_SUFFIXES:
         return read_jsonlines(path, config)
     if suffix in GRAPH_SUFFIXES:
         return read_graph_files([path], path.name, config)

@@ -33,14 +33,7 @@ from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json, write_text
-from egocnn.interop.targets import (
-    as_in_column,
-    checked_targets,
-    encode_classes,
-    encode_values,
-    restored_classes,
-    with_classes,
-)
+from egocnn.interop import targets
 from egocnn.model import Model
 from egocnn.show.as_trained import read_as_trained
 from egocnn.train.history import History
@@ -200,13 +193,15 @@ class _EgoCNN(BaseEstimator):
             reading, y = {**reading, "target": y}, None
         how = ReadConfig(**{"task": "auto" if y is not None else self._task, **reading})
         column = frame_target(graphs, how) if y is None and is_frame(graphs) else None
+        if column is not None:
+            how = replace(how, target=str(column.name))
         origin = {} if isinstance(graphs, Graphs) else {"read": asdict(how)}
         graphs = read(graphs, how)
-        y = None if y is None else checked_targets(y, len(graphs))
+        y = None if y is None else targets.checked_targets(y, len(graphs))
         # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
         graphs, about = self._with_targets(graphs.replace(part=None), y)
-        if column is not None:
-            about |= as_in_column(graphs.class_names, column)
+        if column is not None and graphs.is_classification:
+            about |= targets.as_in_column(graphs.class_names, column)
         settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         model = ModelConfig(**{f.name: settings[f.name] for f in fields(ModelConfig)})
         train = TrainConfig(**{f.name: settings[f.name] for f in fields(TrainConfig)})
@@ -221,9 +216,15 @@ class _EgoCNN(BaseEstimator):
         """The graphs with what is to be predicted, y where it is given, and what to save of it beside the model."""
         raise NotImplementedError
 
-    def _read(self, graphs: Any, task: Task = "auto") -> Graphs:
-        """The graphs of any source, read as those that were trained on; their targets need not be of that kind."""
-        return graphs if isinstance(graphs, Graphs) else read_as_trained(graphs, self._fitted, task=task)
+    def _read(self, graphs: Any, *, scored: bool = False) -> Graphs:
+        """The graphs of any source, read as those that were trained on.
+
+        Where a value is predicted that y held, a column that happens to be called label may hold anything, unless it is
+        to be ``scored``.
+        """
+        model = self._fitted
+        is_any = not (scored or model.class_names or model.about.get("read", {}).get("target"))
+        return read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
 
     @property
     def _fitted(self) -> Model:
@@ -269,8 +270,8 @@ class _EgoCNN(BaseEstimator):
             how["classes"] = str(classes) if np.ndim(classes) == 0 else list(map(str, np.asarray(classes).tolist()))
         found = explain(self._fitted, graphs, config, fidelity=fidelity, **how)
         names = self._fitted.class_names
-        classes = restored_classes(names, self._fitted.about).tolist()
-        return [with_classes(structure, names, classes) for structure in found]
+        classes = targets.restored_classes(names, self._fitted.about).tolist()
+        return [targets.with_classes(structure, names, classes) for structure in found]
 
     def fit_attention(self, graphs: Any, **settings: Any) -> Self:
         """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.explain`.
@@ -352,14 +353,14 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
     @property
     def classes_(self) -> NDArray[Any]:
         """The classes in the order of the probabilities: as ``y`` had them, numbers say, else by name."""
-        return restored_classes(self._fitted.class_names, self._fitted.about)
+        return targets.restored_classes(self._fitted.class_names, self._fitted.about)
 
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is None and not graphs.is_classification:
             raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
         if y is None:
             return graphs, {"classes": list(graphs.class_names)}
-        codes, about = encode_classes(y)
+        codes, about = targets.encode_classes(y)
         return graphs.replace(target=codes, class_names=tuple(map(str, about["classes"]))), about
 
     def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
@@ -398,7 +399,8 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         """
         graphs = self._read(graphs)
         if y is not None:
-            return float(np.average(self.predict(graphs) == checked_targets(y, len(graphs)), weights=sample_weight))
+            right = self.predict(graphs) == targets.checked_targets(y, len(graphs))
+            return float(np.average(right, weights=sample_weight))
         ours = self._fitted.class_names
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")
@@ -427,7 +429,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
 
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is not None:
-            graphs = graphs.replace(target=encode_values(y), class_names=())
+            graphs = graphs.replace(target=targets.encode_values(y), class_names=())
         elif graphs.target is None or graphs.is_classification:
             raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
         return graphs, {}
@@ -454,9 +456,9 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             At most 1; 0 is what the mean of all values scores.
         """
-        graphs = self._read(graphs, "auto" if y is not None else self._task)
+        graphs = self._read(graphs, scored=y is None)
         if y is not None:
-            values = encode_values(checked_targets(y, len(graphs)))
+            values = targets.encode_values(targets.checked_targets(y, len(graphs)))
             return float(RegressorMixin.score(self, graphs, values, sample_weight))
         if graphs.target is None or graphs.is_classification or np.isnan(graphs.target).all():
             raise DataError("these graphs have no values to compare with; pass y")

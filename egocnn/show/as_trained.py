@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from egocnn.data.graphs import Graphs
@@ -12,6 +13,10 @@ from egocnn.model import Model
 
 def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
     """A model's own way of reading holds for what the user does not say."""
+    if isinstance(source, Graphs):
+        return source
+    if isinstance(source, Iterator):  # which can be gone through once
+        source = list(source)
     trained = predictor.about.get("read", {})
     usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
     usual["task"] = "classification" if predictor.class_names else "regression"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 from pathlib import Path
@@ -48,6 +49,35 @@ def test_json_lines_are_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"graphs{suffix}"
     path.write_text('{"nodes": 2, "edges": [[0, 1]]}\n')
     assert read(path).n_edges == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.csv.gz", "Canonical_SMILES,name,y\nCCO,a,1\nCN,b,0\n"),
+        ("m.tsv", "name\tcanonical smiles\ty\na\tCCO\t1\nb\tCN\t0\n"),
+        ("m.csv", "name;My SMILES;y\na;CCO;1\nb;CN;0\n"),
+        ("m.smi", "CCO a\nCN b\n"),
+        ("m.smi.gz", "CCO a\nCN b\n"),
+    ],
+)
+def test_tables_of_molecules_are_read_as_chemists_have_them(tmp_path: Path, name: str, text: str) -> None:
+    pytest.importorskip("rdkit")
+    data = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    graphs = read(tmp_path / name)
+    assert graphs.smiles == ("CCO", "CN")
+    assert graphs.names == ("a", "b")
+    assert graphs.class_names == (() if ".smi" in name else ("0", "1"))
+
+
+def test_columns_that_could_all_hold_smiles_are_named(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("acid_smiles,Base_SMILES\nCC(=O)O,N\n")
+    wanted = "m.csv: acid_smiles, Base_SMILES could all be the column of SMILES; name one with --smiles"
+    assert refusal(read, tmp_path / "m.csv") == wanted
+    assert read(tmp_path / "m.csv", smiles="Base_SMILES").smiles == ("N",)
+    (tmp_path / "m.csv").write_text("acid_smiles,smiles\nCC(=O)O,N\n")
+    assert read(tmp_path / "m.csv").smiles == ("N",)
 
 
 def test_a_saved_collection_is_read(tmp_path: Path) -> None:

@@ -204,6 +204,9 @@ def test_a_regressor_reads_values_from_a_table_and_from_y() -> None:
     assert model.score(frame) == pytest.approx(again.score(SMILES, range(24)), abs=1e-5)
     assert again.predict(frame).shape == (24,)  # a column that happens to be called class is in nobody's way
     assert isinstance(model.explain("CCO")[0].predicted, float)
+    assert model.explain(frame[3:4])[0].graph.target == 3.0
+    guessed = EgoCNNRegressor(**SMALL).fit(frame.rename(columns={"logp": "y"})[["smiles", "y"]])
+    assert guessed.explain(pd.DataFrame({"smiles": ["C"], "y": [3]}))[0].graph.target == 3.0
 
 
 def test_the_way_of_reading_is_kept_with_the_model(tmp_path: Path) -> None:

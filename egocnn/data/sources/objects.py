@@ -20,7 +20,7 @@ from egocnn.data.sources.text import short
 from egocnn.errors import DataError
 
 ACCEPTED = (
-    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv or .tsv with SMILES, .jsonl, "
+    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv or .smi with SMILES, .jsonl, "
     ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, RDKit molecules, a "
     "DataFrame, networkx graphs, or objects with an edge_index"
 )
