@@ -339,6 +339,12 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
 
     Example:
         >>> import egocnn
+        >>> smiles, toxic = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"], [False, False, False, True, True, True]
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(smiles, toxic)
+        >>> model.classes_, model.predict("CCCCCO").dtype
+        (array([False,  True]), dtype('bool'))
+
+        >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=20).fit(graphs)
         >>> model.classes_
