@@ -339,9 +339,10 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
 
     Example:
         >>> import egocnn
-        >>> smiles, toxic = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"], [False, False, False, True, True, True]
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(smiles, toxic)
-        >>> model.classes_, model.predict("CCCCCO").dtype
+        >>> smiles = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"]
+        >>> toxic = [False, False, False, True, True, True]
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2)
+        >>> model.fit(smiles, toxic).classes_, model.predict("CCCCCO").dtype
         (array([False,  True]), dtype('bool'))
 
         >>> import egocnn

@@ -45,7 +45,8 @@ def from_objects(source: Any, config: ReadConfig) -> Graphs:
 
 def is_frame(source: Any) -> bool:
     """Whether it is a table with named columns, of pandas say; no such library is imported to find out."""
-    return hasattr(source, "columns") and len(getattr(source, "shape", ())) == 2
+    shape = getattr(source, "shape", None)
+    return hasattr(source, "columns") and isinstance(shape, tuple) and len(shape) == 2
 
 
 def from_graphs(graphs: Sequence[Graph], config: ReadConfig | None = None) -> Graphs:

@@ -205,7 +205,7 @@ def _molecule_and_smiles(given: Any, *, hydrogens: bool) -> tuple[Any, str]:
             molecule = Chem.Mol(given)
             Chem.SanitizeMol(molecule)
             molecule = Chem.RemoveHs(molecule)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             raise DataError(f"RDKit refuses the molecule ({_one_line(str(error))})") from None
         if molecule.GetNumAtoms() == 0:
             raise DataError("a molecule without atoms")

@@ -132,7 +132,7 @@ def _critical(structure: CriticalStructure, median: float) -> tuple[str, list[tu
         return group, [(name, chosen) for name, chosen in sides if len(chosen)]
     target = structure.graph.target
     group = str(structure.predicted if target is None else target)
-    return group, [(structure.explained, nodes)] if structure.explained == structure.predicted else []
+    return group, [(str(structure.explained), nodes)] if structure.explained == structure.predicted else []
 
 
 def _heavy(molecule: Any) -> tuple[Labelled, list[int], list[int]]:

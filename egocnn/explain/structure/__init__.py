@@ -72,7 +72,7 @@ class CriticalStructure:
     """the likeliest class, or the predicted value; a class by name, or of an estimator as its ``classes_`` are"""
     probability: float | None
     """of the predicted class, calibrated; None for a value"""
-    explained: str | None
+    explained: str | float | None
     """the class whose evidence was traced; None: what raised and what lowered the predicted value"""
     technique: str
     """how importance was found"""

@@ -144,7 +144,7 @@ def _of_evidence(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     by_class: dict[str, list[CriticalStructure]] = {}
     for structure in structures:
         if structure.explained is not None:
-            by_class.setdefault(structure.explained, []).append(structure)
+            by_class.setdefault(str(structure.explained), []).append(structure)
     return {
         "evidence_kept": kept,
         "evidence_lost": lost,
