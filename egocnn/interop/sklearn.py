@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -27,8 +28,7 @@ from egocnn.config import (
 )
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.data.sources.objects import is_frame
-from egocnn.data.sources.smiles import frame_target
+from egocnn.data.sources.objects import targets_inside
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
@@ -192,11 +192,13 @@ class _EgoCNN(BaseEstimator):
         if isinstance(y, str):
             reading, y = {**reading, "target": y}, None
         how = ReadConfig(**{"task": "auto" if y is not None else self._task, **reading})
-        column = frame_target(graphs, how) if y is None and is_frame(graphs) else None
-        if column is not None:
+        source = list(graphs) if isinstance(graphs, Iterator) else graphs
+        graphs = read(source, how)
+        is_typed = y is None and not isinstance(source, (str, Path, Graphs))
+        column: Any = targets_inside(source, how) if is_typed else None
+        if hasattr(column, "name"):  # of a table: what is predicted later has it, too
             how = replace(how, target=str(column.name))
-        origin = {} if isinstance(graphs, Graphs) else {"read": asdict(how)}
-        graphs = read(graphs, how)
+        origin = {} if isinstance(source, Graphs) else {"read": asdict(how)}
         y = None if y is None else targets.checked_targets(y, len(graphs))
         # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
         graphs, about = self._with_targets(graphs.replace(part=None), y)
@@ -359,7 +361,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes in the order of the probabilities: as ``y`` had them, numbers say, else by name."""
+        """The classes in the order of the probabilities: as ``y`` or the data had them, numbers say, else by name."""
         return targets.restored_classes(self._fitted.class_names, self._fitted.about)
 
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:

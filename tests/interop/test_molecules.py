@@ -196,6 +196,27 @@ def test_rows_of_a_table_without_a_target_are_refused_by_fit_and_predicted(fitte
     assert fitted.explain(frame[:1])[0].graph.target is None
 
 
+@pytest.mark.parametrize("values", [[3, 7], [False, True], ["a", "b"]])
+def test_the_targets_inside_of_graphs_of_other_libraries_come_back_as_they_were(values: list[Any]) -> None:
+    nx, data = pytest.importorskip("networkx"), pytest.importorskip("torch_geometric.data")
+    import torch
+
+    targets = values * 4
+    networks = [nx.path_graph(n) for n in range(3, 11)]
+    for network, target in zip(networks, targets, strict=True):
+        network.graph["Label"] = target
+    edges = torch.tensor([[0, 1], [1, 2]])
+    ys = [target if isinstance(target, str) else torch.tensor([target]) for target in targets]
+    pairs = [data.Data(edge_index=edges, num_nodes=3, y=y) for y in ys]
+    for source in (networks, iter(networks), pairs):
+        model = EgoCNNClassifier(**SMALL).fit(source)
+        assert model.classes_.tolist() == values
+        assert type(model.classes_.tolist()[0]) is type(values[0])
+    (structure,) = model.explain(pairs[0])
+    assert (structure.graph.target, type(structure.predicted)) == (values[0], type(values[0]))
+    assert model.score(pairs) == (model.predict(pairs) == np.array(targets)).mean()
+
+
 def test_a_regressor_reads_values_from_a_table_and_from_y() -> None:
     frame = pd.DataFrame({"smiles": SMILES, "class": ["drug"] * 24, "logp": range(24)})
     model = EgoCNNRegressor(**SMALL).fit(frame, "logp")

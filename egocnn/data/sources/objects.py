@@ -12,10 +12,10 @@ import numpy as np
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.builder import GraphRecord, assemble
-from egocnn.data.sources.columns import GraphFields
+from egocnn.data.sources.columns import TARGET_FIELDS, GraphFields, choose_field
 from egocnn.data.sources.networkx import from_networkx
-from egocnn.data.sources.pyg import from_pyg
-from egocnn.data.sources.smiles import from_frame, from_smiles, is_molecule
+from egocnn.data.sources.pyg import from_pyg, plain_fields
+from egocnn.data.sources.smiles import frame_target, from_frame, from_smiles, is_molecule
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError
 
@@ -41,6 +41,22 @@ def from_objects(source: Any, config: ReadConfig) -> Graphs:
         if kind != kinds[0]:
             raise DataError(f"item {i} is {kind or short(items[i])} and item 0 {kinds[0]}; all must be of one kind")
     return KINDS[kinds[0]][1](items, config)
+
+
+def targets_inside(source: Any, config: ReadConfig) -> Any | None:
+    """What is to be predicted, typed as a table, networkx graphs or data with an edge_index hold it; None elsewhere."""
+    if is_frame(source):
+        return frame_target(source, config)
+    items = _items(source)
+    if _is_networkx(items[0]):
+        rows: list[dict[str, Any]] = [item.graph for item in items]
+    elif hasattr(items[0], "edge_index"):
+        rows = [plain_fields(item, {config.target or "y"}, "data") for item in items]
+    else:
+        return None
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    target = choose_field(list(names), config.target, TARGET_FIELDS, "graphs")
+    return None if target is None else [row.get(target) for row in rows]
 
 
 def is_frame(source: Any) -> bool:
