@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_score
 
 import egocnn
 from egocnn import EgoCNNClassifier, EgoCNNRegressor
+from egocnn.data.molecules import to_molecule
 from egocnn.errors import DataError, MissingColumnError
 from egocnn.explain.patterns import find_patterns
 from egocnn.explain.structure import CriticalStructure
@@ -100,6 +101,25 @@ def test_atoms_are_counted_as_in_the_molecule_that_was_given(fitted: EgoCNNClass
     assert {(u, v) for u, v in structure.graph.edges.tolist()} == bonds
     assert Chem.CanonSmiles(structure.graph.smiles) == Chem.CanonSmiles("CC(=O)NC")
     assert structure.draw().startswith("<svg")
+
+
+def bonds_of(molecule: Any) -> set[Any]:
+    ends = ((bond, (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())) for bond in molecule.GetBonds())
+    return {(min(pair), max(pair), str(bond.GetBondType())) for bond, pair in ends}
+
+
+@pytest.mark.parametrize(
+    "smiles", ["CC(=O)Nc1c[nH]cn1", "O=[N+]([O-])c1ccc[nH]1", "C=CC#N", "[2H]C(Cl)Cl", "[Na+].CC(=O)[O-]"]
+)
+def test_a_molecule_in_any_order_of_its_atoms_is_drawn_as_it_is(smiles: str) -> None:
+    molecule = Chem.MolFromSmiles(smiles)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(molecule.GetNumAtoms()).tolist()
+        turned = Chem.RenumberAtoms(molecule, order)
+        drawn: Any = to_molecule(egocnn.read(turned)[0])
+        assert [atom.GetSymbol() for atom in drawn.GetAtoms()] == [atom.GetSymbol() for atom in turned.GetAtoms()]
+        assert Chem.MolToSmiles(drawn) == Chem.MolToSmiles(turned)
+        assert bonds_of(drawn) == bonds_of(turned)
 
 
 def test_molecules_keep_their_names_and_are_left_as_they_were() -> None:
