@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from egocnn.study.crossval import Protocol
 
 DATA_HELP = (
-    "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, JSON lines, GraphML or GEXF, a STORE, "
-    "or generated compounds (compounds:alcohols, compounds:isomers, compounds:methylalkanes)"
+    "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, one SMILES, JSON lines, GraphML or GEXF, a "
+    "STORE, or generated compounds (compounds:alcohols, compounds:isomers, compounds:methylalkanes)"
 )
 READ_AS_TRAINED = "Where nothing else is said here, columns and hydrogens are read as they were for the training."
 PRESET_HELP = (
@@ -42,8 +42,14 @@ def add_data_options(command: Parser, *, everyday: Sequence[str] = (*EVERYDAY[Re
     """DATA, and how to read it; ``everyday``: what ``--help`` shows of that"""
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_options(command, ReadConfig, everyday=everyday)
+    add_offline(command)
     is_rare, first = "limit" not in everyday, "use the first N graphs only"
     command.add_option("data", "--limit", rare=is_rare, type=graph_count, metavar="N", help=first)
+
+
+def add_offline(command: Parser) -> None:
+    """``--offline``, for commands that may download a data set."""
+    command.add_switch("data", "--offline", "download nothing; EGOCNN_OFFLINE=1 says so for good", rare=True)
 
 
 def add_run_and_data(command: Parser) -> None:

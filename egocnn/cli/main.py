@@ -26,6 +26,8 @@ def main(words: Sequence[str] | None = None) -> int:
     words = spell_out(sys.argv[1:] if words is None else words, ModelConfig)
     options = build_parser(words).parse_args(words)
     _set_log_level(options)
+    if getattr(options, "offline", False):
+        os.environ["EGOCNN_OFFLINE"] = "1"  # for worker processes, too
     try:
         if options.command != "train":
             only_for_train(options.command)

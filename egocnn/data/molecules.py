@@ -34,10 +34,10 @@ def name_atoms(graph: Graph, data: str | None) -> Graph:
 def to_molecule(graph: Graph) -> Any | None:
     """A molecule whose atoms are the graph's nodes in their order; None where the graph is no molecule.
 
-    The graph's SMILES counts where its atoms and bonds are the graph's own; otherwise the labels do: elements with
-    charges, lower case where aromatic, and words for bonds. Charges that the labels leave out are filled in for
-    nitrogen and oxygen, so that a nitro group is one however it was written. Where atoms have more bonds than they
-    should, the molecule is taken as it is. Without RDKit there are no molecules.
+    The graph's SMILES counts where its atoms and bonds are the graph's own, in any order; otherwise the labels do:
+    elements with charges, lower case where aromatic, and words for bonds. Charges that the labels leave out are filled
+    in for nitrogen and oxygen, so that a nitro group is one however it was written. Where atoms have more bonds than
+    they should, the molecule is taken as it is. Without RDKit there are no molecules.
     """
     try:
         from rdkit import Chem, rdBase
@@ -54,7 +54,7 @@ def to_molecule(graph: Graph) -> Any | None:
 def _from_smiles(graph: Graph) -> Any | None:
     from rdkit import Chem
 
-    from egocnn.data.sources.smiles import bond_label, parse_smiles
+    from egocnn.data.sources.smiles import parse_smiles
 
     if graph.smiles is None or graph.node_label is None:
         return None
@@ -64,13 +64,27 @@ def _from_smiles(graph: Graph) -> Any | None:
         return None
     if molecule.GetNumAtoms() < graph.n_nodes:
         molecule = Chem.AddHs(molecule)
-    if molecule.GetNumAtoms() != graph.n_nodes:
+    if molecule.GetNumAtoms() != graph.n_nodes or molecule.GetNumBonds() != len(graph.edges):
         return None
+    if _in_order(graph, molecule):
+        return molecule
+    own = _from_labels(graph)
+    order = () if own is None else molecule.GetSubstructMatch(own)
+    return Chem.RenumberAtoms(molecule, list(order)) if len(order) == graph.n_nodes else None
+
+
+def _in_order(graph: Graph, molecule: Any) -> bool:
+    """Whether its atoms and bonds are the nodes and edges of the graph; a bond may be aromatic in one of them only."""
+    from egocnn.data.sources.smiles import bond_label
+
     elements = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    if any(_element(label) != own for label, own in zip(graph.node_label, elements, strict=True)):
-        return None
+    if any(_element(label) != own for label, own in zip(graph.node_label or (), elements, strict=True)):
+        return False
     bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))): bond_label(b) for b in molecule.GetBonds()}
-    return molecule if set(bonds) == {(int(u), int(v)) for u, v in graph.edges} else None
+    pairs = [(u, v) for u, v in graph.edges.tolist()]
+    labels = graph.edge_label or [bonds.get(pair) for pair in pairs]
+    differ = [(label, bonds.get(pair)) for pair, label in zip(pairs, labels, strict=True) if label != bonds.get(pair)]
+    return set(bonds) == set(pairs) and not any(set(pair) <= set(WORDS[:3]) for pair in differ)
 
 
 def _element(label: str) -> str | None:

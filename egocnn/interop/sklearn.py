@@ -1,10 +1,11 @@
-"""Scikit-learn style models: EgoCNNClassifier and EgoCNNRegressor, Graphs in, classes or values out."""
+"""Scikit-learn style models: EgoCNNClassifier and EgoCNNRegressor, graphs or molecules in, classes or values out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +20,22 @@ from egocnn.config import (
     ExplainConfig,
     ModelConfig,
     Precision,
+    ReadConfig,
     Readout,
     Schedule,
+    Task,
     TrainConfig,
 )
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
+from egocnn.data.sources.objects import targets_inside
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json, write_text
+from egocnn.interop import targets
 from egocnn.model import Model
+from egocnn.show.as_trained import read_as_trained
 from egocnn.train.history import History
 from egocnn.train.metrics import test_scores
 from egocnn.train.progress import training_report
@@ -47,6 +53,7 @@ class _EgoCNN(BaseEstimator):
     embed: nn.Module | None
     embed_width: int | None
     verbose: bool
+    _task: ClassVar[Task] = "auto"  # how the targets of a file or a table are read
 
     def __init__(
         self,
@@ -163,39 +170,63 @@ class _EgoCNN(BaseEstimator):
         BaseEstimator.set_params(self, **settings)
         return self
 
-    def fit(self, graphs: Any, y: Any = None) -> Self:
+    def fit(self, graphs: Any, y: Any = None, **reading: Any) -> Self:
         """Train on these graphs.
 
         Arguments:
-            graphs: Anything that :func:`egocnn.read` takes.
-            y: A class for every graph, or a number for a regressor, in place of the graphs' own.
+            graphs: Anything that :func:`egocnn.read` takes: SMILES, RDKit molecules, a DataFrame, a file, ``Graphs``.
+            y: A class for every graph, or a number for a regressor, in place of the graphs' own; or the name of the
+                column that holds them.
+            reading: Fields of :class:`egocnn.config.ReadConfig`, ``smiles="structure"`` or ``hydrogens=True`` say;
+                what is predicted later is read alike.
 
         Returns:
             The estimator itself.
 
         Raises:
-            DataError: there is nothing of the right kind to predict, or ``y`` is of another length.
+            DataError: there is nothing of the right kind to predict, or ``y`` is of another length, has gaps, or is of
+                mixed kinds.
             ConfigError: a setting is out of its range.
             DivergedError: no epoch gave a finite loss.
         """
-        graphs = read(graphs)
-        if y is not None and np.shape(y) != (len(graphs),):
-            raise DataError(f"y has shape {np.shape(y)} for {len(graphs)} graphs")
+        if isinstance(y, str):
+            reading, y = {**reading, "target": y}, None
+        how = ReadConfig(**{"task": "auto" if y is not None else self._task, **reading})
+        source = list(graphs) if isinstance(graphs, Iterator) else graphs
+        graphs = read(source, how)
+        is_typed = y is None and not isinstance(source, (str, Path, Graphs))
+        column: Any = targets_inside(source, how) if is_typed else None
+        if hasattr(column, "name"):  # of a table: what is predicted later has it, too
+            how = replace(how, target=str(column.name))
+        origin = {} if isinstance(source, Graphs) else {"read": asdict(how)}
+        y = None if y is None else targets.checked_targets(y, len(graphs))
         # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
         graphs, about = self._with_targets(graphs.replace(part=None), y)
+        if column is not None and graphs.is_classification:
+            about |= targets.as_in_column(graphs.class_names, column)
         settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         model = ModelConfig(**{f.name: settings[f.name] for f in fields(ModelConfig)})
         train = TrainConfig(**{f.name: settings[f.name] for f in fields(TrainConfig)})
         own: dict[str, Any] = {"embed": self.embed, "embed_width": self.embed_width}
         with training_report(train, visible=self.verbose) as report:
             trained, self.history_ = learn(graphs, model, train, report=report, **own)
-        about |= {"train": asdict(train), "versions": versions()}
+        about |= origin | {"train": asdict(train), "versions": versions()}
         self.model_ = replace(trained, about={**trained.about, **about})
         return self
 
-    def _with_targets(self, graphs: Graphs, y: Any) -> tuple[Graphs, dict[str, Any]]:
+    def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         """The graphs with what is to be predicted, y where it is given, and what to save of it beside the model."""
         raise NotImplementedError
+
+    def _read(self, graphs: Any, *, scored: bool = False) -> Graphs:
+        """The graphs of any source, read as those that were trained on.
+
+        Where a value is predicted that y held, a column that happens to be called label may hold anything, unless it is
+        to be ``scored``.
+        """
+        model = self._fitted
+        is_any = not (scored or model.class_names or model.about.get("read", {}).get("target"))
+        return read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
 
     @property
     def _fitted(self) -> Model:
@@ -214,7 +245,7 @@ class _EgoCNN(BaseEstimator):
             regressor of its error, in the unit of the target, calibrated on the validation part. None where there is
             one network.
         """
-        return self._fitted.spread(read(graphs), device=self.device)
+        return self._fitted.spread(self._read(graphs), device=self.device)
 
     def explain(
         self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
@@ -231,15 +262,18 @@ class _EgoCNN(BaseEstimator):
             settings: The fields of :class:`egocnn.config.ExplainConfig`, ``technique="occlusion"`` say.
 
         Returns:
-            One :class:`egocnn.CriticalStructure` per graph, in order.
+            One :class:`egocnn.CriticalStructure` per graph, in order; its classes are as in ``classes_``.
         """
-        graphs, config = read(graphs), ExplainConfig(**settings)
+        graphs, config = self._read(graphs), ExplainConfig(**settings)
         if config.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
         how: dict[str, Any] = {"attention": getattr(self, "attention_", None), "device": self.device}
         if classes is not None:  # by name, as the model has them, whatever y was
             how["classes"] = str(classes) if np.ndim(classes) == 0 else list(map(str, np.asarray(classes).tolist()))
-        return explain(self._fitted, graphs, config, fidelity=fidelity, **how)
+        found = explain(self._fitted, graphs, config, fidelity=fidelity, **how)
+        names = self._fitted.class_names
+        classes = targets.restored_classes(names, self._fitted.about).tolist()
+        return [targets.with_classes(structure, names, classes) for structure in found]
 
     def fit_attention(self, graphs: Any, **settings: Any) -> Self:
         """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.explain`.
@@ -251,7 +285,7 @@ class _EgoCNN(BaseEstimator):
         Returns:
             The estimator itself.
         """
-        self.attention_ = fit_attention(self._fitted, read(graphs), **{"device": self.device, **settings})
+        self.attention_ = fit_attention(self._fitted, self._read(graphs), **{"device": self.device, **settings})
         return self
 
     def save(self, folder: str | Path) -> None:
@@ -307,6 +341,13 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
 
     Example:
         >>> import egocnn
+        >>> smiles = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"]
+        >>> toxic = [False, False, False, True, True, True]
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2)
+        >>> model.fit(smiles, toxic).classes_, model.predict("CCCCCO").dtype
+        (array([False,  True]), dtype('bool'))
+
+        >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=20).fit(graphs)
         >>> model.classes_
@@ -320,19 +361,16 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The classes in the order of the probabilities: as ``y`` had them, numbers say, else by name."""
-        names, classes = list(self._fitted.class_names), self._fitted.about.get("classes")
-        is_ours = isinstance(classes, list) and list(map(str, classes)) == names
-        return np.array(classes if is_ours else names)
+        """The classes in the order of the probabilities: as ``y`` or the data had them, numbers say, else by name."""
+        return targets.restored_classes(self._fitted.class_names, self._fitted.about)
 
-    def _with_targets(self, graphs: Graphs, y: Any) -> tuple[Graphs, dict[str, Any]]:
+    def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is None and not graphs.is_classification:
             raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
         if y is None:
             return graphs, {"classes": list(graphs.class_names)}
-        classes, codes = np.unique(np.asarray(y), return_inverse=True)
-        names = tuple(map(str, classes.tolist()))
-        return graphs.replace(target=codes, class_names=names), {"classes": classes.tolist()}
+        codes, about = targets.encode_classes(y)
+        return graphs.replace(target=codes, class_names=tuple(map(str, about["classes"]))), about
 
     def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
         """Calibrated probabilities.
@@ -343,7 +381,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         Returns:
             (G, C) numbers, the columns as in ``classes_``.
         """
-        return self._fitted.probabilities(read(graphs), device=self.device)
+        return self._fitted.probabilities(self._read(graphs), device=self.device)
 
     def predict(self, graphs: Any) -> NDArray[Any]:
         """The likeliest class of every graph.
@@ -368,9 +406,10 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         Returns:
             The share of graphs that are predicted rightly.
         """
-        graphs = read(graphs)
+        graphs = self._read(graphs)
         if y is not None:
-            return float(np.average(self.predict(graphs) == np.asarray(y), weights=sample_weight))
+            right = self.predict(graphs) == targets.checked_targets(y, len(graphs))
+            return float(np.average(right, weights=sample_weight))
         ours = self._fitted.class_names
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")
@@ -395,9 +434,11 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         (3,)
     """
 
-    def _with_targets(self, graphs: Graphs, y: Any) -> tuple[Graphs, dict[str, Any]]:
+    _task: ClassVar[Task] = "regression"
+
+    def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is not None:
-            graphs = graphs.replace(target=np.asarray(y, dtype=np.float64), class_names=())
+            graphs = graphs.replace(target=targets.encode_values(y), class_names=())
         elif graphs.target is None or graphs.is_classification:
             raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
         return graphs, {}
@@ -411,7 +452,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             (G) values in the unit of the target.
         """
-        return self._fitted.values(read(graphs), device=self.device)
+        return self._fitted.values(self._read(graphs), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.
@@ -424,9 +465,10 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             At most 1; 0 is what the mean of all values scores.
         """
+        graphs = self._read(graphs, scored=y is None)
         if y is not None:
-            return float(RegressorMixin.score(self, graphs, y, sample_weight))
-        graphs = read(graphs)
+            values = targets.encode_values(targets.checked_targets(y, len(graphs)))
+            return float(RegressorMixin.score(self, graphs, values, sample_weight))
         if graphs.target is None or graphs.is_classification or np.isnan(graphs.target).all():
             raise DataError("these graphs have no values to compare with; pass y")
         if sample_weight is not None:

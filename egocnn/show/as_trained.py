@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from egocnn.data.graphs import Graphs
@@ -11,8 +11,12 @@ from egocnn.errors import MissingColumnError
 from egocnn.model import Model
 
 
-def read_as_trained(source: str | Path, predictor: Model, **said: Any) -> Graphs:
+def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
     """A model's own way of reading holds for what the user does not say."""
+    if isinstance(source, Graphs):
+        return source
+    if isinstance(source, Iterator):  # which can be gone through once
+        source = list(source)
     trained = predictor.about.get("read", {})
     usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
     usual["task"] = "classification" if predictor.class_names else "regression"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 from pathlib import Path
@@ -48,6 +49,35 @@ def test_json_lines_are_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"graphs{suffix}"
     path.write_text('{"nodes": 2, "edges": [[0, 1]]}\n')
     assert read(path).n_edges == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.csv.gz", "Canonical_SMILES,name,y\nCCO,a,1\nCN,b,0\n"),
+        ("m.tsv", "name\tcanonical smiles\ty\na\tCCO\t1\nb\tCN\t0\n"),
+        ("m.csv", "name;My SMILES;y\na;CCO;1\nb;CN;0\n"),
+        ("m.smi", "CCO a\nCN b\n"),
+        ("m.smi.gz", "CCO a\nCN b\n"),
+    ],
+)
+def test_tables_of_molecules_are_read_as_chemists_have_them(tmp_path: Path, name: str, text: str) -> None:
+    pytest.importorskip("rdkit")
+    data = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    graphs = read(tmp_path / name)
+    assert graphs.smiles == ("CCO", "CN")
+    assert graphs.names == ("a", "b")
+    assert graphs.class_names == (() if ".smi" in name else ("0", "1"))
+
+
+def test_columns_that_could_all_hold_smiles_are_named(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("acid_smiles,Base_SMILES\nCC(=O)O,N\n")
+    wanted = "m.csv: acid_smiles, Base_SMILES could all be the column of SMILES; name one with --smiles"
+    assert refusal(read, tmp_path / "m.csv") == wanted
+    assert read(tmp_path / "m.csv", smiles="Base_SMILES").smiles == ("N",)
+    (tmp_path / "m.csv").write_text("acid_smiles,smiles\nCC(=O)O,N\n")
+    assert read(tmp_path / "m.csv").smiles == ("N",)
 
 
 def test_a_saved_collection_is_read(tmp_path: Path) -> None:
@@ -128,11 +158,30 @@ def test_generated_compounds_are_read_by_their_name() -> None:
         (b"bytes", "b'bytes' is not a source of graphs"),
         ([], "no graphs are given"),
         ([1, "a"], "a sequence of int, str is not a source of graphs"),
-        ([EDGE, 3], "a sequence of SimpleNamespace, int is not a source of graphs"),
+        ([EDGE, 3], "item 1 is 3 and item 0 data with an edge_index; all must be of one kind"),
+        (["CCO", None], "item 1 is None and item 0 a SMILES; all must be of one kind"),
+        (["CCO", "C", pair()[0]], "item 2 is a Graph and item 0 a SMILES; all must be of one kind"),
+        (np.array([["CCO"]]), "an array of shape (1, 1) is not a source of graphs; give it one dimension"),
+        (Path("CCO"), "CCO: is neither a file or folder nor the name of a published TU data set"),
     ],
 )
 def test_anything_else_is_refused_with_what_is_accepted(source: Any, message: str) -> None:
     assert refusal(read, source).startswith(message)
+
+
+def test_graphs_of_a_collection_are_read_alone_or_in_a_list() -> None:
+    graphs = read("compounds:alcohols:sizes=3-4,per_size=2")
+    again = read(list(graphs))
+    assert again.names == graphs.names
+    assert [again.target_of(g) for g in range(len(again))] == [graphs.target_of(g) for g in range(len(graphs))]
+    assert again.smiles == graphs.smiles
+    for one, other in ((read(graphs[3])[0], graphs[3]), (again[3], graphs[3])):
+        assert one.node_label == other.node_label
+        assert one.edge_label == other.edge_label
+        np.testing.assert_array_equal(one.edges, other.edges)
+        np.testing.assert_array_equal(one.node_truth, other.node_truth)
+    unknown = pair().replace(node_label=np.array([0, -1]), node_label_names=("C",))
+    assert read(unknown[0])[0].node_label == ("C", "?")
 
 
 def test_a_very_long_name_is_refused() -> None:

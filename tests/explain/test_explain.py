@@ -172,7 +172,7 @@ def test_any_class_is_explained_by_its_name(technique: Technique) -> None:
     mixed = explain_by(predictor, trees, technique, classes=["a", "b", "c", "c", "b", "a"])
     for number, structure in enumerate(mixed):
         assert structure.explained is not None
-        wanted = answers[structure.explained][number]
+        wanted = answers[str(structure.explained)][number]
         assert_close(structure.node_importance, wanted.node_importance, tolerance=1e-5)
     if technique != "paper":  # whose attention knows of no class
         assert not np.allclose(answers["a"][0].node_importance, answers["b"][0].node_importance)

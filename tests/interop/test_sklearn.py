@@ -122,7 +122,7 @@ def test_an_estimator_of_several_networks_says_its_spread_and_one_of_a_single_ne
         np.array(["b", "a", "c"] * 8),
         ["b", "a", "c"] * 8,
         np.array([True, False] * 12),
-        np.array([0.5, 1.5] * 12),
+        np.array([1.0, 2.0] * 12),
     ],
 )
 def test_classes_given_as_y_come_back_as_they_were_also_after_loading(y: Any, tmp_path: Path) -> None:

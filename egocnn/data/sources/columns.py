@@ -109,6 +109,12 @@ def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequenc
     return None
 
 
+def is_missing(value: object) -> bool:
+    """None, NaN, and what pandas has for them."""
+    is_nan = isinstance(value, (float, np.floating)) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
 def encode_labels(values: Sequence[str | None]) -> tuple[Ints, tuple[str, ...]]:
     """Labels -> their positions in the sorted list of names, and that list; None, a label not known, is -1."""
     names = sort_names([name for name in dict.fromkeys(values) if name is not None])

@@ -33,7 +33,7 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     target = settings.target or "y"
     keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
     records = [_record(item, f"graph {i}") for i, item in enumerate(data)]
-    rows = [_fields(item, keys, f"graph {i}") for i, item in enumerate(data)]
+    rows = [plain_fields(item, keys, f"graph {i}") for i, item in enumerate(data)]
     if settings.task == "auto" and not any(isinstance(row.get(target), float) for row in rows):
         settings = replace(settings, task="classification")
     fields = GraphFields("data", settings)
@@ -201,7 +201,7 @@ def _texts(labels: NDArray[Any] | None) -> list[str | None] | None:
     return [names[position] for position in positions]
 
 
-def _fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object]:
+def plain_fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object]:
     """The named fields of the graph as plain values: a tensor of one number counts as that number."""
     fields: dict[str, object] = {}
     for key in keys:

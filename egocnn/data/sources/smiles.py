@@ -1,8 +1,9 @@
-"""Molecules as SMILES -> Graphs: atoms are nodes in the order of the SMILES, bonds are edges."""
+"""Molecules as SMILES or as RDKit holds them -> Graphs: atoms are nodes in their order, bonds are edges."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble
-from egocnn.data.sources.columns import GraphFields, choose_field
+from egocnn.data.sources.columns import TARGET_FIELDS, GraphFields, choose_field, is_missing
 from egocnn.data.sources.table import table_rows
 from egocnn.data.sources.text import listed, short
 from egocnn.errors import DataError, MissingExtraError
@@ -21,7 +22,7 @@ from egocnn.errors import DataError, MissingExtraError
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
 
-MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES
+MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES or molecule
 
 
 def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
@@ -35,26 +36,69 @@ def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
 
 def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
     """The molecules of a table one at a time; the other columns are added to ``fields``."""
-    return _molecule_records(_smiles_rows(path, fields.config), fields)
+    return _molecule_records(_smiles_rows(path, fields.config), fields, "--skip-invalid leaves such rows out")
 
 
 def _smiles_rows(path: Path, config: ReadConfig) -> Iterator[MoleculeRow]:
     column: str | None = None
     for number, row in enumerate(table_rows(path), 1):
         if column is None:
-            column = choose_field(list(row), config.smiles, ("smiles",), path.name)
-        if column is None:
-            raise DataError(f"{path.name}: no column is called smiles; there are {listed(row)}; name one with --smiles")
+            column = _smiles_column(list(row), config.smiles, path.name, "--smiles")
         yield f"{path.name}, row {number}", number, row, row[column]
 
 
+def _smiles_column(available: Sequence[str], wanted: str | None, where: str, option: str) -> str:
+    """The column that is named, else the one called smiles, else the only one with smiles in its name."""
+    column = choose_field(available, wanted, ("smiles",), where)
+    like = [name for name in available if "smiles" in name.lower()]
+    if column is None and len(like) > 1:
+        raise DataError(f"{where}: {listed(like)} could all be the column of SMILES; name one with {option}")
+    if column is None and not like:
+        raise DataError(f"{where}: no column is called smiles; there are {listed(available)}; name one with {option}")
+    return column or like[0]
+
+
+def from_frame(frame: Any, config: ReadConfig) -> Graphs:
+    """One molecule per row of a pandas DataFrame, or of any table with ``columns``, read as a CSV is.
+
+    The column of SMILES may hold RDKit molecules instead. Rows are counted from 0, as pandas does.
+    """
+    where, names = "DataFrame", list(map(str, frame.columns))
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise DataError(f"{where}: two columns are called {short(twice[0])}")
+    if not len(frame):
+        raise DataError(f"{where}: has no rows")
+    molecules = names.index(_smiles_column(names, config.smiles, where, "smiles="))
+    column = frame_target(frame, config)
+    if config.task == "auto" and str(getattr(column, "dtype", "")) == "category":
+        config = replace(config, task="classification")
+    fields = GraphFields(where, config, typed=False)
+    columns = [[None if is_missing(value) else value for value in frame[name]] for name in frame.columns]
+    rows = (
+        (f"{where}, row {row}", row, dict(zip(names, values, strict=True)), values[molecules])
+        for row, values in enumerate(zip(*columns, strict=True))
+    )
+    return _collect(_molecule_records(rows, fields, "skip_invalid=True leaves such rows out"), fields)
+
+
+def frame_target(frame: Any, config: ReadConfig) -> Any | None:
+    """The column to predict, with the type that it has in the table; None where there is none."""
+    names = {str(name): name for name in frame.columns}
+    target = choose_field(list(names), config.target, TARGET_FIELDS, "DataFrame")
+    return None if target is None else frame[names[target]]
+
+
 def from_smiles(
-    smiles: Sequence[str],
+    smiles: Sequence[Any],
     targets: Sequence[object] | None = None,
     names: Sequence[str] | None = None,
     config: ReadConfig | None = None,
 ) -> Graphs:
-    """Molecules given as texts, called 0, 1, ... unless they have names; column names in ``config`` do not count."""
+    """Molecules given as texts or as RDKit holds them, called 0, 1, ... unless they have names.
+
+    Column names in ``config`` do not count.
+    """
     smiles = list(smiles)
     given = {what: list(v) for what, v in (("target", targets), ("name", names)) if v is not None}
     for what, values in given.items():
@@ -69,17 +113,19 @@ def from_smiles(
     return _collect(_molecule_records(rows, fields), fields)
 
 
-def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields) -> Iterator[GraphRecord]:
+def _molecule_records(
+    rows: Iterable[MoleculeRow], fields: GraphFields, way_out: str | None = None
+) -> Iterator[GraphRecord]:
     config = fields.config
     skipped = SkippedRows(skip=config.skip_invalid, where=fields.where)
     molecules: dict[str, int] = {}
-    for place, number, row, smiles in rows:
+    for place, number, row, given in rows:
         try:
-            molecule = parse_smiles(smiles, hydrogens=config.hydrogens)
+            molecule, smiles = _molecule_and_smiles(given, hydrogens=config.hydrogens)
         except DataError as error:
-            skipped.add(DataError(f"{place}: {error}; --skip-invalid leaves such rows out"))
+            skipped.add(DataError(f"{place}: {error}" + (f"; {way_out}" if way_out else "")))
             continue
-        fields.add(place, str(number), row, smiles.strip())
+        fields.add(place, str(number), row, smiles)
         if config.group is None:
             fields.groups.append(molecules.setdefault(_canonical_smiles(molecule), len(molecules)))
         bonds = list(molecule.GetBonds())
@@ -141,6 +187,31 @@ def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
         if molecule.GetNumAtoms() == 0:
             raise DataError(f"SMILES {short(text)} has no atoms")
         return Chem.AddHs(molecule) if hydrogens else molecule
+
+
+def is_molecule(value: object) -> bool:
+    """Whether RDKit made it; RDKit is not imported to find out."""
+    return all(hasattr(value, name) for name in ("GetAtoms", "GetBonds", "GetNumAtoms"))
+
+
+def _molecule_and_smiles(given: Any, *, hydrogens: bool) -> tuple[Any, str]:
+    """A molecule from its SMILES, or a copy of RDKit's with the hydrogens that SMILES would leave; and its SMILES"""
+    if not is_molecule(given):
+        return parse_smiles(given, hydrogens=hydrogens), given.strip()
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        try:
+            molecule = Chem.Mol(given)
+            Chem.SanitizeMol(molecule)
+            molecule = Chem.RemoveHs(molecule)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise DataError(f"RDKit refuses the molecule ({_one_line(str(error))})") from None
+        if molecule.GetNumAtoms() == 0:
+            raise DataError("a molecule without atoms")
+        # in its own order of atoms as far as SMILES can have it
+        smiles: str = Chem.MolToSmiles(molecule, canonical=False)
+        return Chem.AddHs(molecule) if hydrogens else molecule, smiles
 
 
 def _canonical_smiles(molecule: Any) -> str:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import codecs
+import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from egocnn.errors import DataError
+
+
+def suffix_of(path: Path) -> str:
+    """The ending of a file's name in small letters, that of what is packed where it ends in .gz"""
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
 
 
 def read_bytes(path: Path) -> bytes:
@@ -18,7 +26,7 @@ def read_bytes(path: Path) -> bytes:
 
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file one at a time, each with its line end; a byte order mark is left out."""
-    with _reading(path), path.open("rb") as file:
+    with _reading(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         for number, data in enumerate(file, 1):
             place = f"{path.name}, line {number}"
             try:
@@ -37,7 +45,7 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 

@@ -19,6 +19,7 @@ from egocnn.data.sources.columns import GraphFields, sort_names
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records
 from egocnn.data.sources.smiles import smiles_records
 from egocnn.data.sources.table import TABLE_SUFFIXES
+from egocnn.data.sources.text import suffix_of
 from egocnn.data.store.read import Store, is_store
 from egocnn.data.store.write import GraphColumns
 from egocnn.errors import DataError
@@ -39,7 +40,7 @@ def stream_source(path: Path, config: ReadConfig) -> Source | None:
     """The portions of a file or store; None where the source has to be read whole."""
     if is_store(path):
         return Source(Store.open(path).portions())
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if not path.is_file() or suffix not in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
         return None
     fields = GraphFields(path.name, config, typed=suffix in JSON_SUFFIXES)

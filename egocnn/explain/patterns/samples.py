@@ -51,6 +51,7 @@ def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> l
     """One sample per graph; structures traced for a class that was not predicted add their graph alone."""
     if not structures:
         raise DataError("no critical structures are given; patterns need some")
+    structures = [structure.named() for structure in structures]
     kinds = {structure.explained is None for structure in structures}
     if len(kinds) > 1:
         raise DataError("some of these structures explain classes and some explain values; patterns need one kind")
@@ -131,7 +132,7 @@ def _critical(structure: CriticalStructure, median: float) -> tuple[str, list[tu
         return group, [(name, chosen) for name, chosen in sides if len(chosen)]
     target = structure.graph.target
     group = str(structure.predicted if target is None else target)
-    return group, [(structure.explained, nodes)] if structure.explained == structure.predicted else []
+    return group, [(str(structure.explained), nodes)] if structure.explained == structure.predicted else []
 
 
 def _heavy(molecule: Any) -> tuple[Labelled, list[int], list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +69,10 @@ class CriticalStructure:
     graph: Graph
     """the graph that was predicted"""
     predicted: str | float
-    """the likeliest class by name, or the predicted value"""
+    """the likeliest class, or the predicted value; a class by name, or of an estimator as its ``classes_`` are"""
     probability: float | None
     """of the predicted class, calibrated; None for a value"""
-    explained: str | None
+    explained: str | float | None
     """the class whose evidence was traced; None: what raised and what lowered the predicted value"""
     technique: str
     """how importance was found"""
@@ -195,7 +195,8 @@ class CriticalStructure:
 
     @property
     def _headline(self) -> str:
-        return f"{self.name}: " + (self.predicted if isinstance(self.predicted, str) else f"{self.predicted:.4g}")
+        is_value = self.explained is None and isinstance(self.predicted, float)
+        return f"{self.name}: " + (f"{self.predicted:.4g}" if is_value else str(self.predicted))
 
     @property
     def caption(self) -> str:
@@ -203,6 +204,17 @@ class CriticalStructure:
         sure = f", {self.probability:.0%}" if self.probability is not None else ""
         empty = "" if len(self.critical_nodes) else f"; {wording.nothing_in_short(self)}"
         return self._headline + sure + empty
+
+    def named(self) -> CriticalStructure:
+        """The same with its classes by name, as files and pages have them.
+
+        Returns:
+            The structure itself where they are names already, or where a value was predicted.
+        """
+        if self.explained is None or isinstance(self.explained, str):
+            return self
+        graph = self.graph if self.graph.target is None else replace(self.graph, target=str(self.graph.target))
+        return replace(self, graph=graph, predicted=str(self.predicted), explained=str(self.explained))
 
     # ── as plain data and for other libraries ─────────────────────────────────────────────────────
 
@@ -215,13 +227,14 @@ class CriticalStructure:
         Returns:
             Texts, numbers, lists and dictionaries, ready for JSON.
         """
-        graph = self.graph
+        named = self.named()
+        graph = named.graph
         plain: dict[str, Any] = {
             "name": graph.name,
-            "predicted": self.predicted,
+            "predicted": named.predicted,
             "probability": self.probability,
             "true": graph.target,
-            "class": self.explained,
+            "class": named.explained,
             "technique": self.technique,
             "base": self.base,
             "for": self.speaks_for,

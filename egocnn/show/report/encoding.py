@@ -26,7 +26,7 @@ FINEST = 32767
 
 def encode(structures: Sequence[CriticalStructure], summary: Summary, positions: Positions) -> dict[str, Any]:
     """Everything that the page shows."""
-    labels: dict[str, int] = {}
+    structures, labels = [structure.named() for structure in structures], dict[str, int]()
     data = PurePath(summary.data).stem
     graphs = [name_atoms(structure.graph, data) for structure in structures]
     return {

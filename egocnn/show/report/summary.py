@@ -79,6 +79,7 @@ def summarise(
 
     ``facts`` are those that no structure holds: the model and the data.
     """
+    structures = [structure.named() for structure in structures]
     known = [s.predicted == s.graph.target for s in structures if isinstance(s.graph.target, str)]
     facts |= {"accuracy": _mean(known), "technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
     facts |= {"created": (created or date.today()).isoformat(), "version": egocnn.__version__}
@@ -143,7 +144,7 @@ def _of_evidence(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     by_class: dict[str, list[CriticalStructure]] = {}
     for structure in structures:
         if structure.explained is not None:
-            by_class.setdefault(structure.explained, []).append(structure)
+            by_class.setdefault(str(structure.explained), []).append(structure)
     return {
         "evidence_kept": kept,
         "evidence_lost": lost,

@@ -126,7 +126,7 @@ def _agreement(
     """The mean over all pairs of trainings, both explaining the class that the first of them predicts."""
     found = []
     for one, other in combinations(range(len(models)), 2):
-        classes = [each.explained for each in explained[one]]
+        classes = [None if each.explained is None else str(each.explained) for each in explained[one]]
         same = explained_for(models[other], graphs, explained[other], classes, device)
         if (rho := agreement(explained[one], same)) is not None:
             found.append(rho)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,36 @@ def test_quoted_fields_may_hold_commas_quotes_and_line_ends(tmp_path: Path) -> N
 @pytest.mark.parametrize("suffix", ["tsv", "TSV", "tab"])
 def test_tabs_separate_where_the_name_says_so(tmp_path: Path, suffix: str) -> None:
     assert rows_of(tmp_path, "a\tb\n1,5\t2\n", f"m.{suffix}") == [{"a": "1,5", "b": "2"}]
+
+
+def test_semicolons_separate_where_the_header_has_them_and_commas_are_decimal_points_then(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, "smiles;logp;note\nC;-1,5;1,2 or 3\nN;,25;a,b\n")
+    assert rows == [
+        {"smiles": "C", "logp": "-1.5", "note": "1,2 or 3"},
+        {"smiles": "N", "logp": ".25", "note": "a,b"},
+    ]
+    assert rows_of(tmp_path, "a,b;c\n1,2;3\n") == [{"a": "1", "b;c": "2;3"}]
+
+
+@pytest.mark.parametrize("header", ["", "SMILES Name\n"])
+def test_a_smi_file_has_a_smiles_in_every_line_and_perhaps_a_name(tmp_path: Path, header: str) -> None:
+    rows = rows_of(tmp_path, f"{header}C methane\n\nCCO\tethyl alcohol \nN\n", "m.smi")
+    assert rows == [
+        {"smiles": "C", "name": "methane"},
+        {"smiles": "CCO", "name": "ethyl alcohol"},
+        {"smiles": "N", "name": ""},
+    ]
+    assert refusal(rows_of, tmp_path, header, "m.smi") == "m.smi: no molecules in it"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("m.csv.gz", "smiles,name\nC,m\n"), ("m.TSV.GZ", "smiles\tname\nC\tm\n"), ("m.smi.gz", "C m\n")]
+)
+def test_packed_tables_are_read_and_damaged_ones_refused_in_one_line(tmp_path: Path, name: str, text: str) -> None:
+    packed = gzip.compress(text.encode())
+    assert rows_of(tmp_path, packed, name) == [{"smiles": "C", "name": "m"}]
+    for damaged in (packed[:-9], text.encode(), packed[:12] + b"xxxx" + packed[16:]):
+        assert re.search(rf"{name}: cannot be read \(.+\)$", refusal(rows_of, tmp_path, damaged, name))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

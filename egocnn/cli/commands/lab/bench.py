@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from egocnn.cli.arguments import add_out
+from egocnn.cli.arguments import add_offline, add_out
 from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser
 from egocnn.cli.output import check_file, print_result, remarks
@@ -19,6 +19,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="which one, or chart; --list shows them")
     parser.add_switch("benchmark", "--list", "name the benchmarks")
     parser.add_switch("benchmark", "--quick", "small sizes: a minute or two on two cores")
+    add_offline(parser)
     add_out(parser, "FILE", "the JSON to write; chart: the SVG or PNG", required=False)
     folder, records = Path("results/bench"), "chart: folder of the records [%(default)s]"
     parser.add_option("output", "--results", type=Path, default=folder, metavar="FOLDER", help=records)

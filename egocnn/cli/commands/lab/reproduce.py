@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from egocnn.cli.arguments import add_out
+from egocnn.cli.arguments import add_offline, add_out
 from egocnn.cli.lab import find_lab
 from egocnn.cli.options import Parser
 from egocnn.cli.output import print_result, remarks
@@ -28,6 +28,7 @@ def add_arguments(parser: Parser) -> None:
     cluster = "tables: the folds on a Ray cluster, as in crossval"
     parser.add_option("tables", "--ray", rare=True, metavar="ADDRESS", help=cluster)
     parser.add_option("run", "--jobs", type=int, default=1, metavar="N", help="processes at a time [1]")
+    add_offline(parser)
     add_out(parser, "FOLDER", "folder for the tables [%(default)s]", default="results")
 
 

@@ -1,6 +1,7 @@
 """The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet.
 
 Only published names are sent to the server, whichever it is; any other name is looked for on this machine alone.
+``EGOCNN_OFFLINE=1`` forbids downloads.
 """
 
 from __future__ import annotations
@@ -74,14 +75,18 @@ def fetch_set(name: str) -> Path:
         hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
         raise DataError(f"{name}: is neither a file or folder nor the name of a published TU data set{hint}")
     url, path = _address(name), _cache_path(name)
-    logger.info("downloading %s from %s", name, url)
+    data = os.environ.get("EGOCNN_DATA")
+    looked = f"not in EGOCNN_DATA ({data})" if data else "EGOCNN_DATA is not set"
+    if os.environ.get("EGOCNN_OFFLINE", "0") not in ("", "0"):
+        forbidden = "downloads are forbidden (--offline or EGOCNN_OFFLINE)"
+        raise DataError(f"{name}: {looked}, not in the cache ({path.parent}), and {forbidden}")
+    # a warning: what goes over a network is said on stderr, also where remarks are not asked for
+    logger.warning("downloading %s from %s to %s", name, url, path)
     try:
         response = urllib.request.urlopen(url, timeout=SECONDS)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()  # it holds the connection
-        data = os.environ.get("EGOCNN_DATA")
-        looked = f"not in EGOCNN_DATA ({data})" if data else "EGOCNN_DATA is not set"
         raise DataError(
             f"no folder, file or set called {name!r}; {looked}, not in the cache ({path.parent}), "
             f"and {url} gives: {_reason(error)}"

@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import os
+import re
 import socket
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,7 +29,7 @@ from egocnn.data.sources.tu.archive import Archive
 from egocnn.data.sources.tu.download import CONTENT, content_digest, fetch_set, find_set
 from egocnn.data.sources.tu.published import PUBLISHED, similar_names
 from egocnn.errors import DataError
-from tests.support.commands import check_refused, runner
+from tests.support.commands import check_refused, printed, runner
 from tests.support.samples import refusal
 from tests.support.tiny import ALCOHOLS, FLAGS
 
@@ -267,7 +272,8 @@ def test_the_digests_are_those_of_the_sets(data_folder: Path, name: str) -> None
         assert content_digest(archive) == CONTENT[name]
 
 
-SECRETS = ("CCO", "c1ccccc1O", "CC-O", "OCC1", "N", "NOSUCH", "MUTAGS", "some_name")
+SECRETS = ("OCC1", "NOSUCH", "MUTAGS", "some_name", "c1ccc")
+MOLECULES = ("CCO", "c1ccccc1O", "CC-O", "N", "CC(=O)O", "OC[C@@H](N)C", "F/C=C/F", "C" * 300)
 
 
 @pytest.fixture
@@ -294,12 +300,30 @@ def test_what_is_not_published_is_refused_without_a_request(text: str, hosts_req
     assert hosts_requested == []
 
 
-@pytest.mark.parametrize("text", ["CCO", "CC(=O)O", "c1ccccc1O", "OC[C@@H](N)C"])
-def test_the_error_says_how_a_molecule_is_read(text: str, hosts_requested: list[object]) -> None:
+@pytest.mark.parametrize("text", MOLECULES)
+def test_a_molecule_is_read_without_a_request(text: str, hosts_requested: list[object]) -> None:
     pytest.importorskip("rdkit")
-    with pytest.raises(DataError, match="a SMILES by itself is not read yet; put it into a column of"):
-        read(text)
+    graphs = read(text)
+    assert graphs.smiles == (text,)
     assert hosts_requested == []
+
+
+def test_a_text_that_nearly_is_a_molecule_is_refused_with_the_reason(hosts_requested: list[object]) -> None:
+    pytest.importorskip("rdkit")
+    for text in ("c1ccc", "CC(=O", "CN(C)(C)C"):
+        assert re.search(r"; read as a molecule: SMILES '.*' does not parse \(", refusal(read, text))
+    for text in ("mutag", "missing.csv", "no/such/folder"):
+        assert "molecule" not in refusal(read, text)
+    assert hosts_requested == []
+
+
+def test_a_file_goes_before_a_molecule_of_the_same_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "CCO"
+    folder.mkdir()
+    for table, text in TABLES.items():
+        (folder / f"CCO_{table}.txt").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert len(read("CCO")) == 2
 
 
 def test_no_command_and_no_model_asks_for_a_molecule(
@@ -307,16 +331,57 @@ def test_no_command_and_no_model_asks_for_a_molecule(
 ) -> None:
     run = runner(capsys)
     assert run("train", ALCOHOLS, "-o", tmp_path / "run", *FLAGS, "--epochs", "1", "--quiet")[0] == 0
-    wanted = "CCO: is neither a file or folder nor the name of a published TU data set"
-    check_refused(run, wanted, "info", "CCO")
-    check_refused(run, wanted, "predict", tmp_path / "run", "CCO", "-o", tmp_path / "p.csv")
-    check_refused(run, wanted, "explain", tmp_path / "run", "CCO", "-o", tmp_path / "report")
-    check_refused(run, wanted, "train", "CCO", "-o", tmp_path / "other")
+    wanted = "OCC1: is neither a file or folder nor the name of a published TU data set"
+    for text, ask in (("OCC1", partial(check_refused, run, wanted)), ("CCO", partial(printed, run))):
+        ask("info", text)
+        ask("predict", tmp_path / "run", text, "-o", tmp_path / "p.csv")
+        ask("explain", tmp_path / "run", text, "-o", tmp_path / "report")
+    check_refused(run, "training needs at least 2 graphs, got 1", "train", "CCO", "-o", tmp_path / "other")
     model = egocnn.load(tmp_path / "run")
-    for ask in (model.predict, model.predict_proba, model.explain):
+    for use in (model.predict, model.predict_proba, model.explain):
+        assert len(use("CCO")) == 1
         with pytest.raises(DataError, match=wanted):
-            ask("CCO")
+            use("OCC1")
     assert hosts_requested == []
+
+
+@pytest.mark.parametrize("value", ["1", "yes"])
+def test_nothing_is_downloaded_where_that_is_forbidden(
+    hosts_requested: list[object], monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("EGOCNN_OFFLINE", value)
+    found = refusal(read, "KKI")
+    assert found.startswith("KKI: EGOCNN_DATA is not set, not in the cache (")
+    assert found.endswith("and downloads are forbidden (--offline or EGOCNN_OFFLINE)")
+    assert hosts_requested == []
+
+
+def test_offline_forbids_the_downloads_of_a_command(
+    hosts_requested: list[object], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EGOCNN_OFFLINE", "0")  # so that it is put back afterwards
+    check_refused(runner(capsys), "downloads are forbidden", "info", "KKI", "--offline")
+    monkeypatch.setenv("EGOCNN_OFFLINE", "")
+    check_refused(runner(capsys), "downloads are forbidden", "train", "KKI", "-o", tmp_path / "run", "--offline")
+    assert hosts_requested == []
+
+
+def test_what_is_on_this_machine_is_read_offline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.files["/sets/KKI.zip"] = packed()
+    path = fetch_set("KKI")
+    monkeypatch.setenv("EGOCNN_OFFLINE", "1")
+    assert fetch_set("KKI") == path
+
+
+def test_a_download_is_announced_in_one_line_on_stderr_also_where_no_log_is_set_up(
+    server: Server, tmp_path: Path
+) -> None:
+    server.files["/sets/KKI.zip"] = packed()
+    script = "import egocnn; egocnn.read('KKI')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    place = tmp_path / "cache" / "tu" / "KKI.zip"
+    assert done.stderr == f"downloading KKI from {os.environ['EGOCNN_TU_URL']}KKI.zip to {place}\n"
+    assert done.stdout == ""
 
 
 def test_a_published_name_is_asked_for(hosts_requested: list[object]) -> None:

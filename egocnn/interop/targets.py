@@ -1,0 +1,109 @@
+"""What the user wants predicted, y -> an array; the classes of a model, which are names -> as y had them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from egocnn.data.sources.columns import is_missing
+from egocnn.data.sources.text import short
+from egocnn.errors import DataError
+from egocnn.explain.structure import CriticalStructure
+
+KINDS = {"a truth value": (bool, np.bool_), "a number": (int, float, np.integer, np.floating), "a text": (str,)}
+"""What y may hold, and the types of each; a truth value is told first, as Python counts it among the numbers."""
+KEPT = "biufO"
+"""Kinds of numpy types that are written down: the lengths of texts follow from the texts."""
+
+
+def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
+    """(G) the targets as an array, all known and of one kind; categories become what they stand for."""
+    try:
+        shape = np.shape(y)
+    except ValueError:  # rows of different lengths
+        raise DataError(f"y must hold one target for each of {n_graphs} graphs, got {short(y)}") from None
+    if shape != (n_graphs,):
+        raise DataError(f"y has shape {shape} for {n_graphs} graphs")
+    items = y.tolist() if hasattr(y, "tolist") else list(y)
+    kinds = [kind_of(item, i) for i, item in enumerate(items)]
+    for i, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise DataError(f"y[{i}] is {kind} ({short(items[i])}) and y[0] {kinds[0]}; all must be of one kind")
+    array = np.asarray(y)
+    return np.array(items) if array.dtype == object and kinds[0] != "a text" else array
+
+
+def kind_of(item: Any, i: int) -> str:
+    """The word for what y holds at one place."""
+    if is_missing(item):
+        raise DataError(f"y[{i}] is {item}: a target that is not known; leave such graphs out")
+    if item in (np.inf, -np.inf):
+        raise DataError(f"y[{i}] is {item}; a target must be finite")
+    kind = next((word for word, types in KINDS.items() if isinstance(item, types)), None)
+    if kind is None:
+        raise DataError(f"y[{i}] is {short(item)}; a target is a number, a text or a truth value")
+    return kind
+
+
+def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
+    """(G) class numbers, and what to save of y beside a model: the classes in their order, and their type."""
+    if y.dtype.kind == "f" and (y != np.round(y)).any():
+        first = int(np.flatnonzero(y != np.round(y))[0])
+        raise DataError(f"y[{first}] is {y[first]}, which is a value and not a class; use EgoCNNRegressor")
+    classes, codes = np.unique(y, return_inverse=True)
+    return codes, _to_save(classes.tolist(), y.dtype)
+
+
+def encode_values(y: NDArray[Any]) -> NDArray[np.float64]:
+    """(G) numbers to predict."""
+    if y.dtype.kind not in "biuf":
+        raise DataError(f"y[0] is {short(y[0])}, a text and not a value; use EgoCNNClassifier")
+    return y.astype(np.float64)
+
+
+def as_in_column(names: Sequence[str], column: Any) -> dict[str, Any]:
+    """The same of classes that were read from a column of a table, by name."""
+    known = [value for value in column if not is_missing(value)]
+    if all(isinstance(value, KINDS["a truth value"]) for value in known):
+        classes: list[Any] = [name == "True" for name in names]
+    elif all(isinstance(value, KINDS["a number"]) for value in known):
+        classes = [int(name) if name.lstrip("+-").isdecimal() else float(name) for name in names]
+    else:
+        classes = list(names)
+    return _to_save(classes, np.asarray(column).dtype)
+
+
+def _to_save(classes: list[Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """``dtype`` where the classes are of its kind: whole numbers among gaps are floats and texts objects to pandas."""
+    is_kept = dtype.kind in KEPT and np.array(classes).dtype.kind in {"O": "U", "u": "iu"}.get(dtype.kind, dtype.kind)
+    return {"classes": classes, "classes_dtype": dtype.str if is_kept else None}
+
+
+def restored_classes(names: Sequence[str], about: Mapping[str, Any]) -> NDArray[Any]:
+    """The classes of a model: as y had them where that was written down, else by name."""
+    classes, dtype = about.get("classes"), about.get("classes_dtype")
+    if not isinstance(classes, list) or list(map(str, classes)) != list(names):
+        return np.array(names)
+    try:
+        kept = None if dtype is None or np.dtype(dtype).kind not in KEPT else np.dtype(dtype)
+        return np.array(classes, dtype=kept)
+    except (TypeError, ValueError, OverflowError):  # a type that these classes do not have
+        return np.array(classes)
+
+
+def with_classes(structure: CriticalStructure, names: Sequence[str], classes: Sequence[Any]) -> CriticalStructure:
+    """The same structure with classes as y had them in place of their names; a class not known keeps its name."""
+    if structure.explained is None or list(names) == list(classes):
+        return structure
+    of_name: dict[Any, Any] = dict(zip(names, classes, strict=True))
+    target = structure.graph.target
+    return replace(
+        structure,
+        predicted=of_name[structure.predicted],
+        explained=of_name[structure.explained],
+        graph=replace(structure.graph, target=of_name.get(target, target)),
+    )
