@@ -6,7 +6,6 @@ file, which lies in a private folder while it is read.
 # no postponed annotations here: FastAPI reads those of the functions below, and they name what is imported inside
 
 import asyncio
-import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,7 +97,7 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
 
     @app.get("/model", summary="About the model")
     async def about() -> ModelFacts:
-        limits = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "edges": MOST_EDGES, "rings": MOST_RINGS}
+        limits: Plain = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "edges": MOST_EDGES, "rings": MOST_RINGS}
         limits |= {"bytes": config.most_bytes, "seconds": config.seconds, "work_seconds": config.work_seconds}
         return ModelFacts.model_validate(model | {"limits": limits | {"files": list(FILE_SUFFIXES)}})
 
@@ -121,6 +120,10 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool, config: ServeConfig) -> 
     async def ask(request: Plain, data: bytes = b"") -> tuple[Plain, bytes]:
         return await asyncio.get_running_loop().run_in_executor(slow, pool.ask, request, data)
 
+    async def answer(job: ExplainJob) -> bytes:
+        answers: bytes = await queue.submit(job) if job.is_quick else (await ask({"jobs": [to_plain(job)]}))[1]
+        return answers
+
     def respond(answers: list[bytes]) -> Response:
         """Lists of answers, as JSON already, in one."""
         inside = b", ".join(some[1:-1] for some in answers)
@@ -131,10 +134,7 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool, config: ServeConfig) -> 
         lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
         check_rings(lines)
         whole = ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"}))
-        answers: list[bytes] = []
-        for job in whole.portions(MOST_AT_ONCE):
-            answers.append(await queue.submit(job) if job.is_quick else (await ask({"jobs": [to_plain(job)]}))[1])
-        return respond(answers)
+        return respond([await answer(job) for job in whole.portions(MOST_AT_ONCE)])
 
     @app.post("/explain/file", summary="Explain a file of graphs", **as_json)
     async def explain_file(

@@ -63,7 +63,8 @@ class BatchQueue:
     """The queue in front of one model."""
 
     def __init__(self, work: Work, *, most: int = 64, threads: int = 1) -> None:
-        """``most``: lines in a batch, so that the first answers of many do not take long; ``threads``: batches at once"""
+        """``most``: lines in a batch, so that the first answers of many do not take long; ``threads``: batches at a
+        time"""
         self._work, self._most, self._most_tasks = work, most, threads
         self._waiting: Waiting = {}
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="explain")
