@@ -83,6 +83,9 @@ class Limits:
         except TimeoutError:
             if not started:
                 await _refuse(503, f"this took longer than {self._config.seconds:g} seconds; send less", send_on)
+        except asyncio.CancelledError:
+            if not started:
+                await _refuse(503, "the server is being stopped", send_on)
 
     @contextmanager
     def _place(self, path: str) -> Iterator[None]:

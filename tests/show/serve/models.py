@@ -91,5 +91,8 @@ def served(model: ServedModel, config: ServeConfig) -> Any:
 
 def client(model: ServedModel | None = None, **limits: Any) -> TestClient:
     """Asks as a browser on the same machine would."""
-    app = served(model or classifier(), ServeConfig(**limits))
+    return asking(served(model or classifier(), ServeConfig(**limits)))
+
+
+def asking(app: Any) -> TestClient:
     return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
