@@ -8,6 +8,7 @@ file, which lies in a private folder while it is read.
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from egocnn import __version__
@@ -26,7 +27,6 @@ from egocnn.show.serve.settings import (
     MOST_RINGS,
     ServeConfig,
 )
-from egocnn.show.serve.worker import to_plain
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -121,7 +121,7 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool, config: ServeConfig) -> 
         return await asyncio.get_running_loop().run_in_executor(slow, pool.ask, request, data)
 
     async def answer(job: ExplainJob) -> bytes:
-        answers: bytes = await queue.submit(job) if job.is_quick else (await ask({"jobs": [to_plain(job)]}))[1]
+        answers: bytes = await queue.submit(job) if job.is_quick else (await ask({"jobs": [asdict(job)]}))[1]
         return answers
 
     def respond(answers: list[bytes]) -> Response:

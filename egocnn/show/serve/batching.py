@@ -9,46 +9,39 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from egocnn.show.serve.settings import MOST_QUICK
-
-if TYPE_CHECKING:
-    from egocnn.data.graphs import Graphs  # brings torch along, which the server's own process does without
 
 Plain: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExplainJob:
-    """Molecules as lines of text, or graphs that have been read already, and how to explain them."""
+    """Molecules as lines of text, and how to explain them."""
 
     lines: tuple[str, ...] = ()
     """SMILES, each with the name after it, if it has one"""
     first: int = 1
     """number of the first line, for the message about a line that is no molecule"""
-    graphs: Graphs | None = None
     explained: str | None = None
     """the class to explain; None: the predicted one"""
     fidelity: bool = True
     picture: bool = True
 
     def portions(self, most: int) -> Iterator[ExplainJob]:
-        """The same job in several, each of ``most`` graphs or fewer."""
-        for start in range(0, len(self.lines if self.graphs is None else self.graphs), most):
-            part = slice(start, start + most)
-            graphs = None if self.graphs is None else self.graphs[part]
-            yield replace(self, lines=self.lines[part], first=start + 1, graphs=graphs)
+        """The same job in several, each of ``most`` lines or fewer."""
+        for start in range(0, len(self.lines), most):
+            yield replace(self, lines=self.lines[start : start + most], first=start + 1)
 
     @property
     def is_quick(self) -> bool:
         """Whether nothing in it is so long that others should not be made to wait for it."""
-        return self.graphs is None and max(map(len, self.lines), default=0) <= MOST_QUICK
+        return max(map(len, self.lines), default=0) <= MOST_QUICK
 
     def goes_with(self, other: ExplainJob) -> bool:
-        """Whether both can be explained in one call: graphs of different files need not have the same columns."""
-        both_typed = self.graphs is None and other.graphs is None
-        return both_typed and (self.explained, self.fidelity) == (other.explained, other.fidelity)
+        """Whether both can be explained in one call."""
+        return (self.explained, self.fidelity) == (other.explained, other.fidelity)
 
 
 Deliver: TypeAlias = Callable[[ExplainJob, Any], None]

@@ -128,6 +128,12 @@ class ServedModel:
             rows = zip(structures[own], probabilities[own], strict=True)
             deliver(job, [self._plain(structure, row, job.picture) for structure, row in rows])
 
+    def answer_graphs(self, graphs: Graphs, explained: str | None) -> list[Plain]:
+        """Explain graphs that have been read already."""
+        structures = self._explain(graphs, ExplainJob(explained=explained))
+        rows = zip(structures, self._probabilities(graphs, structures), strict=True)
+        return [self._plain(structure, row, True) for structure, row in rows]
+
     def report(self, graphs: Graphs, data: str) -> str:
         """One self-contained HTML page about these graphs."""
         structures = self._explain(graphs, ExplainJob())
@@ -135,7 +141,7 @@ class ServedModel:
         return page(encode(structures, summary, _places), summary.title)
 
     def _read(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> list[tuple[ExplainJob, Graphs]]:
-        if all(job.graphs is None for job in jobs) and len(jobs) > 1:
+        if len(jobs) > 1:
             try:
                 together = self.read_lines([line for job in jobs for line in job.lines])
                 own = _consecutive([len(job.lines) for job in jobs])
@@ -145,7 +151,7 @@ class ServedModel:
         read = []
         for job in jobs:
             try:
-                read.append((job, self.read_lines(job.lines, job.first) if job.graphs is None else job.graphs))
+                read.append((job, self.read_lines(job.lines, job.first)))
             except Exception as error:  # reaches the sender of this job, and nobody else
                 deliver(job, error)
         return read

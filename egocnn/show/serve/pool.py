@@ -1,7 +1,6 @@
 """Requests -> their answers from worker processes, which are killed and replaced when they hang or die.
 
-Every call blocks the thread that makes it. Only this file knows that workers end: a worker that takes longer than the
-deadline is killed, whatever native code it is in.
+Every call blocks the thread that makes it.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from multiprocessing.connection import Connection
 from queue import LifoQueue
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from egocnn.errors import RunError
 from egocnn.show.serve.batching import Deliver, ExplainJob, Plain
 from egocnn.show.serve.limits import RefusedError
-from egocnn.show.serve.worker import receive, send, to_plain
+from egocnn.show.serve.worker import receive, send
 
 START_SECONDS = 300.0
 """For a worker to load its model."""
@@ -120,7 +120,7 @@ class WorkerPool:
             deliver(waiting.pop(said["job"]), _error(said) or answer)
 
         try:
-            self._ask({"jobs": [to_plain(job) for job in jobs]}, b"", take)
+            self._ask({"jobs": [asdict(job) for job in jobs]}, b"", take)
         except LostError as lost:
             for job in waiting.values():
                 if len(jobs) > 1:

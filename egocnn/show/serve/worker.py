@@ -10,14 +10,12 @@ import json
 import signal
 import traceback
 from contextlib import suppress
-from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from egocnn.errors import EgoCNNError, MissingExtraError
 from egocnn.show.serve.batching import ExplainJob, Plain
-from egocnn.show.serve.settings import MOST_AT_ONCE
 
 if TYPE_CHECKING:
     from egocnn.show.serve.model import ServedModel
@@ -43,6 +41,9 @@ def serve_requests(
     except EgoCNNError as error:
         send(connection, {"error": str(error)})
         return
+    if model.reads_smiles:  # what libraries load when first used is no growth
+        with suppress(Exception):
+            model.answer([ExplainJob(lines=("C",))], lambda *_: None)
     allowance = int(gigabytes * 1e9)
     limit_memory(allowance)
     answer_requests(connection, model, alarm=seconds + GRACE, most_growth=allowance // 2)
@@ -101,7 +102,8 @@ def _answer(connection: Connection, model: ServedModel, request: Plain, data: by
             text = model.report(graphs, PurePath(request["name"]).name or "SMILES typed in")
             send(connection, {"job": 0, "policy": policy()}, text.encode())
         else:
-            send(connection, {"job": 0}, _answer_file(model, request, data))
+            answers = model.answer_graphs(model.read_file(request["name"], data), request["explained"])
+            send(connection, {"job": 0}, json.dumps(answers, allow_nan=False).encode())
     except (BrokenPipeError, ConnectionResetError):
         raise  # the server has gone
     except Exception as error:  # goes to everyone who still waits
@@ -110,29 +112,10 @@ def _answer(connection: Connection, model: ServedModel, request: Plain, data: by
     return exhausted
 
 
-def _answer_file(model: ServedModel, request: Plain, data: bytes) -> bytes:
-    graphs = model.read_file(request["name"], data)
-    found: list[Plain] = []
-
-    def keep(_: ExplainJob, answer: list[Plain] | Exception) -> None:
-        if isinstance(answer, Exception):
-            raise answer
-        found.extend(answer)
-
-    for portion in ExplainJob(graphs=graphs, explained=request["explained"]).portions(MOST_AT_ONCE):
-        model.answer([portion], keep)
-    return json.dumps(found, allow_nan=False).encode()
-
-
 def _refusal(error: Exception) -> tuple[int, str]:
     if isinstance(error, EgoCNNError):
         return 503 if isinstance(error, MissingExtraError) else 422, str(error)
     return 500, "".join(traceback.format_exception(error))  # for the log of the server, not for the sender
-
-
-def to_plain(job: ExplainJob) -> Plain:
-    """A job of typed lines as JSON can hold it."""
-    return {name: value for name, value in asdict(job).items() if name != "graphs"}
 
 
 def send(connection: Connection, header: Plain, data: bytes = b"") -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict
 from multiprocessing import Pipe
 from pathlib import Path
 from threading import Thread
@@ -22,7 +23,7 @@ from egocnn.show.serve.batching import ExplainJob
 from egocnn.show.serve.limits import RefusedError
 from egocnn.show.serve.pool import Worker, WorkerPool, start_process
 from egocnn.show.serve.settings import ServeConfig
-from egocnn.show.serve.worker import answer_requests, data_bytes, send, to_plain
+from egocnn.show.serve.worker import answer_requests, data_bytes, send
 from tests.show.serve.models import asking
 from tests.show.serve.stubs import ABOUT, stub, until
 from tests.show.serve.test_serve_answers import refusal
@@ -46,7 +47,7 @@ def stubs(workers: int = 1, seconds: float = 600.0) -> Iterator[tuple[WorkerPool
 
 def ask(pool: WorkerPool, line: str) -> int:
     """The process that answered."""
-    found: list[dict[str, int]] = json.loads(pool.ask({"jobs": [to_plain(ExplainJob(lines=(line,)))]})[1])
+    found: list[dict[str, int]] = json.loads(pool.ask({"jobs": [asdict(ExplainJob(lines=(line,)))]})[1])
     return found[0]["process"]
 
 
