@@ -41,7 +41,8 @@ def serve_requests(
     except EgoCNNError as error:
         send(connection, {"error": str(error)})
         return
-    if model.reads_smiles:  # what libraries load when first used is no growth
+    torch.zeros(1, device=model.device)
+    if model.reads_smiles:  # what libraries load when they are first used shall not count
         with suppress(Exception):
             model.answer([ExplainJob(lines=("C",))], lambda *_: None)
     allowance = int(gigabytes * 1e9)

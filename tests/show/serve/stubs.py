@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from egocnn.show.serve.worker import receive, send
+from egocnn.show.serve.worker import answer_requests, receive, send
 
 ABOUT = {
     **{"name": "stub", "data": "", "task": "regression", "classes": [], "reads_smiles": True, "hydrogens": False},
@@ -40,6 +41,16 @@ def stub(connection: Connection, *_: Any, **__: Any) -> None:
         send(connection, {"done": True, "retire": ["retire"] in words})
         if ["leave"] in words:
             os._exit(0)
+
+
+def deaf(connection: Connection) -> None:
+    """A worker whose model hangs over everything; nobody but the system ends it."""
+
+    def answer(*_: Any) -> None:
+        threading.Event().wait()
+
+    model: Any = SimpleNamespace(about=lambda: ABOUT, answer=answer)
+    answer_requests(connection, model, alarm=0.1)
 
 
 def _act(word: str, files: list[str]) -> None:

@@ -25,7 +25,7 @@ from egocnn.show.serve.pool import Worker, WorkerPool, start_process
 from egocnn.show.serve.settings import ServeConfig
 from egocnn.show.serve.worker import answer_requests, data_bytes, send
 from tests.show.serve.models import asking
-from tests.show.serve.stubs import ABOUT, stub, until
+from tests.show.serve.stubs import ABOUT, deaf, stub, until
 from tests.show.serve.test_serve_answers import refusal
 
 
@@ -124,10 +124,31 @@ def test_long_smiles_leave_a_worker_free_for_others(tmp_path: Path) -> None:
             assert {response.result().status_code for response in hung} <= {422, 503}
 
 
-def in_thread(model: Any) -> Worker:
+def test_the_system_ends_a_worker_that_hangs_where_no_server_does() -> None:
+    pool = WorkerPool(lambda: start_process(deaf), workers=1, seconds=600)
+    with pytest.raises(RefusedError, match="ended over it"):
+        ask(pool, "C")
+    pool.close()
+
+
+def in_thread(model: Any, **limits: Any) -> Worker:
     ours, theirs = Pipe()
-    Thread(target=answer_requests, args=(theirs, model), daemon=True).start()
+    Thread(target=answer_requests, args=(theirs, model), kwargs=limits, daemon=True).start()
     return Worker(ours, lambda: None)
+
+
+def test_a_worker_that_has_grown_is_replaced_after_its_answer() -> None:
+    started: list[Worker] = []
+
+    def launch() -> Worker:
+        model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver: deliver(jobs[0], [{"process": 1}]))
+        started.append(in_thread(model, most_growth=-(1 << 60)))
+        return started[-1]
+
+    pool = WorkerPool(launch, workers=1, seconds=600)
+    assert [ask(pool, "C") for _ in range(3)] == [1] * 3
+    until(lambda: len(started) == 4)
+    pool.close()
 
 
 def test_what_takes_too_much_memory_is_refused_and_its_worker_replaced() -> None:
