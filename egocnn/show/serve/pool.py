@@ -26,6 +26,9 @@ PAUSE = 1.0
 """Seconds between attempts to replace a worker whose model cannot be loaded any more."""
 
 
+def _nothing() -> None: ...
+
+
 class LostError(Exception):
     """A worker that was killed or died over a request; the message is for its sender."""
 
@@ -102,6 +105,7 @@ class WorkerPool:
         self._idle: LifoQueue[Worker | None] = LifoQueue()
         self._workers: set[Worker] = set()
         self._lock, self._closed = threading.Lock(), threading.Event()
+        self._slow = threading.Semaphore(max(1, workers - 1))
         first, *others = (self._launched() for _ in range(workers))
         try:
             self.about = first.load()
@@ -129,10 +133,14 @@ class WorkerPool:
                     deliver(job, RefusedError(422, str(lost)))
 
     def ask(self, request: Plain, data: bytes = b"") -> tuple[Plain, bytes]:
-        """The one answer to a file, to a wish for a report, or to a job."""
+        """The one answer to a file, to a wish for a report, or to a job that may take long.
+
+        One worker of several is left to ``explain``, also while one that was lost over such a request is replaced.
+        """
         found: list[tuple[Plain, bytes]] = []
+        self._slow.acquire()
         try:
-            self._ask(request, data, lambda said, answer: found.append((said, answer)))
+            self._ask(request, data, lambda said, answer: found.append((said, answer)), self._slow.release)
         except LostError as lost:
             raise RefusedError(422, str(lost)) from None
         if error := _error(found[0][0]):
@@ -148,25 +156,29 @@ class WorkerPool:
             self._workers.clear()
         self._idle.put(None)
 
-    def _ask(self, request: Plain, data: bytes, take: Callable[[Any, bytes], None]) -> None:
-        worker = self._free()
-        stays = False
+    def _ask(
+        self, request: Plain, data: bytes, take: Callable[[Any, bytes], None], then: Callable[[], None] = _nothing
+    ) -> None:
+        """``then`` is called once the worker, or one in its place, is free again."""
+        stays, worker = False, self._free(then)
         try:
             stays = worker.ask(request, data, self._seconds, take)
         finally:
             if stays:
                 self._idle.put(worker)
+                then()
             else:
                 self._end(worker)
-                threading.Thread(target=self._replace, daemon=True).start()
+                threading.Thread(target=self._replace, args=(None, then), daemon=True).start()
 
-    def _free(self) -> Worker:
+    def _free(self, then: Callable[[], None]) -> Worker:
         while (worker := self._idle.get()) is not None:
             if worker.is_alive:
                 return worker
             self._end(worker)
             threading.Thread(target=self._replace, daemon=True).start()
         self._idle.put(None)  # for the next who waits
+        then()
         raise RefusedError(503, "the server is being stopped")
 
     def _end(self, worker: Worker) -> None:
@@ -183,7 +195,7 @@ class WorkerPool:
             self._workers.add(worker)
         return worker
 
-    def _replace(self, worker: Worker | None = None) -> None:
+    def _replace(self, worker: Worker | None = None, then: Callable[[], None] = _nothing) -> None:
         """Add a worker to those that are free once its model is loaded, be it after several attempts."""
         while not self._closed.is_set():
             try:
@@ -197,7 +209,8 @@ class WorkerPool:
                     logging.getLogger("egocnn").error("a worker was not replaced: %s", error)
             else:
                 self._idle.put(worker)
-                return
+                break
+        then()
 
 
 def _error(said: Plain) -> Exception | None:

@@ -124,6 +124,34 @@ def test_long_smiles_leave_a_worker_free_for_others(tmp_path: Path) -> None:
             assert {response.result().status_code for response in hung} <= {422, 503}
 
 
+def test_while_a_worker_is_replaced_the_last_one_is_not_taken_by_what_may_take_long(tmp_path: Path) -> None:
+    loading: list[Any] = []
+    launched: list[int] = []
+
+    def launch() -> Worker:
+        launched.append(1)
+        if len(launched) != 3:
+            return start_process(stub)
+        ours, theirs = Pipe()
+        loading.append(theirs)
+        return Worker(ours, theirs.close)
+
+    pool = WorkerPool(launch, workers=2, seconds=600)
+    with pytest.raises(RefusedError):
+        ask(pool, "die")
+    until(lambda: loading)
+    with ThreadPoolExecutor(1) as threads:
+        hung = threads.submit(ask, pool, f"hang {tmp_path / 'mark'}")
+        jobs = [ExplainJob(lines=("C",)) for _ in range(20)]
+        found: dict[ExplainJob, Any] = {}
+        for job in jobs:
+            pool.explain([job], found.__setitem__)
+            assert b"process" in found[job]
+        assert not (tmp_path / "mark").exists()
+        pool.close()
+        assert isinstance(hung.exception(), RefusedError)
+
+
 def test_the_system_ends_a_worker_that_hangs_where_no_server_does() -> None:
     pool = WorkerPool(lambda: start_process(deaf), workers=1, seconds=600)
     with pytest.raises(RefusedError, match="ended over it"):
