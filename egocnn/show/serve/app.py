@@ -6,34 +6,30 @@ file, which lies in a private folder while it is read.
 # no postponed annotations here: FastAPI reads those of the functions below, and they name what is imported inside
 
 import asyncio
-import json
 import logging
-import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePath
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from egocnn import __version__
-from egocnn.errors import DataError, EgoCNNError, MissingExtraError
+from egocnn.errors import EgoCNNError, MissingExtraError
 from egocnn.show.assets import asset, fill, style
-from egocnn.show.report.page import policy
 from egocnn.show.serve.batching import BatchQueue, ExplainJob, Plain
-from egocnn.show.serve.limits import Limits
-from egocnn.show.serve.model import ServedModel
+from egocnn.show.serve.limits import Limits, RefusedError
+from egocnn.show.serve.lines import check_rings, typed_lines
+from egocnn.show.serve.pool import WorkerPool
 from egocnn.show.serve.settings import (
     FILE_SUFFIXES,
     MOST_AT_ONCE,
-    MOST_CHARACTERS,
+    MOST_EDGES,
     MOST_GRAPHS,
     MOST_NODES,
+    MOST_RINGS,
     ServeConfig,
 )
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-ENVIRONMENT = "EGOCNN_SERVE"
-"""The environment variable that tells a further process what to serve: it is given nothing but a name to import."""
 
 SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}
 """Said in full, for FastAPI would describe refusals as HTML where the answer is HTML."""
@@ -41,6 +37,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": reason, "content": SCHEMA}
     for status, reason in (
         (400, "a request that cannot be understood"),
+        (403, "a request that a page of another site has sent"),
+        (408, "a request that did not arrive in time"),
         (413, "a request that is too large"),
         (500, "a defect of the server"),
         (503, "too many requests, or one that takes too long"),
@@ -49,19 +47,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 UNREADABLE = {"description": "input that the model cannot read; the line says why", "content": SCHEMA}
 
 
-def from_environment() -> Limits:
-    """The application of a further process."""
-    settings = json.loads(os.environ[ENVIRONMENT])
-    model = ServedModel.load(Path(settings.pop("run")), device=settings.pop("device"))
-    threads = settings.pop("threads")
-    config = ServeConfig(**settings)
-    import torch
-
-    torch.set_num_threads(threads)
-    return build(model, config)
-
-
-def build(model: ServedModel, config: ServeConfig) -> Limits:
+def build(pool: WorkerPool, config: ServeConfig) -> Limits:
     """The application with its limits around it; ``/openapi.json`` describes what it takes and gives."""
     try:
         from fastapi import FastAPI
@@ -76,12 +62,12 @@ def build(model: ServedModel, config: ServeConfig) -> Limits:
         responses=REFUSALS,
     )
     _handle_errors(app)
-    _add_page(app, model, config)
-    _add_explanations(app, model)
+    _add_page(app, pool.about, config)
+    _add_explanations(app, pool, config)
     return Limits(app, config)
 
 
-def _add_page(app: "FastAPI", model: ServedModel, config: ServeConfig) -> None:
+def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
     """The page with its files, and what it asks about the server and the model."""
     from fastapi import HTTPException, Response
     from fastapi.responses import HTMLResponse
@@ -111,12 +97,12 @@ def _add_page(app: "FastAPI", model: ServedModel, config: ServeConfig) -> None:
 
     @app.get("/model", summary="About the model")
     async def about() -> ModelFacts:
-        limits = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "files": list(FILE_SUFFIXES)}
-        limits |= {"bytes": config.most_bytes, "seconds": config.seconds}
-        return ModelFacts.model_validate(model.about() | {"limits": limits})
+        limits: Plain = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "edges": MOST_EDGES, "rings": MOST_RINGS}
+        limits |= {"bytes": config.most_bytes, "seconds": config.seconds, "work_seconds": config.work_seconds}
+        return ModelFacts.model_validate(model | {"limits": limits | {"files": list(FILE_SUFFIXES)}})
 
 
-def _add_explanations(app: "FastAPI", model: ServedModel) -> None:
+def _add_explanations(app: "FastAPI", pool: WorkerPool, config: ServeConfig) -> None:
     """Molecules, or a file of graphs -> answers as JSON, or a report."""
     from fastapi import File, Form, Response, UploadFile
     from fastapi.responses import HTMLResponse
@@ -127,30 +113,36 @@ def _add_explanations(app: "FastAPI", model: ServedModel) -> None:
         "response_model": ExplainResponse,
         "responses": {422: UNREADABLE | {"model": ErrorMessage}},
     }
-    queue = BatchQueue(model.answer)
-    slow = ThreadPoolExecutor(1, thread_name_prefix="read")  # files and reports: molecules that are typed do not wait
+    queue = BatchQueue(pool.explain, threads=config.workers)
+    # files, reports and long SMILES leave a worker free, so that molecules that are typed do not wait for them
+    slow = ThreadPoolExecutor(max(1, config.workers - 1), thread_name_prefix="slow")
 
-    async def answer(job: ExplainJob) -> Response:
-        answers: list[Plain] = []
-        for portion in job.portions(MOST_AT_ONCE):
-            answers += await queue.submit(portion)
-        return Response(json.dumps({"answers": answers}, allow_nan=False), media_type="application/json")
+    async def ask(request: Plain, data: bytes = b"") -> tuple[Plain, bytes]:
+        return await asyncio.get_running_loop().run_in_executor(slow, pool.ask, request, data)
 
-    async def slowly(work: Any, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(slow, work, *arguments)
+    async def answer(job: ExplainJob) -> bytes:
+        answers: bytes = await queue.submit(job) if job.is_quick else (await ask({"jobs": [asdict(job)]}))[1]
+        return answers
+
+    def respond(answers: list[bytes]) -> Response:
+        """Lists of answers, as JSON already, in one."""
+        inside = b", ".join(some[1:-1] for some in answers)
+        return Response(b'{"answers": [' + inside + b"]}", media_type="application/json")
 
     @app.post("/explain", summary="Explain molecules", **as_json)
     async def explain(request: ExplainRequest) -> Response:
         lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
-        return await answer(ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"})))
+        check_rings(lines)
+        whole = ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"}))
+        return respond([await answer(job) for job in whole.portions(MOST_AT_ONCE)])
 
     @app.post("/explain/file", summary="Explain a file of graphs", **as_json)
     async def explain_file(
         file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
     ) -> Response:
-        graphs = await slowly(model.read_file, file.filename or "", await file.read())
-        return await answer(ExplainJob(graphs=graphs, explained=explained or None))
+        wish = {"report": False, "name": file.filename or "", "explained": explained or None}
+        return respond([(await ask(wish, await file.read()))[1]])
 
     summary = "A whole report on molecules, or on a file of graphs"
 
@@ -161,21 +153,10 @@ def _add_explanations(app: "FastAPI", model: ServedModel) -> None:
     ) -> HTMLResponse:
         name = (file and file.filename) or ""
         if file is not None and name:
-            graphs = await slowly(model.read_file, name, await file.read())
+            said, text = await ask({"report": True, "name": name}, await file.read())
         else:
-            graphs = await slowly(model.read_lines, typed_lines(smiles))
-        text = await slowly(model.report, graphs, PurePath(name).name or "SMILES typed in")
-        return HTMLResponse(text, headers={"content-security-policy": f"{policy()}; frame-ancestors 'none'"})
-
-
-def typed_lines(text: str) -> list[str]:
-    """The lines of a text that are not blank; refused where there are none, too many, or too long ones."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not 1 <= len(lines) <= MOST_GRAPHS:
-        raise DataError(f"{len(lines)} molecules; a report takes 1 to {MOST_GRAPHS}, one a line, or a file")
-    if (longest := max(map(len, lines))) > MOST_CHARACTERS:
-        raise DataError(f"a line of {longest} characters; {MOST_CHARACTERS} are read at most")
-    return lines
+            said, text = await ask({"report": True, "name": "", "lines": typed_lines(smiles)})
+        return HTMLResponse(text, headers={"content-security-policy": f"{said['policy']}; frame-ancestors 'none'"})
 
 
 def _handle_errors(app: "FastAPI") -> None:
@@ -191,7 +172,7 @@ def _handle_errors(app: "FastAPI") -> None:
         return JSONResponse({"error": _one_line(reason)}, status, headers)
 
     async def refused(_: Request, error: Any) -> JSONResponse:
-        return refuse(503 if isinstance(error, MissingExtraError) else 422, str(error))
+        return refuse(error.status if isinstance(error, RefusedError) else 422, str(error))
 
     async def invalid(_: Request, error: Any) -> JSONResponse:
         first = error.errors()[0]

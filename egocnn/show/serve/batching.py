@@ -1,4 +1,4 @@
-"""Jobs of many requests -> their answers, in one thread: jobs that wait at the same time are answered together.
+"""Jobs of many requests -> their answers, in a few threads: jobs that wait at the same time are answered together.
 
 No job waits for others to arrive: while some are being answered others queue up, and these make the next batch.
 """
@@ -11,71 +11,75 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from egocnn.data.graphs import Graphs
+from egocnn.show.serve.settings import MOST_QUICK
 
 Plain: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExplainJob:
-    """Molecules as lines of text, or graphs that have been read already, and how to explain them."""
+    """Molecules as lines of text, and how to explain them."""
 
     lines: tuple[str, ...] = ()
     """SMILES, each with the name after it, if it has one"""
     first: int = 1
     """number of the first line, for the message about a line that is no molecule"""
-    graphs: Graphs | None = None
     explained: str | None = None
     """the class to explain; None: the predicted one"""
     fidelity: bool = True
     picture: bool = True
 
     def portions(self, most: int) -> Iterator[ExplainJob]:
-        """The same job in several, each of ``most`` graphs or fewer."""
-        for start in range(0, len(self.lines if self.graphs is None else self.graphs), most):
-            part = slice(start, start + most)
-            graphs = None if self.graphs is None else self.graphs[part]
-            yield replace(self, lines=self.lines[part], first=start + 1, graphs=graphs)
+        """The same job in several, each of ``most`` lines or fewer."""
+        for start in range(0, len(self.lines), most):
+            yield replace(self, lines=self.lines[start : start + most], first=start + 1)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether nothing in it is so long that others should not be made to wait for it."""
+        return max(map(len, self.lines), default=0) <= MOST_QUICK
 
     def goes_with(self, other: ExplainJob) -> bool:
-        """Whether both can be explained in one call: graphs of different files need not have the same columns."""
-        both_typed = self.graphs is None and other.graphs is None
-        return both_typed and (self.explained, self.fidelity) == (other.explained, other.fidelity)
+        """Whether both can be explained in one call."""
+        return (self.explained, self.fidelity) == (other.explained, other.fidelity)
 
 
-Deliver: TypeAlias = Callable[[ExplainJob, list[Plain] | Exception], None]
+Deliver: TypeAlias = Callable[[ExplainJob, Any], None]
+"""Takes the answer to a job, or an exception."""
 Work: TypeAlias = Callable[[Sequence[ExplainJob], Deliver], None]
 """Answers every job of a batch, by calling the other function as soon as each answer is there."""
 
-Waiting: TypeAlias = dict[ExplainJob, asyncio.Future[list[Plain]]]
+Waiting: TypeAlias = dict[ExplainJob, asyncio.Future[Any]]
 
 
 class BatchQueue:
     """The queue in front of one model."""
 
-    def __init__(self, work: Work, *, most: int = 64) -> None:
-        """``most``: lines in a batch, so that the first answers of many do not take long"""
-        self._work, self._most = work, most
+    def __init__(self, work: Work, *, most: int = 64, threads: int = 1) -> None:
+        """``most``: lines in a batch, so that the first answers of many do not take long; ``threads``: batches at a
+        time"""
+        self._work, self._most, self._most_tasks = work, most, threads
         self._waiting: Waiting = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="explain")
-        self._worker: asyncio.Task[None] | None = None
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="explain")
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def submit(self, job: ExplainJob) -> list[Plain]:
-        """One answer for each graph of the job; a caller that is cancelled loses its place in the queue."""
+    async def submit(self, job: ExplainJob) -> Any:
+        """What the work delivers for the job; a caller that is cancelled loses its place in the queue."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Plain]] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
         self._waiting[job] = future
-        if self._worker is None or self._worker.done():
-            self._worker = loop.create_task(self._answer_all(loop))
+        self._tasks = {task for task in self._tasks if not task.done()}
+        if len(self._tasks) < self._most_tasks:
+            self._tasks.add(loop.create_task(self._answer_all(loop)))
         return await future
 
     def close(self) -> None:
-        """End the thread; jobs that wait are not answered any more."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """End the threads; jobs that wait are not answered any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _answer_all(self, loop: asyncio.AbstractEventLoop) -> None:
         while batch := self._next():
-            await loop.run_in_executor(self._thread, self._answer, batch, loop)
+            await loop.run_in_executor(self._threads, self._answer, batch, loop)
 
     def _next(self) -> Waiting:
         """The first job that waits, and those behind it that can be answered with it, in their order."""
@@ -93,7 +97,7 @@ class BatchQueue:
     def _answer(self, batch: Waiting, loop: asyncio.AbstractEventLoop) -> None:
         unanswered = dict(batch)
 
-        def deliver(job: ExplainJob, answer: list[Plain] | Exception) -> None:
+        def deliver(job: ExplainJob, answer: Any) -> None:
             loop.call_soon_threadsafe(_settle, unanswered.pop(job), answer)
 
         try:
@@ -103,7 +107,7 @@ class BatchQueue:
                 deliver(job, error)
 
 
-def _settle(future: asyncio.Future[list[Plain]], answer: list[Plain] | Exception) -> None:
+def _settle(future: asyncio.Future[Any], answer: Any) -> None:
     if future.done():
         return
     if isinstance(answer, Exception):

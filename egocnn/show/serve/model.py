@@ -27,7 +27,7 @@ from egocnn.show.report.encoding import encode
 from egocnn.show.report.folder import file_name
 from egocnn.show.report.page import page
 from egocnn.show.serve.batching import Deliver, ExplainJob, Plain
-from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_GRAPHS, MOST_NODES
+from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_EDGES, MOST_GRAPHS, MOST_NODES, MOST_RINGS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,6 +128,12 @@ class ServedModel:
             rows = zip(structures[own], probabilities[own], strict=True)
             deliver(job, [self._plain(structure, row, job.picture) for structure, row in rows])
 
+    def answer_graphs(self, graphs: Graphs, explained: str | None) -> list[Plain]:
+        """Explain graphs that have been read already."""
+        structures = self._explain(graphs, ExplainJob(explained=explained))
+        rows = zip(structures, self._probabilities(graphs, structures), strict=True)
+        return [self._plain(structure, row, True) for structure, row in rows]
+
     def report(self, graphs: Graphs, data: str) -> str:
         """One self-contained HTML page about these graphs."""
         structures = self._explain(graphs, ExplainJob())
@@ -135,7 +141,7 @@ class ServedModel:
         return page(encode(structures, summary, _places), summary.title)
 
     def _read(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> list[tuple[ExplainJob, Graphs]]:
-        if all(job.graphs is None for job in jobs) and len(jobs) > 1:
+        if len(jobs) > 1:
             try:
                 together = self.read_lines([line for job in jobs for line in job.lines])
                 own = _consecutive([len(job.lines) for job in jobs])
@@ -145,7 +151,7 @@ class ServedModel:
         read = []
         for job in jobs:
             try:
-                read.append((job, self.read_lines(job.lines, job.first) if job.graphs is None else job.graphs))
+                read.append((job, self.read_lines(job.lines, job.first)))
             except Exception as error:  # reaches the sender of this job, and nobody else
                 deliver(job, error)
         return read
@@ -182,7 +188,7 @@ class ServedModel:
             "explained": plain["class"],
             "node_labels": labels,
             "unseen_labels": sorted(unseen),
-            "svg": structure.draw() if picture and graph.n_nodes <= MOST_DRAWN else None,
+            "svg": structure.draw() if picture and _is_drawn(graph) else None,
         }
 
 
@@ -192,11 +198,18 @@ def _consecutive(lengths: Sequence[int]) -> list[slice]:
 
 def _places(graph: Graph) -> Floats:
     """Where a report draws the nodes; a giant molecule is laid out as any other graph."""
-    return positions(graph if graph.n_nodes <= MOST_DRAWN else replace(graph, smiles=None))
+    return positions(graph if _is_drawn(graph) else replace(graph, smiles=None))
+
+
+def _is_drawn(graph: Graph) -> bool:
+    """Not giants, nor molecules of so many rings that RDKit would not be done with them."""
+    rings = 0 if graph.smiles is None else len(graph.edges) - graph.n_nodes + 1
+    return graph.n_nodes <= MOST_DRAWN and rings <= MOST_RINGS
 
 
 def _checked(graphs: Graphs) -> Graphs:
-    for count, most, what in ((len(graphs), MOST_GRAPHS, "graphs"), (graphs.n_nodes, MOST_NODES, "nodes")):
+    counts = (len(graphs), MOST_GRAPHS, "graphs"), (graphs.n_nodes, MOST_NODES, "nodes")
+    for count, most, what in (*counts, (graphs.n_edges, MOST_EDGES, "edges")):
         if count > most:
             raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
     return graphs

@@ -99,7 +99,10 @@ class RequestLimits(BaseModel):
     bytes: int
     graphs: int
     nodes: int
+    edges: int
+    rings: Annotated[int, Field(description="that one SMILES may close")]
     seconds: float
+    work_seconds: Annotated[float, Field(description="of work; what takes longer is refused")]
     files: Annotated[list[str], Field(description="how the name of a file must end")]
 
 

@@ -1,12 +1,16 @@
-"""A run folder and its settings -> a server that answers requests until it is stopped."""
+"""A run folder and its settings -> a server that answers requests until it is stopped.
+
+The process that listens does nothing but HTTP: models, molecules and pictures are the business of its workers, so that
+it answers, and can be stopped, whatever they are at.
+"""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
+import signal
 import socket
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,8 @@ from egocnn.show.serve.settings import ServeConfig
 
 BACKLOG = 1024
 """Connections that may wait to be taken."""
+FINISH_SECONDS = 10
+"""For requests that are being answered when the server is told to stop; then their workers are killed."""
 
 
 def serve(
@@ -26,40 +32,76 @@ def serve(
         import fastapi  # noqa: F401
         import python_multipart  # noqa: F401
         import uvicorn
-        from uvicorn.supervisors import Multiprocess
     except ImportError as error:
         raise MissingExtraError(error.name or "fastapi", "serve") from None
-    from egocnn.nn.device import choose_device
-    from egocnn.show.serve.app import ENVIRONMENT, from_environment
-    from egocnn.show.serve.model import ServedModel
+    from egocnn.show.serve.app import build
+    from egocnn.show.serve.pool import WorkerPool, start_process
+    from egocnn.show.serve.worker import serve_requests
 
-    model = ServedModel.load(run_folder)  # a run that cannot be read is refused here, once, in one line
-    settings = {
-        "run": str(run_folder.resolve()),
-        "device": choose_device(device).type,
-        "threads": max(1, (os.cpu_count() or 1) // config.workers),
-    }
-    os.environ[ENVIRONMENT] = json.dumps(settings | asdict(config))
-    may_share = config.workers > 1 and hasattr(socket, "SO_REUSEPORT")
-    listening = reserve(config) if may_share else listen(config)
-    if ready is not None:
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        ready(f"http://{host}:{listening.getsockname()[1]}", model.name)
-    server = uvicorn.Config(
-        f"{from_environment.__module__}:{from_environment.__name__}",
-        factory=True,
-        workers=config.workers,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-        ws="none",
+    launch = partial(
+        start_process,
+        serve_requests,
+        run_folder.resolve(),
+        device=device,
+        threads=max(1, (os.cpu_count() or 1) // config.workers),
+        seconds=config.work_seconds,
+        gigabytes=config.worker_gigabytes,
     )
-    with listening:
-        if config.workers == 1:
+    with listen(config) as listening:
+        pool = WorkerPool(launch, workers=config.workers, seconds=config.work_seconds)
+        try:
+            app: Any = build(pool, config)
+            server = uvicorn.Config(
+                app,
+                http=guarded_protocol(config),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=FINISH_SECONDS,
+                ws="none",
+            )
+            # uvicorn raises the signal once more when all is done: to be told to stop is no failure
+            signal.signal(signal.SIGTERM, lambda *_: None)
+            if ready is not None:
+                host = f"[{config.host}]" if ":" in config.host else config.host
+                ready(f"http://{host}:{listening.getsockname()[1]}", pool.about["name"])
             uvicorn.Server(server).run(sockets=[listening])
-        else:
-            Multiprocess(server, sockets=[listening]).run()
+        finally:
+            pool.close()
+
+
+def guarded_protocol(config: ServeConfig) -> type[asyncio.Protocol]:
+    """HTTP as uvicorn speaks it; connections beyond their number are closed, and those on which no headers arrive."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Guarded(H11Protocol):
+        deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > config.connections:
+                transport.abort()
+            self.watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            if self.deadline is not None:
+                self.deadline.cancel()
+
+        def watch(self) -> None:
+            """From the first byte of a request until its headers are whole."""
+            is_waiting = self.cycle is None or self.cycle.response_complete
+            if is_waiting and self.deadline is None:
+                self.deadline = self.loop.call_later(config.receive_seconds, self.transport.close)
+            elif not is_waiting and self.deadline is not None:
+                self.deadline.cancel()
+                self.deadline = None
+
+    return Guarded
 
 
 def listen(config: ServeConfig) -> socket.socket:
@@ -67,36 +109,9 @@ def listen(config: ServeConfig) -> socket.socket:
     try:
         found = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         family, _, _, _, address = found[0]
-        opened = _open(family, address)
+        opened = socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
         reason = (error.strerror or "").partition(" (while")[0]  # Python repeats the address
         raise DataError(f"cannot listen on {config.host}, port {config.port}: {reason}") from None
-    opened.set_inheritable(True)
-    return opened
-
-
-def _open(family: int, address: Any, *, shared: bool = False) -> socket.socket:
-    opened = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=shared)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # for connections too: answers are sent at once
     return opened
-
-
-class Reserved(socket.socket):
-    """An address that nobody listens on yet; in every process that is given it, a listening socket of its own.
-
-    Processes that share one listening socket take as many connections as they can get: one may get them all, while the
-    other idles. Of several sockets with one address, the kernel chooses one at random.
-    """
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(_open, shared=True), (self.family, self.getsockname())
-
-
-def reserve(config: ServeConfig) -> Reserved:
-    """The address of ``config`` for several processes."""
-    with listen(config) as probe:  # who listens there already, even if willing to share, is not to be joined
-        family, address = probe.family, probe.getsockname()
-    reserved = Reserved(family, socket.SOCK_STREAM)
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    reserved.bind(address)
-    return reserved

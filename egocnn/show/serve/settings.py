@@ -10,6 +10,12 @@ MOST_GRAPHS = 200
 """Graphs in one request; more are a matter for ``egocnn explain``."""
 MOST_NODES = 20_000
 """Nodes of all graphs in one request."""
+MOST_EDGES = 100_000
+"""Edges of all graphs in one request."""
+MOST_RINGS = 200
+"""That one SMILES may close: RDKit lays rings out one against the others, and takes minutes for several hundreds."""
+MOST_QUICK = 300
+"""Characters of a line up to which it is answered together with others, and by a worker kept free for such."""
 MOST_DRAWN = 500
 """Nodes up to which a graph is drawn, and a molecule laid out as chemists do: RDKit takes minutes for thousands."""
 MOST_CHARACTERS = 5_000
@@ -27,24 +33,32 @@ class ServeConfig:
 
     port: int = 8000
     """Port to listen on; 0 for any that is free."""
-    workers: int = 1
-    """Processes that answer, each with its own copy of the model."""
+    workers: int = 2
+    """Processes that answer, each with its own copy of the model; files, reports and long SMILES leave one free."""
     megabytes: float = 4.0
     """Largest request that is read."""
     seconds: float = 30.0
     """Time after which a request is given up."""
+    work_seconds: float = 15.0
+    """Time that a worker may spend on a request; then it is killed and replaced."""
+    receive_seconds: float = 10.0
+    """Time in which a request must have arrived, first its headers, then its body."""
+    worker_gigabytes: float = 2.0
+    """Memory that a worker may take beside the model."""
     waiting: int = 128
-    """Requests at a time in each process; further ones are sent away."""
+    """Requests at a time; further ones are sent away."""
+    connections: int = 512
+    """Connections at a time; further ones are closed."""
     host: str = "127.0.0.1"
     """Address to listen on; all but this machine are kept out unless it says otherwise."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 1 << 16:
             raise ConfigError(f"port must be 0 to 65535, got {self.port}")
-        for name in ("workers", "waiting"):
+        for name in ("workers", "waiting", "connections"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("megabytes", "seconds"):
+        for name in ("megabytes", "seconds", "work_seconds", "receive_seconds", "worker_gigabytes"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
 

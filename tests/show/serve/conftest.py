@@ -22,12 +22,12 @@ def listening(model: Any) -> Iterator[str]:
     """The address of a server in a thread of this process."""
     import uvicorn
 
-    from egocnn.show.serve.app import build
     from egocnn.show.serve.server import listen
     from egocnn.show.serve.settings import ServeConfig
+    from tests.show.serve.models import served
 
     config = ServeConfig(port=0)
-    app: Any = build(model, config)
+    app = served(model, config)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off"))
     with listen(config) as opened:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import cache
+from multiprocessing import Pipe
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from egocnn.encode.encoder import Encoder
 from egocnn.model import Model
 from egocnn.show.serve.app import build
 from egocnn.show.serve.model import ServedModel
+from egocnn.show.serve.pool import Worker, WorkerPool
 from egocnn.show.serve.settings import ServeConfig
+from egocnn.show.serve.worker import answer_requests
 from tests.support.tiny import MODEL
 
 with warnings.catch_warnings():
@@ -69,7 +73,26 @@ def of_networks() -> ServedModel:
     return of(graphs, data="IMDB-BINARY")
 
 
+def in_threads(model: ServedModel, config: ServeConfig) -> WorkerPool:
+    """Workers that are threads of this process: what a test replaces in a module is replaced for them too."""
+
+    def launch() -> Worker:
+        ours, theirs = Pipe()
+        Thread(target=answer_requests, args=(theirs, model), daemon=True).start()
+        return Worker(ours, lambda: None)
+
+    return WorkerPool(launch, workers=config.workers, seconds=config.work_seconds)
+
+
+def served(model: ServedModel, config: ServeConfig) -> Any:
+    """The application in front of this model."""
+    return build(in_threads(model, config), config)
+
+
 def client(model: ServedModel | None = None, **limits: Any) -> TestClient:
     """Asks as a browser on the same machine would."""
-    app: Any = build(model or classifier(), ServeConfig(**limits))
+    return asking(served(model or classifier(), ServeConfig(**limits)))
+
+
+def asking(app: Any) -> TestClient:
     return TestClient(app, base_url="http://localhost", raise_server_exceptions=False)

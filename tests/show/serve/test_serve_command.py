@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
-import select
 import signal
 import socket
 import subprocess
@@ -16,9 +14,6 @@ from typing import Any
 import pytest
 
 from egocnn.data.sources.smiles import parse_smiles
-from egocnn.errors import DataError
-from egocnn.show.serve.server import reserve
-from egocnn.show.serve.settings import ServeConfig
 from lab.bench.cpu import serve_load
 from tests.show.serve.models import classifier
 from tests.support.commands import check_refused, runner
@@ -71,21 +66,3 @@ def test_the_load_is_made_of_different_molecules_of_one_size() -> None:
     made: Any = serve_load.molecules(100)
     assert len(set(made)) == 100
     assert {parse_smiles(smiles).GetNumAtoms() for smiles in made} == {20}
-
-
-@pytest.mark.skipif(not hasattr(socket, "SO_REUSEPORT"), reason="sockets of this system cannot share an address")
-def test_processes_that_are_given_an_address_listen_on_it_each_by_itself() -> None:
-    with reserve(ServeConfig(port=0)) as reserved:
-        address = reserved.getsockname()
-        with socket.socket() as nobody, pytest.raises(ConnectionRefusedError):
-            nobody.connect(address)
-        with pickle.loads(pickle.dumps(reserved)) as one, pickle.loads(pickle.dumps(reserved)) as other:
-            taken = set()
-            for _ in range(64):
-                with socket.create_connection(address):
-                    ready, _, _ = select.select([one, other], [], [], 10)
-                    taken.add(ready[0] is one)
-                    ready[0].accept()[0].close()
-            assert taken == {True, False}
-            with pytest.raises(DataError, match=f"port {address[1]}"):
-                reserve(ServeConfig(port=address[1]))

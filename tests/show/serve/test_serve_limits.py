@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from egocnn.errors import ConfigError
-from egocnn.show.serve.settings import ServeConfig
+from egocnn.show.serve.limits import Limits
+from egocnn.show.serve.lines import rings
+from egocnn.show.serve.server import guarded_protocol, listen
+from egocnn.show.serve.settings import MOST_RINGS, ServeConfig
 from tests.show.serve.models import client
 from tests.show.serve.test_serve_answers import refusal
 
@@ -93,6 +100,177 @@ def test_a_name_of_somebody_elses_that_leads_here_is_not_answered(host: str) -> 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST"])
 def test_the_names_of_this_machine_are_answered(host: str) -> None:
     assert client().get("/health", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"sec-fetch-site": "same-origin", "origin": "null"}, 200),
+        ({"sec-fetch-site": "none"}, 200),
+        ({"origin": "http://localhost"}, 200),
+        ({"sec-fetch-site": "cross-site", "origin": "http://localhost"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "http://localhost:8001"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+def test_pages_of_other_sites_may_send_nothing(headers: dict[str, str], status: int) -> None:
+    for path, body in (("/explain", {"json": {"smiles": "C"}}), ("/report", {"data": {"smiles": "C"}})):
+        response = client().post(path, headers=headers, **body)
+        assert response.status_code == status
+        if status == 403:
+            assert "another site" in refusal(response, 403)
+    assert client().get("/health", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("smiles", "count"),
+    [("CCO", 0), ("C1CC1", 1), ("C12CC1C2", 2), ("[13CH4]", 0), ("C%12CC%12", 1), ("C%(123)CC%(123)", 1), ("[[[[1", 0)],
+)
+def test_rings_are_counted_in_the_text(smiles: str, count: int) -> None:
+    assert rings(smiles) == count
+
+
+def test_a_molecule_of_too_many_rings_is_refused_before_anyone_works_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("egocnn.show.serve.model.ServedModel.read_lines")
+    many = "C1CC1" * (MOST_RINGS + 1)
+    reason = f"closes {MOST_RINGS + 1} rings; {MOST_RINGS} are read at most"
+    assert reason in refusal(client().post("/explain", json={"smiles": f"{many} 1 2 3"}))
+    assert f"line 2: a SMILES that {reason}" in refusal(client().post("/explain", json={"smiles": ["C", many]}))
+    assert reason in refusal(client().post("/report", data={"smiles": many}))
+
+
+async def ask_directly(limits: Limits, *received: Any, path: str = "/explain") -> int:
+    """The status of an answer to a request that arrives in these pieces; a piece may be an event to wait for."""
+    pieces, sent = list(received), []
+
+    async def receive() -> Any:
+        piece = pieces.pop(0)
+        if isinstance(piece, asyncio.Event):
+            await piece.wait()
+            piece = {"type": "http.request"}
+        return piece
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost")]}
+    await limits(scope, receive, send)
+    status: int = sent[0]["status"]
+    return status
+
+
+async def respond(_: Any, __: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+WHOLE, HALF = {"type": "http.request", "body": b"x"}, {"type": "http.request", "body": b"x", "more_body": True}
+
+
+def test_a_request_of_which_half_arrives_takes_nobodys_place_and_is_given_up() -> None:
+    async def crowd() -> None:
+        limits = Limits(respond, ServeConfig(waiting=1))
+        rest = asyncio.Event()
+        half = [asyncio.create_task(ask_directly(limits, HALF, rest)) for _ in range(130)]
+        await asyncio.sleep(0)
+        assert await ask_directly(limits, WHOLE) == 200
+        rest.set()
+        assert set(await asyncio.gather(*half)) == {200}
+        impatient = Limits(respond, ServeConfig(receive_seconds=0.01))
+        assert await ask_directly(impatient, HALF, asyncio.Event()) == 408
+
+    with ThreadPoolExecutor(1) as threads:  # a browser of other tests keeps a loop running in this thread
+        threads.submit(asyncio.run, crowd()).result()
+
+
+def test_more_that_arrives_than_memory_is_meant_for_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("egocnn.show.serve.limits.RECEIVING", 2)
+
+    async def crowd() -> None:
+        limits = Limits(respond, ServeConfig(megabytes=1e-6))
+        rest = asyncio.Event()
+        half = [asyncio.create_task(ask_directly(limits, HALF, rest)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert await ask_directly(limits, WHOLE) == 503
+        rest.set()
+        assert set(await asyncio.gather(*half)) == {200}
+        assert await ask_directly(limits, WHOLE) == 200
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, crowd()).result()
+
+
+def test_whether_the_server_is_up_is_told_when_all_places_are_taken() -> None:
+    async def crowd() -> None:
+        go = asyncio.Event()
+
+        async def slow(scope: Any, receive: Any, send: Any) -> None:
+            if scope["path"] == "/explain":
+                await go.wait()
+            await respond(scope, receive, send)
+
+        limits = Limits(slow, ServeConfig(waiting=1, seconds=600))
+        taken = asyncio.create_task(ask_directly(limits, WHOLE))
+        await asyncio.sleep(0)
+        assert await ask_directly(limits, WHOLE, path="/model") == 503
+        assert await ask_directly(limits, WHOLE, path="/health") == 200
+        go.set()
+        assert await taken == 200
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, crowd()).result()
+
+
+@contextmanager
+def guarded(**limits: Any) -> Iterator[Any]:
+    """The address of a server whose connections have these limits."""
+    import uvicorn
+
+    config = ServeConfig(port=0, **limits)
+    app: Any = Limits(respond, config)
+    protocol = guarded_protocol(config)
+    server = uvicorn.Server(uvicorn.Config(app, http=protocol, log_level="error", ws="none", lifespan="off"))
+    with listen(config) as opened:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        try:
+            yield opened.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def heard(connection: socket.socket) -> bytes:
+    """What comes until the other side closes the connection."""
+    connection.settimeout(60)
+    found = b""
+    try:
+        while piece := connection.recv(1000):
+            found += piece
+    except ConnectionResetError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"])
+def test_a_connection_on_which_no_whole_headers_arrive_is_closed(before: bytes) -> None:
+    with guarded(receive_seconds=0.1) as address, socket.create_connection(address) as slow:
+        if before:
+            slow.sendall(before)
+            assert slow.recv(1000).startswith(b"HTTP/1.1 200")
+        slow.sendall(b"GET / HTTP/1.1\r\nhost:")
+        assert b"HTTP/1.1 2" not in heard(slow)
+
+
+def test_connections_beyond_their_number_are_closed_and_the_others_stay() -> None:
+    with guarded(connections=1) as address, socket.create_connection(address) as first:
+        first.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert first.recv(1000).startswith(b"HTTP/1.1 200")
+        with socket.create_connection(address) as second:
+            assert heard(second) == b""
 
 
 @pytest.mark.parametrize("field", [{"port": 70_000}, {"workers": 0}, {"seconds": 0.0}, {"megabytes": -1.0}])

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from egocnn.show.serve.settings import ServeConfig
-from tests.show.serve.models import MOLECULES, classifier, client
+from tests.show.serve.models import MOLECULES, classifier, client, served
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 
@@ -17,9 +17,7 @@ EXAMPLES = 20
 
 
 def description() -> Any:
-    from egocnn.show.serve.app import build
-
-    app: Any = build(classifier(), ServeConfig(host="0.0.0.0"))  # schemathesis asks by a name of its own
+    app = served(classifier(), ServeConfig(host="0.0.0.0"))  # schemathesis asks by a name of its own
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 

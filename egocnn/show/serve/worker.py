@@ -1,0 +1,151 @@
+"""Requests over a connection -> answers, in a process of its own, which is ended and replaced when it hangs.
+
+Only JSON and plain bytes go over the connection, a line of JSON before the bytes: what has met hostile input is never
+unpickled. The server's own process imports this file, but neither torch nor RDKit.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import traceback
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from egocnn.errors import EgoCNNError, MissingExtraError
+from egocnn.show.serve.batching import ExplainJob, Plain
+
+if TYPE_CHECKING:
+    from egocnn.show.serve.model import ServedModel
+
+GRACE = 5.0
+"""Seconds after which a worker that should have been ended is ended by the system: the server may be gone."""
+
+
+def serve_requests(
+    connection: Connection, run: Path, *, device: str, threads: int, seconds: float, gigabytes: float
+) -> None:
+    """The whole life of a worker process: load the model, take no more memory than allowed, answer."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # they reach the server too, which lets requests be finished
+    import torch
+
+    from egocnn.nn.device import choose_device
+    from egocnn.show.serve.model import ServedModel
+
+    torch.set_num_threads(threads)
+    try:
+        model = ServedModel.load(run, device=choose_device(device).type)
+    except EgoCNNError as error:
+        send(connection, {"error": str(error)})
+        return
+    torch.zeros(1, device=model.device)
+    if model.reads_smiles:  # what libraries load when they are first used shall not count
+        with suppress(Exception):
+            model.answer([ExplainJob(lines=("C",))], lambda *_: None)
+    allowance = int(gigabytes * 1e9)
+    limit_memory(allowance)
+    answer_requests(connection, model, alarm=seconds + GRACE, most_growth=allowance // 2)
+
+
+def answer_requests(
+    connection: Connection, model: ServedModel, *, alarm: float = 0.0, most_growth: int | None = None
+) -> None:
+    """Say what the model is, then answer one request after the other until the other side has gone.
+
+    Once memory has run out, or has grown by ``most_growth`` bytes, the last message asks for a fresh process.
+    """
+    send(connection, {"about": model.about()})
+    first = data_bytes()
+    with suppress(EOFError, OSError):  # the server has gone
+        while True:
+            request, data = receive(connection)
+            if alarm:
+                signal.setitimer(signal.ITIMER_REAL, alarm)
+            exhausted = _answer(connection, model, request, data)
+            if alarm:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            grown = most_growth is not None and data_bytes() - first > most_growth
+            send(connection, {"done": True, "retire": exhausted or grown})
+
+
+def _answer(connection: Connection, model: ServedModel, request: Plain, data: bytes) -> bool:
+    """Send an answer for each job of the request; whether memory ran out."""
+    from egocnn.nn.memory import is_out_of_memory
+    from egocnn.show.report.page import policy
+
+    jobs = [ExplainJob(**job | {"lines": tuple(job["lines"])}) for job in request.get("jobs", ())]
+    number = {job: place for place, job in enumerate(jobs)}
+    exhausted = False
+
+    def deliver(job: ExplainJob, answer: list[Plain] | Exception) -> None:
+        if isinstance(answer, Exception):
+            refuse(number[job], answer)
+        else:
+            send(connection, {"job": number[job]}, json.dumps(answer, allow_nan=False).encode())
+        del number[job]
+
+    def refuse(place: int, error: Exception) -> None:
+        nonlocal exhausted
+        status, reason = _refusal(error)
+        if isinstance(error, MemoryError) or is_out_of_memory(error):
+            exhausted = True
+            status, reason = 422, "this takes more memory than a request may; send less"
+        send(connection, {"job": place, "status": status, "error": reason})
+
+    try:
+        if jobs:
+            model.answer(jobs, deliver)
+        elif request["report"]:
+            graphs = model.read_file(request["name"], data) if request["name"] else model.read_lines(request["lines"])
+            text = model.report(graphs, PurePath(request["name"]).name or "SMILES typed in")
+            send(connection, {"job": 0, "policy": policy()}, text.encode())
+        else:
+            answers = model.answer_graphs(model.read_file(request["name"], data), request["explained"])
+            send(connection, {"job": 0}, json.dumps(answers, allow_nan=False).encode())
+    except (BrokenPipeError, ConnectionResetError):
+        raise  # the server has gone
+    except Exception as error:  # goes to everyone who still waits
+        for place in list(number.values()) or [0]:
+            refuse(place, error)
+    return exhausted
+
+
+def _refusal(error: Exception) -> tuple[int, str]:
+    if isinstance(error, EgoCNNError):
+        return 503 if isinstance(error, MissingExtraError) else 422, str(error)
+    return 500, "".join(traceback.format_exception(error))  # for the log of the server, not for the sender
+
+
+def send(connection: Connection, header: Plain, data: bytes = b"") -> None:
+    """One message: a line of JSON, then bytes as they are."""
+    connection.send_bytes(json.dumps(header).encode() + b"\n" + data)
+
+
+def receive(connection: Connection) -> tuple[Any, bytes]:
+    """The next message; an EOFError or OSError where the other side has gone."""
+    header, _, data = connection.recv_bytes().partition(b"\n")
+    return json.loads(header), data
+
+
+def data_bytes() -> int:
+    """Memory of this process that is its own to write, as the system counts it for its limit; 0 where it does not."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+    except (OSError, IndexError):
+        return 0
+    import resource
+
+    return pages * resource.getpagesize()
+
+
+def limit_memory(allowance: int) -> None:
+    """Let this process take so many bytes more than it has now; on systems without such a limit, as many as it can."""
+    if taken := data_bytes():
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = taken + allowance
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))

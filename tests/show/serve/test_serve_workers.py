@@ -1,0 +1,247 @@
+"""Workers that hang, die or run out of memory: refused, killed, replaced, and nobody else hears of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from multiprocessing import Pipe
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from egocnn.errors import RunError
+from egocnn.show.serve.app import build
+from egocnn.show.serve.batching import ExplainJob
+from egocnn.show.serve.limits import RefusedError
+from egocnn.show.serve.pool import Worker, WorkerPool, start_process
+from egocnn.show.serve.settings import ServeConfig
+from egocnn.show.serve.worker import answer_requests, data_bytes, send
+from tests.show.serve.models import asking
+from tests.show.serve.stubs import ABOUT, deaf, stub, until
+from tests.show.serve.test_serve_answers import refusal
+
+
+@contextmanager
+def stubs(workers: int = 1, seconds: float = 600.0) -> Iterator[tuple[WorkerPool, list[Worker]]]:
+    """A pool of stubs in processes, and all that it has ever started."""
+    started: list[Worker] = []
+
+    def launch() -> Worker:
+        started.append(start_process(stub))
+        return started[-1]
+
+    pool = WorkerPool(launch, workers=workers, seconds=seconds)
+    try:
+        yield pool, started
+    finally:
+        pool.close()
+
+
+def ask(pool: WorkerPool, line: str) -> int:
+    """The process that answered."""
+    found: list[dict[str, int]] = json.loads(pool.ask({"jobs": [asdict(ExplainJob(lines=(line,)))]})[1])
+    return found[0]["process"]
+
+
+def test_a_worker_that_hangs_is_killed_and_replaced_and_its_request_refused(tmp_path: Path) -> None:
+    with stubs(seconds=0.2) as (pool, started):
+        with pytest.raises(RefusedError, match=r"more than 0\.2 seconds of work") as refused:
+            ask(pool, f"hang {tmp_path / 'mark'}")
+        assert refused.value.status == 422
+
+        def is_answered() -> bool:
+            try:
+                return ask(pool, "C") > 0
+            except RefusedError:  # on a slow machine this deadline is short for anything
+                return False
+
+        until(is_answered)
+        assert len(started) >= 2
+
+
+def test_a_worker_that_dies_is_replaced_and_those_who_were_answered_with_it_are_answered() -> None:
+    jobs = [ExplainJob(lines=(line,)) for line in ("C", "die", "CC")]
+    found: dict[ExplainJob, Any] = {}
+    with stubs() as (pool, _):
+        pool.explain(jobs, found.__setitem__)
+    assert isinstance(found[jobs[1]], RefusedError)
+    assert found[jobs[1]].status == 422
+    assert all("process" in json.loads(found[job])[0] for job in (jobs[0], jobs[2]))
+
+
+def test_a_worker_that_died_while_nobody_asked_or_asks_to_be_replaced_costs_nobody_an_answer() -> None:
+    with stubs() as (pool, started):
+        first = ask(pool, "leave")
+        until(lambda: not started[0].is_alive)
+        second = ask(pool, "retire")
+        third = ask(pool, "C")
+        assert ask(pool, "C") == third
+    assert len({first, second, third}) == 3
+
+
+def test_the_server_answers_whatever_its_workers_are_at(tmp_path: Path) -> None:
+    with stubs(workers=2) as (pool, _), ThreadPoolExecutor(2) as crowd:
+        app: Any = build(pool, ServeConfig(seconds=600, waiting=2))
+        with asking(app) as client:
+            hung = []
+            for mark in (tmp_path / "first", tmp_path / "second"):
+                hung.append(crowd.submit(client.post, "/explain", json={"smiles": f"hang {mark}"}))
+                until(mark.exists)
+            assert client.get("/health").json() == {"status": "ok"}
+            response = client.get("/model")
+            assert "too many requests" in refusal(response, 503)
+            assert response.headers["retry-after"] == "1"
+            pool.close()
+            for found in hung:
+                assert "ended" in refusal(found.result())
+
+
+def test_a_request_is_given_up_in_time_though_its_worker_hangs(tmp_path: Path) -> None:
+    with stubs() as (pool, _):
+        app: Any = build(pool, ServeConfig(seconds=0.2))
+        response = asking(app).post("/explain", json={"smiles": f"hang {tmp_path / 'mark'}"})
+        assert "longer than 0.2 seconds" in refusal(response, 503)
+
+
+def test_long_smiles_leave_a_worker_free_for_others(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with stubs(workers=2) as (pool, _), ThreadPoolExecutor(3) as crowd:
+        app: Any = build(pool, ServeConfig(seconds=600))
+        with asking(app) as client:
+            long = {"smiles": f"hang {mark} {'C' * 400}"}
+            hung = [crowd.submit(client.post, "/explain", json=long) for _ in range(3)]
+            until(mark.exists)
+            assert client.post("/explain", json={"smiles": "C"}).status_code == 200
+            pool.close()
+            assert {response.result().status_code for response in hung} <= {422, 503}
+
+
+def test_while_a_worker_is_replaced_the_last_one_is_not_taken_by_what_may_take_long(tmp_path: Path) -> None:
+    loading: list[Any] = []
+    launched: list[int] = []
+
+    def launch() -> Worker:
+        launched.append(1)
+        if len(launched) != 3:
+            return start_process(stub)
+        ours, theirs = Pipe()
+        loading.append(theirs)
+        return Worker(ours, theirs.close)
+
+    pool = WorkerPool(launch, workers=2, seconds=600)
+    with pytest.raises(RefusedError):
+        ask(pool, "die")
+    until(lambda: loading)
+    with ThreadPoolExecutor(1) as threads:
+        hung = threads.submit(ask, pool, f"hang {tmp_path / 'mark'}")
+        jobs = [ExplainJob(lines=("C",)) for _ in range(20)]
+        found: dict[ExplainJob, Any] = {}
+        for job in jobs:
+            pool.explain([job], found.__setitem__)
+            assert b"process" in found[job]
+        assert not (tmp_path / "mark").exists()
+        pool.close()
+        assert isinstance(hung.exception(), RefusedError)
+
+
+def test_the_system_ends_a_worker_that_hangs_where_no_server_does() -> None:
+    pool = WorkerPool(lambda: start_process(deaf), workers=1, seconds=600)
+    with pytest.raises(RefusedError, match="ended over it"):
+        ask(pool, "C")
+    pool.close()
+
+
+def in_thread(model: Any, **limits: Any) -> Worker:
+    ours, theirs = Pipe()
+    Thread(target=answer_requests, args=(theirs, model), kwargs=limits, daemon=True).start()
+    return Worker(ours, lambda: None)
+
+
+def test_a_worker_that_has_grown_is_replaced_after_its_answer() -> None:
+    started: list[Worker] = []
+
+    def launch() -> Worker:
+        model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver: deliver(jobs[0], [{"process": 1}]))
+        started.append(in_thread(model, most_growth=-(1 << 60)))
+        return started[-1]
+
+    pool = WorkerPool(launch, workers=1, seconds=600)
+    assert [ask(pool, "C") for _ in range(3)] == [1] * 3
+    until(lambda: len(started) == 4)
+    pool.close()
+
+
+def test_what_takes_too_much_memory_is_refused_and_its_worker_replaced() -> None:
+    asked: list[str] = []
+
+    def answer(jobs: Any, deliver: Any) -> None:
+        asked.extend(jobs[0].lines)
+        if jobs[0].lines == ("big",):
+            raise MemoryError
+        deliver(jobs[0], [{"process": len(asked)}])
+
+    started: list[Worker] = []
+
+    def launch() -> Worker:
+        started.append(in_thread(SimpleNamespace(about=lambda: ABOUT, answer=answer)))
+        return started[-1]
+
+    pool = WorkerPool(launch, workers=1, seconds=600)
+    assert ask(pool, "C") == 1
+    with pytest.raises(RefusedError, match="more memory than a request may") as refused:
+        ask(pool, "big")
+    assert refused.value.status == 422
+    assert ask(pool, "C") == 3
+    assert len(started) == 2
+    pool.close()
+
+
+@pytest.mark.skipif(data_bytes() == 0, reason="this system does not count the memory of a process")
+def test_a_process_cannot_take_more_memory_than_it_was_allowed() -> None:
+    script = """
+from egocnn.show.serve.worker import limit_memory
+limit_memory(100_000_000)
+small = bytearray(10_000_000)
+try:
+    bytearray(500_000_000)
+except MemoryError:
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "refused\n"
+
+
+def test_a_model_that_cannot_be_loaded_is_refused_and_a_replacement_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("egocnn.show.serve.pool.PAUSE", 0.0)
+    launched: list[int] = []
+
+    def broken() -> Worker:
+        ours, theirs = Pipe()
+        send(theirs, {"error": "not a run folder"})
+        return Worker(ours, lambda: None)
+
+    def launch() -> Worker:
+        launched.append(1)
+        return broken() if len(launched) in (2, 3) else start_process(stub)
+
+    with pytest.raises(RunError, match="not a run folder"):
+        WorkerPool(broken, workers=1, seconds=1)
+    pool = WorkerPool(launch, workers=1, seconds=600)
+    with pytest.raises(RefusedError):
+        ask(pool, "die")
+    assert ask(pool, "C")
+    assert len(launched) == 4
+    pool.close()
+    with pytest.raises(RefusedError, match="being stopped") as refused:
+        ask(pool, "C")
+    assert refused.value.status == 503
