@@ -232,7 +232,7 @@ def test_a_name_or_a_line_that_is_gone_is_noticed() -> None:
     module, path, line = locate("egocnn.nn.readout.pool")
     assert (module, path.name) == ("egocnn.nn.readout", "readout.py")
     assert path.read_text(encoding="utf-8").splitlines()[line - 1].startswith("def pool(")
-    for gone in ("readout.nothing", "nowhere", "readout.pool | no such code", "readout.pool | pool"):
+    for gone in ("readout.nothing", "nowhere", "readout.pool | no such code", "readout.pool | presence"):
         with pytest.raises(LookupError):
             locate(f"egocnn.nn.{gone}")
 

@@ -11,8 +11,9 @@ Where no part of moderate size holds the evidence, the part is what has grown up
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
 
-A part that was found for a class is put to the question once more: as many nodes from where the contributions are
-least must not do as well. Where a class stands for the lack of something, any part of the graph lacks it.
+A part that was found for a class is put to the question once more: all evidence must go with it, or else as many nodes
+from where the contributions are least must not do as well. Where a class stands for the lack of something, any part of
+the graph lacks it.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def _is_critical(graphs: Graphs, score: Floats, evidence: Evidence, chosen: Bool
         is_first = lacks >= (1 - ALIKE) * most[graphs.graph_of]
         first = np.bincount(graphs.graph_of, weights=is_first, minlength=len(graphs))
         joins, _ = _growth(graphs, lacks, np.where(found, np.maximum(size, first), 0), 1)
-        found[numbers] = evidence.kept(numbers, evidence.ask(numbers, joins < NEVER)) <= AS_GOOD
+        is_better = evidence.kept(numbers, evidence.ask(numbers, joins < NEVER)) <= AS_GOOD
+        found[numbers] = is_better | (evidence.lost(numbers, evidence.ask(numbers, ~chosen)) >= 1)
     return found
 
 

@@ -150,7 +150,7 @@ def test_it_is_an_explainer_algorithm_and_explains_nothing_but_our_modules() -> 
 
 def test_their_metrics_find_our_explanations_faithful() -> None:
     data = module().to_data(unseen_sizes())
-    ours = explainer(EgoExplainer("relevance"))
+    ours = explainer(EgoExplainer("relevance", gamma=0.25))  # what it favours less it finds in fewer nodes
     found = ours(data.x, data.edge_index, batch=data.batch)
     removed, kept = metric.fidelity(ours, found)
     assert removed >= 0.9
