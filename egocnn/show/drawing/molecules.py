@@ -63,7 +63,7 @@ def _draw(drawer: Any, picture: Picture, molecule: Any, placed: Floats) -> Float
     options.prepareMolsBeforeDrawing = False
     options.clearBackground = False
     options.useBWAtomPalette()
-    options.padding = 0.07
+    options.padding = 0.1  # room for the contour of an atom at the border
     options.bondLineWidth = max(1.0, 1.6 * picture.unit)
     options.scaleBondWidth = False
     options.fixedBondLength = 48 * picture.unit
