@@ -1,11 +1,11 @@
-"""The picture of the README: runs trained on BBBP and ESOL -> docs/pictures/molecules.svg and .png.
+"""The picture of the README: runs trained on BBBP and ESOL -> docs/pictures/molecules.png.
 
 egocnn train bbbp.csv --target y --split scaffold0 -o runs/bbbp --seed 3
 egocnn train esol.csv --target y --split scaffold0 -o runs/esol
 python docs/make_molecules.py runs/bbbp bbbp.csv runs/esol esol.csv
 
 Nothing in it is drawn by hand: these are the first molecules of the test parts that have a structure and both colours.
-The PNG, which also shows on a package index, is what a browser (chromium) makes of the SVG.
+It is a PNG, as a browser (chromium) makes it of the drawings, so that it also shows on a package index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import egocnn
 from egocnn.files import write_text
 
-PICTURE = Path(__file__).resolve().parent / "pictures" / "molecules.svg"
+PICTURE = Path(__file__).resolve().parent / "pictures" / "molecules.png"
 WIDTH, HEIGHT, BELOW = 400, 290, 44
 FIRST = 30
 """Molecules of a test part that are looked through."""
@@ -44,8 +44,9 @@ def main() -> None:
         shapes += [picture, _text(middle, HEIGHT + 16, title, 17), _text(middle, HEIGHT + 36, answer, 14)]
     size = f'width="{3 * WIDTH}" height="{HEIGHT + BELOW}" viewBox="0 0 {3 * WIDTH} {HEIGHT + BELOW}"'
     white = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    write_text(PICTURE, f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{white}{"".join(shapes)}</svg>\n')
     with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder) / "molecules.svg"
+        write_text(drawn, f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{white}{"".join(shapes)}</svg>')
         options = [
             "--headless",
             "--no-sandbox",
@@ -53,8 +54,8 @@ def main() -> None:
             "--force-device-scale-factor=1.5",
             "--hide-scrollbars",
         ]
-        shot = [f"--screenshot={PICTURE.with_suffix('.png')}", f"--window-size={3 * WIDTH},{HEIGHT + BELOW}"]
-        command = ["chromium", *options, f"--user-data-dir={folder}", *shot, PICTURE.as_uri()]
+        shot = [f"--screenshot={PICTURE}", f"--window-size={3 * WIDTH},{HEIGHT + BELOW}"]
+        command = ["chromium", *options, f"--user-data-dir={folder}/browser", *shot, drawn.as_uri()]
         subprocess.run(command, check=True, capture_output=True)
 
 

@@ -123,7 +123,11 @@ def test_networks_that_have_not_come_equally_far_catch_up_with_the_others() -> N
     expected, found = members(), members()
     loop.fit(expected, TRAIN)
     kept: list[dict[str, torch.Tensor]] = []
-    loop.fit(members()[:1], TRAIN, keep=lambda progress: kept.append(pack(progress, "run")))
+
+    def keep(progress: Sequence[Progress]) -> None:
+        kept.append({name: value.clone() for name, value in pack(progress, "run").items()})  # training goes on in them
+
+    loop.fit(members()[:1], TRAIN, keep=keep)
 
     def resume(progress: Sequence[Progress]) -> None:
         assert unpack(kept[1], "run", progress[:1])
