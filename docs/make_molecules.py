@@ -4,7 +4,8 @@ egocnn train bbbp.csv --target y --split scaffold0 -o runs/bbbp --seed 3
 egocnn train esol.csv --target y --split scaffold0 -o runs/esol
 python docs/make_molecules.py runs/bbbp bbbp.csv runs/esol esol.csv
 
-Nothing in it is drawn by hand: these are the first molecules of the test parts that have a structure and both colours.
+Nothing in it is drawn by hand: these are the first molecules of the test parts that are surely and rightly
+predicted and have a structure and both colours.
 It is a PNG, as a browser (chromium) makes it of the drawings, so that it also shows on a package index.
 """
 
@@ -21,6 +22,7 @@ from egocnn.files import write_text
 
 PICTURE = Path(__file__).resolve().parent / "pictures" / "molecules.png"
 WIDTH, HEIGHT, BELOW = 400, 290, 44
+SURE = 0.8
 FIRST = 30
 """Molecules of a test part that are looked through."""
 
@@ -60,12 +62,14 @@ def main() -> None:
 
 
 def _first(run: str, table: str, predicted: str | None) -> egocnn.CriticalStructure:
-    """The first molecule of the test part, predicted so, with a structure and contributions of both signs"""
+    """The first molecule that is surely and rightly predicted so, with a structure and contributions of both signs"""
     graphs = egocnn.read(table, target="y", split="scaffold0").select("test")
     for structure in egocnn.load(run).explain(graphs[:FIRST]):
         signed = structure.node_importance
         is_both = min(signed.max(), -signed.min()) > 0.25 * abs(signed).max()
-        if is_both and len(structure.critical_nodes) and predicted in (None, str(structure.predicted)):
+        is_right = predicted is None or predicted == str(structure.predicted) == str(structure.graph.target)
+        is_sure = structure.probability is None or structure.probability >= SURE
+        if is_both and is_right and is_sure and len(structure.critical_nodes):
             return structure
     raise SystemExit(f"{table}: no such molecule among the first {FIRST}")
 
