@@ -64,7 +64,8 @@ def main() -> None:
 def _first(run: str, table: str, predicted: str | None) -> egocnn.CriticalStructure:
     """The first molecule that is surely and rightly predicted so, with a structure and contributions of both signs"""
     graphs = egocnn.read(table, target="y", split="scaffold0").select("test")
-    for structure in egocnn.load(run).explain(graphs[:FIRST]):
+    structures: list[egocnn.CriticalStructure] = egocnn.load(run).explain(graphs[:FIRST])
+    for structure in structures:
         signed = structure.node_importance
         is_both = min(signed.max(), -signed.min()) > 0.25 * abs(signed).max()
         is_right = predicted is None or predicted == str(structure.predicted) == str(structure.graph.target)
