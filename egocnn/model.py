@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
@@ -199,7 +199,7 @@ class Model:
         }
         arrays |= {f"encoder.{name}": value for name, value in self.encoder.arrays().items()}
         with replacing(folder / "config.json") as config, replacing(folder / MODEL) as model:
-            save_file({name: np.array(value, order="C") for name, value in arrays.items()}, model)
+            model.write_bytes(save({name: np.array(value, order="C") for name, value in arrays.items()}))
             # all but the renaming comes first: it is hardly possible to be killed after one and before the other
             config.write_text(to_json(sealed(json.loads(to_json(self.to_plain())), digest_of_file(model))), "utf-8")
 

@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from egocnn.data.arrays import (
     Bools,
@@ -462,7 +462,7 @@ class Graphs:
         texts = json.dumps({name: getattr(self, name) for name in TEXTS})
         arrays["texts"] = np.frombuffer(texts.encode(), np.uint8)
         with replacing(Path(path)) as temporary:
-            save_file(arrays, temporary, metadata={"format": "egocnn graphs", "version": "1"})
+            temporary.write_bytes(save(arrays, metadata={"format": "egocnn graphs", "version": "1"}))
 
     @classmethod
     def load(cls, path: str | Path) -> Graphs:

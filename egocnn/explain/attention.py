@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from egocnn.data.graphs import Graphs
@@ -118,7 +118,7 @@ def save_attention(heads: Sequence[AttentionHead], folder: Path) -> None:
     tensors = {name: value.cpu().contiguous() for name, value in state.items()}
     tensors["model"] = torch.frombuffer(bytearray(digest_of_file(folder / MODEL).encode()), dtype=torch.uint8)
     with replacing(folder / FILE) as temporary:
-        save_file(sealed(tensors), temporary)
+        temporary.write_bytes(save(sealed(tensors)))
 
 
 def load_attention(folder: Path, predictor: Model) -> tuple[AttentionHead, ...] | None:

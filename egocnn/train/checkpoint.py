@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from egocnn.data.sources.text import one_line
@@ -39,7 +39,8 @@ class Checkpoint:
     def keep(self, progress: Sequence[Progress]) -> None:
         """Store the progress of all networks; the last file stays whole until this one is."""
         with replacing(self.path) as temporary:
-            save_file(pack(progress, self.fingerprint), temporary)
+            # not save_file, which has a temporary file of its own that a kill would leave
+            temporary.write_bytes(save(pack(progress, self.fingerprint)))
 
     def resume(self, progress: Sequence[Progress]) -> None:
         """Fill ``progress`` from the file; leave it fresh where there is none yet."""
