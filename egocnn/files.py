@@ -21,12 +21,9 @@ from safetensors import SafetensorError
 
 from egocnn.errors import DataError, EgoCNNError
 
-STAGE = "egocnn"
-"""Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp."""
-EXCHANGE = 2
-"""RENAME_EXCHANGE of Linux: two names change places in one step"""
-HERE = -100
-"""AT_FDCWD of Linux: paths count from the working folder"""
+STAGE = "egocnn"  # Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp.
+EXCHANGE = 2  # RENAME_EXCHANGE of Linux: two names change places in one step
+HERE = -100  # AT_FDCWD of Linux: paths count from the working folder
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

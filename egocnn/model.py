@@ -43,12 +43,10 @@ FORMAT = 4
 """Raised whenever an older egocnn could no longer read the folder, or this one could no longer read older folders."""
 
 MODEL = "model.safetensors"
-DIGESTS = "digests"
-"""The field of config.json with the checksums; folders of older versions do not have it."""
+DIGESTS = "digests"  # The field of config.json with the checksums; folders of older versions do not have it.
 
 MAY_BE_ZERO = ("noise", "spread_scale")
-FITTED = ("temperature", *MAY_BE_ZERO)
-"""Numbers in config.json that were fitted on the validation part."""
+FITTED = ("temperature", *MAY_BE_ZERO)  # Numbers in config.json that were fitted on the validation part.
 
 UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueError, RuntimeError, AttributeError)
 """What reading a damaged run folder may raise."""
@@ -60,8 +58,7 @@ class Model:
 
     config: ModelConfig
     encoder: Encoder
-    networks: tuple[EgoCNN, ...]
-    """of the same shape, each trained from a seed of its own"""
+    networks: tuple[EgoCNN, ...]  # of the same shape, each trained from a seed of its own
     temperature: float = 1.0
     """What logits are divided by: fitted on the validation part, so that probabilities match frequencies"""
     noise: float = 0.0

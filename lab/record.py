@@ -16,8 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-"""The checkout: commands that are measured are started there."""
+ROOT = Path(__file__).resolve().parent.parent  # The checkout: commands that are measured are started there.
 RESULTS = Path("results")
 
 

@@ -18,8 +18,7 @@ from lab.tables.scores import TABLES
 from lab.truths import prove, table
 from lab.truths.tasks import TASKS
 
-KEPT = Path("runs/tables")
-"""Finished cells of tables: a table that was interrupted goes on from them."""
+KEPT = Path("runs/tables")  # Finished cells of tables: a table that was interrupted goes on from them.
 
 
 def names() -> Iterator[str]:

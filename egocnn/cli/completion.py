@@ -19,15 +19,11 @@ ROOT_FLAGS = ("-h", "--help", "--version")
 class Completed:
     """An option, or an argument without a flag, as a shell sees it."""
 
-    flags: tuple[str, ...]
-    """empty for an argument without a flag"""
-    value: str
-    """what its value is called, '' where it takes none"""
-    choices: tuple[str, ...]
-    """the values there are, empty where any will do"""
+    flags: tuple[str, ...]  # empty for an argument without a flag
+    value: str  # what its value is called, '' where it takes none
+    choices: tuple[str, ...]  # the values there are, empty where any will do
     is_path: bool
-    is_optional: bool
-    """whether the flag may stand without its value"""
+    is_optional: bool  # whether the flag may stand without its value
     repeats: bool
     sentence: str
 

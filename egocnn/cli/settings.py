@@ -26,8 +26,7 @@ from egocnn.cli.options import from_options
 from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import ConfigError
 
-FILE = "settings.toml"
-"""What the settings are called in a run folder."""
+FILE = "settings.toml"  # What the settings are called in a run folder.
 
 Sections = dict[str, dict[str, Any]]
 

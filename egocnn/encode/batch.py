@@ -19,8 +19,7 @@ class EncodedGraphs:
     """A whole collection as flat tensors; :meth:`batch` cuts graphs out of it."""
 
     node_ptr: Tensor
-    steps: Tensor
-    """(N, W) from every node to its ranked neighbours, as a difference of node ids; 0: absent"""
+    steps: Tensor  # (N, W) from every node to its ranked neighbours, as a difference of node ids; 0: absent
     bag_ptr: Tensor
     bag_rows: Tensor
     bag_weight: Tensor | None

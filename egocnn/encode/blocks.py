@@ -29,8 +29,7 @@ from egocnn.nn.engines.reference import blocks
 from egocnn.nn.readout import counted, log_of
 from egocnn.nn.rows import Rows
 
-HUGE = 1_000_000
-"""Nodes from which on a graph is taken in blocks."""
+HUGE = 1_000_000  # Nodes from which on a graph is taken in blocks.
 
 
 def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, device: torch.device) -> Batch:
@@ -64,8 +63,7 @@ class _Source:
     encoder: Encoder
     config: ModelConfig
     graphs: Graphs
-    table: Ints
-    """(N, W)"""
+    table: Ints  # (N, W)
     device: torch.device
 
     def attributes(self, nodes: slice | Ints) -> Tensor:

@@ -29,8 +29,7 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
 
-PREFIX = ".prepared"
-"""How names of shared files begin."""
+PREFIX = ".prepared"  # How names of shared files begin.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,7 @@ class CachedColumn:
     """One kind of numbers in every record."""
 
     name: str
-    unit: str
-    """what it has a row for: node, or bag (an entry of a bag)"""
+    unit: str  # what it has a row for: node, or bag (an entry of a bag)
     dtype: np.dtype[Any]
     row: tuple[int, ...]
 
@@ -55,10 +53,8 @@ class Worker:
 
     number: int = 0
     of: int = 1
-    name: str = ""
-    """tells machines apart that share a folder"""
-    meet: Callable[[], None] = lambda: None
-    """returns when all processes have called it"""
+    name: str = ""  # tells machines apart that share a folder
+    meet: Callable[[], None] = lambda: None  # returns when all processes have called it
 
 
 class EncodedCache:
@@ -214,8 +210,7 @@ class CachedGraphs:
     """Some graphs of a cache, as training reads them."""
 
     cache: EncodedCache
-    numbers: Ints
-    """in the cache"""
+    numbers: Ints  # in the cache
     node_ptr: Tensor
     target: Tensor | None
 

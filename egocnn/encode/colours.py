@@ -22,11 +22,9 @@ Colours = Words
 OWN = np.uint64(0xD6E8FEB86659FD93)
 """Any odd 64-bit number with a balanced mix of bits; changing it changes every colour and so every saved ranking."""
 
-COUNTED_ROUNDS = 3
-"""Rounds after which the nodes of each colour are counted, by default: ties fall to the later ones."""
+COUNTED_ROUNDS = 3  # Rounds after which the nodes of each colour are counted, by default: ties fall to the later ones.
 
-MOST_ROUNDS = 256
-"""Enough for a chain of 500 nodes; longer ones are cut here to bound the time."""
+MOST_ROUNDS = 256  # Enough for a chain of 500 nodes; longer ones are cut here to bound the time.
 
 
 def initial_colours(graphs: Graphs) -> Colours:

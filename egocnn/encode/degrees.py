@@ -16,8 +16,7 @@ EXACT = 64
 """Degrees below this have a label of their own: where cliques overlap, as in COLLAB, the exact numbers tell much.
 Larger ones share it with those up to half an octave away."""
 
-PROFILE = 5
-"""Attributes that a local degree profile has."""
+PROFILE = 5  # Attributes that a local degree profile has.
 
 
 def describe_by_degree(graphs: Graphs) -> Graphs:
@@ -71,5 +70,4 @@ def name_of(level: int) -> str:
     return f"degree {first} to {after - 1}"
 
 
-NAMES = frozenset(name_of(level) for level in range(EXACT + 2 * 40))
-"""Of all degrees that fit on any disk."""
+NAMES = frozenset(name_of(level) for level in range(EXACT + 2 * 40))  # Of all degrees that fit on any disk.

@@ -34,12 +34,10 @@ class Encoder:
     """Names, colour counts and scales of the training graphs: saved with the model, applied to every graph."""
 
     ranking: Ranking
-    by_degree: bool
-    """whether nodes are described by degrees, having no labels of their own"""
+    by_degree: bool  # whether nodes are described by degrees, having no labels of their own
     node_label_names: tuple[str, ...]
     edge_label_names: tuple[str, ...]
-    class_names: tuple[str, ...]
-    """empty where the model predicts a value"""
+    class_names: tuple[str, ...]  # empty where the model predicts a value
     attr_mean: Floats
     attr_scale: Floats
     target_mean: float

@@ -18,8 +18,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.edge_table import EdgeTable
 from egocnn.nn.embed import PatchShape
 
-NODES_AT_ONCE = 1 << 13
-"""Nodes whose pairs of slots are looked up together: bounds the memory."""
+NODES_AT_ONCE = 1 << 13  # Nodes whose pairs of slots are looked up together: bounds the memory.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +27,7 @@ class Patches:
 
     ptr: Ints
     rows: Ints
-    weight: Floats | None
-    """the edge's weight where edges have weights (1 for node labels)"""
+    weight: Floats | None  # the edge's weight where edges have weights (1 for node labels)
 
 
 def find_patches(graphs: Graphs, neighbours: Ints, shape: PatchShape) -> Patches:

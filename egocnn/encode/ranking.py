@@ -66,20 +66,16 @@ class Order:
     """All nodes (N) of a collection, from the one to be ranked first to the one to be ranked last."""
 
     nodes: Ints
-    place: Ints
-    """where each node stands in ``nodes``"""
-    tier: Ints
-    """the first place among its equals: the same for nodes that no colour tells apart"""
+    place: Ints  # where each node stands in ``nodes``
+    tier: Ints  # the first place among its equals: the same for nodes that no colour tells apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
     """How often the training graphs have each colour, for the first few WL rounds."""
 
-    colours: tuple[Colours, ...]
-    """per round: the colours seen, ascending"""
-    counts: tuple[Ints, ...]
-    """per round: how many nodes have each"""
+    colours: tuple[Colours, ...]  # per round: the colours seen, ascending
+    counts: tuple[Ints, ...]  # per round: how many nodes have each
 
     @classmethod
     def fit(cls, graphs: Graphs) -> Ranking:
@@ -132,14 +128,10 @@ def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
 class Classes:
     """Nodes of one colour together, the colours (C) in ascending order."""
 
-    nodes: Ints
-    """(N) class by class"""
-    colour: Colours
-    """(C)"""
-    one: Ints
-    """(C) a node of each"""
-    sizes: Ints
-    """(C)"""
+    nodes: Ints  # (N) class by class
+    colour: Colours  # (C)
+    one: Ints  # (C) a node of each
+    sizes: Ints  # (C)
 
     @staticmethod
     def of(colour: Colours) -> Classes:

@@ -19,8 +19,7 @@ from egocnn.encode.colours import Colours, stable_colours
 MOST_TIES = 32
 """A graph with more ties (a thread with hundreds of like answers) keeps the order of ids there: bounds the time."""
 
-CHOSEN = np.uint64(0xA0761D6478BD642F)
-"""Any 64-bit number but 0: what it is mixed into becomes another colour."""
+CHOSEN = np.uint64(0xA0761D6478BD642F)  # Any 64-bit number but 0: what it is mixed into becomes another colour.
 
 
 def settle(graphs: Graphs, colour: Colours, tier: Ints, *, most_rounds: int) -> Ints:

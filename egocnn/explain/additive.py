@@ -45,22 +45,17 @@ from egocnn.explain.question import Question
 BLUR = 0.25
 """Share of what stands around a node in what it counts itself; this and the weights below were chosen on the choosing
 half of the truths: ``results/truths_rules.json``."""
-READ_OUT = 0.5
-"""Weight of the evidence where it is read out beside that of the gradients, which is 1."""
-RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE = 2.0, 0.5
-"""The same of relevance."""
+READ_OUT = 0.5  # Weight of the evidence where it is read out beside that of the gradients, which is 1.
+RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE = 2.0, 0.5  # The same of relevance.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Views:
     """Where the evidence stands, (N) each."""
 
-    gradients: Floats
-    """integrated over presence"""
-    read_out: Floats
-    """what a node holds in the layers that are read out"""
-    relevance: Floats
-    """the same, traced back to the input"""
+    gradients: Floats  # integrated over presence
+    read_out: Floats  # what a node holds in the layers that are read out
+    relevance: Floats  # the same, traced back to the input
 
     def together(self, graphs: Graphs, *, of_class: bool) -> Floats:
         """(N) the weighted sum of the views, each divided by its size, every node with a share of its neighbours"""

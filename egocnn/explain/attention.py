@@ -30,8 +30,7 @@ from egocnn.train.metrics import loss_of
 
 FILE = "attention.safetensors"
 
-GRAPHS_AT_ONCE = 64
-"""Graphs per step."""
+GRAPHS_AT_ONCE = 64  # Graphs per step.
 
 
 class AttentionHead(nn.Module):
@@ -76,8 +75,7 @@ def fit_attention(
     return tuple(_fit(examples, predictor.n_outputs, epochs, learning_rate, seed) for examples in several)
 
 
-Examples = list[tuple[Tensor, Batch, Tensor]]
-"""The deepest embeddings of a network, their batch and its targets."""
+Examples = list[tuple[Tensor, Batch, Tensor]]  # The deepest embeddings of a network, their batch and its targets.
 
 
 def _fit(examples: Examples, outputs: int, epochs: int, learning_rate: float, seed: int) -> AttentionHead:

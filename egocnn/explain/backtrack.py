@@ -36,18 +36,15 @@ from egocnn.nn.batch import Batch
 from egocnn.nn.conv import fold
 from egocnn.nn.engines.cpu import Plan
 
-LEAST = 1e-9
-"""Smaller sums hold nothing to hand down."""
+LEAST = 1e-9  # Smaller sums hold nothing to hand down.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerBelow:
     """What arrived one layer down."""
 
-    nodes: Tensor
-    """(N, D) what each node holds now: what arrived, and the layer's own evidence"""
-    crossed: Tensor
-    """(N, K) what crossed from each node to each of its ranked neighbours; 0 where absent"""
+    nodes: Tensor  # (N, D) what each node holds now: what arrived, and the layer's own evidence
+    crossed: Tensor  # (N, K) what crossed from each node to each of its ranked neighbours; 0 where absent
 
 
 def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -> Iterator[LayerBelow]:

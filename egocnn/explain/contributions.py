@@ -22,18 +22,15 @@ from egocnn.nn import Attributes, EgoCNN, PatchySan
 from egocnn.nn.batch import Batch, Places
 from egocnn.nn.conv import fold
 
-PRODUCTS_AT_ONCE = 1 << 24
-"""Numbers held in memory together: nodes times rows of the table."""
+PRODUCTS_AT_ONCE = 1 << 24  # Numbers held in memory together: nodes times rows of the table.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
     """A number for every part of the input: values, gradients, or importances."""
 
-    bags: Tensor
-    """(S) Patchy-San's non-zero entries, end to end; empty for other embeddings"""
-    attributes: Tensor
-    """(N, A)"""
+    bags: Tensor  # (S) Patchy-San's non-zero entries, end to end; empty for other embeddings
+    attributes: Tensor  # (N, A)
     whole: Tensor
     """(N) a factor of what is read of a node at once: of its embedding by a module of the user's own, through which
     nothing can be followed further down, and of its label where labels are counted; 0 where neither is"""
@@ -132,8 +129,7 @@ def _dot(table: Tensor, rows: Tensor, held: Tensor, owner: Tensor) -> Tensor:
 class EdgeNumbers:
     """The edges of a batch, to be found by their ends."""
 
-    key: Tensor
-    """(E) u N + v with u <= v, ascending"""
+    key: Tensor  # (E) u N + v with u <= v, ascending
     n_nodes: int
 
     @staticmethod

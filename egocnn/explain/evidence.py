@@ -26,8 +26,7 @@ from egocnn.nn import EgoCNN, Output, Pool, SortPool
 from egocnn.nn.batch import Batch
 from egocnn.nn.readout import by_column, pool
 
-SAME = 1e-5
-"""Relative difference up to which two activations count as equal: rounding of float32 over a few layers."""
+SAME = 1e-5  # Relative difference up to which two activations count as equal: rounding of float32 over a few layers.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,8 +36,7 @@ class ForwardPass:
     network: EgoCNN
     batch: Batch
     output: Output
-    classes: Tensor
-    """(B) class numbers; of no meaning for a regressor"""
+    classes: Tensor  # (B) class numbers; of no meaning for a regressor
 
     @property
     def h(self) -> tuple[Tensor, ...]:

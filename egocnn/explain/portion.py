@@ -23,10 +23,8 @@ from egocnn.explain.selection.select import select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.model import Model
 
-NEAR = 0.1
-"""A value counts as unchanged while it moves by no more than this share of the targets' standard deviation."""
-SAME = 1e-9
-"""Output and base that differ by less leave no evidence to have a share of."""
+NEAR = 0.1  # A value counts as unchanged while it moves by no more than this share of the targets' standard deviation.
+SAME = 1e-9  # Output and base that differ by less leave no evidence to have a share of.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,23 +33,16 @@ class Portion:
 
     model: Model
     graphs: Graphs
-    outputs_of_each: Floats
-    """(R, B, C) of every network"""
-    classes: Ints
-    """(B) the explained ones"""
-    output: Floats
-    """(B) the output that is explained"""
-    base: Floats
-    """(B) the same with no node present"""
+    outputs_of_each: Floats  # (R, B, C) of every network
+    classes: Ints  # (B) the explained ones
+    output: Floats  # (B) the output that is explained
+    base: Floats  # (B) the same with no node present
     question: Callable[[Ints | None], Question]
     """what the model is asked about the graphs with these numbers; by default about all"""
-    nodes: Floats
-    """(N) importances"""
-    edges: Floats
-    """(E) importances"""
+    nodes: Floats  # (N) importances
+    edges: Floats  # (E) importances
     trace: Trace | None
-    group: Ints | None = None
-    """(N) the same number for nodes that nothing tells apart; found by :meth:`symmetric`"""
+    group: Ints | None = None  # (N) the same number for nodes that nothing tells apart; found by `symmetric`
 
     # ── importances ───────────────────────────────────────────────────────────────────────────────
 

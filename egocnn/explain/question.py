@@ -26,11 +26,9 @@ from egocnn.nn.batch import Batch
 class Question:
     """Networks, the graphs that they are asked about, and the class of each graph that is explained."""
 
-    networks: Sequence[EgoCNN]
-    """in evaluation mode, their weights asking for no gradient"""
+    networks: Sequence[EgoCNN]  # in evaluation mode, their weights asking for no gradient
     batch: Batch
-    classes: Tensor
-    """(B) class numbers; of no meaning for a regressor"""
+    classes: Tensor  # (B) class numbers; of no meaning for a regressor
     model: Model
 
     def answer(self, presence: Tensor | None = None) -> Tensor:

@@ -29,8 +29,7 @@ from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inp
 from egocnn.model import Model
 from egocnn.nn.batch import Places
 
-NODES_AT_ONCE = 1 << 17
-"""Nodes of the copies that occlusion holds in memory together."""
+NODES_AT_ONCE = 1 << 17  # Nodes of the copies that occlusion holds in memory together.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,15 +46,12 @@ class ExplainedBatch(ForwardPass):
 class Importances:
     """What a technique finds."""
 
-    nodes: Tensor
-    """(N)"""
-    edges: Tensor
-    """(E)"""
+    nodes: Tensor  # (N)
+    edges: Tensor  # (E)
     trace: tuple[tuple[Tensor, Tensor], ...] = ()
     """nodes and edges after the deepest layer, after every layer below, and at the input; a layer below that is read
     out counts with its own evidence"""
-    read_out: Tensor | None = None
-    """(N) the evidence that each node holds in all layers that are read out"""
+    read_out: Tensor | None = None  # (N) the evidence that each node holds in all layers that are read out
 
 
 def by_relevance(batch: ExplainedBatch) -> Importances:

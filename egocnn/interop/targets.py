@@ -16,8 +16,7 @@ from egocnn.explain.structure import CriticalStructure
 
 KINDS = {"a truth value": (bool, np.bool_), "a number": (int, float, np.integer, np.floating), "a text": (str,)}
 """What y may hold, and the types of each; a truth value is told first, as Python counts it among the numbers."""
-KEPT = "biufO"
-"""Kinds of numpy types that are written down: the lengths of texts follow from the texts."""
+KEPT = "biufO"  # Kinds of numpy types that are written down: the lengths of texts follow from the texts.
 
 
 def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:

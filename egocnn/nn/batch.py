@@ -29,8 +29,7 @@ class Bags:
     """Patchy-San's table rows for every node, end to end."""
 
     rows: Tensor
-    offsets: Tensor
-    """(N) where the rows of each node start"""
+    offsets: Tensor  # (N) where the rows of each node start
     weight: Tensor | None
 
     @property
@@ -44,14 +43,10 @@ class Bags:
 class Places:
     """The node or edge that every entry of Patchy-San's bags describes."""
 
-    owner: Tensor
-    """(S) the node around which the entry was read"""
-    u: Tensor
-    """(S)"""
-    v: Tensor
-    """(S) the other end of an edge; u again where the entry is a node's label"""
-    is_edge: Tensor
-    """(S)"""
+    owner: Tensor  # (S) the node around which the entry was read
+    u: Tensor  # (S)
+    v: Tensor  # (S) the other end of an edge; u again where the entry is a node's label
+    is_edge: Tensor  # (S)
 
     def presence(self, presence: Tensor) -> Tensor:
         """Of nodes (N) -> of the entries (S): an edge is as present as both its ends"""
@@ -62,25 +57,17 @@ class Places:
 class Batch:
     """B graphs with N nodes in all, as the network reads them."""
 
-    neighbours: Neighbours
-    """ranked neighbours (N, W): as many as the widest of the layers or Patchy-San reads"""
+    neighbours: Neighbours  # ranked neighbours (N, W): as many as the widest of the layers or Patchy-San reads
     bags: Bags
-    node_label: Tensor
-    """(N) label numbers of the training graphs; -1: unseen, or graphs without labels"""
-    attributes: Tensor
-    """(N, A), standardised; A may be 0"""
-    place: Tensor
-    """(N) where each node stands in the ranking of all nodes"""
-    graph_of: Tensor
-    """(N)"""
-    node_counts: Tensor
-    """(B)"""
-    target: Tensor | None
-    """(B) class numbers, or values"""
+    node_label: Tensor  # (N) label numbers of the training graphs; -1: unseen, or graphs without labels
+    attributes: Tensor  # (N, A), standardised; A may be 0
+    place: Tensor  # (N) where each node stands in the ranking of all nodes
+    graph_of: Tensor  # (N)
+    node_counts: Tensor  # (B)
+    target: Tensor | None  # (B) class numbers, or values
     inputs: Tensor | None = None
     """(N, columns) what nodes add to the counts of the inputs, where it does not follow from labels and attributes"""
-    presence: Tensor | None = None
-    """(N) how far each node is there, from 0 to 1; None: all of them are"""
+    presence: Tensor | None = None  # (N) how far each node is there, from 0 to 1; None: all of them are
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:

@@ -19,10 +19,8 @@ class PatchShape:
     """How the rows of Patchy-San's table are numbered."""
 
     slots: int
-    node_labels: int
-    """0 where nodes have none"""
-    edge_labels: int
-    """0 where edges have none: every edge then counts as one and the same"""
+    node_labels: int  # 0 where nodes have none
+    edge_labels: int  # 0 where edges have none: every edge then counts as one and the same
 
     @property
     def pairs(self) -> tuple[Ints, Ints]:

@@ -14,8 +14,7 @@ from egocnn.nn.model import EgoCNN
 if TYPE_CHECKING:
     from egocnn.nn.batch import Batchable
 
-NODES_AT_ONCE = 1 << 15
-"""Nodes per batch where nothing is learned: bounds the memory."""
+NODES_AT_ONCE = 1 << 15  # Nodes per batch where nothing is learned: bounds the memory.
 
 
 def predict(network: EgoCNN, data: Batchable) -> Tensor:

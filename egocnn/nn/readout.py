@@ -13,11 +13,9 @@ from egocnn.config import Readout
 if TYPE_CHECKING:
     from egocnn.nn.batch import Batch
 
-BINS = 16
-"""Of the histogram of an attribute."""
+BINS = 16  # Of the histogram of an attribute.
 
-REACH = 3.0
-"""Standard deviations to either side of the mean that a histogram tells apart."""
+REACH = 3.0  # Standard deviations to either side of the mean that a histogram tells apart.
 
 
 class Pool(nn.Module):

@@ -113,8 +113,7 @@ class Learning:
 class PaddedRows:
     """Rows of R networks, of which some are padding; see :class:`Rows`."""
 
-    present: Tensor
-    """(R, M)"""
+    present: Tensor  # (R, M)
     learning: Learning | None
 
     def norm(self, y: Tensor, norm: nn.Module) -> Tensor:

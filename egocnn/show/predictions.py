@@ -21,12 +21,9 @@ from egocnn.model import Model
 @dataclass(frozen=True, slots=True)
 class Prediction:
     name: str
-    predicted: str | float
-    """the likeliest class, or the value"""
-    probability: float | None
-    """of the predicted class; None where a value is predicted"""
-    true: str | float | None
-    """what the data says, if it says"""
+    predicted: str | float  # the likeliest class, or the value
+    probability: float | None  # of the predicted class; None where a value is predicted
+    true: str | float | None  # what the data says, if it says
     spread: float | None = None
     """the model's doubt, where it has several networks; see :meth:`egocnn.model.Model.spread`"""
 

@@ -22,12 +22,9 @@ from typing import Any, TypeVar
 
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 
-LOCAL = "local"
-"""The address that means: start Ray on this machine, for this one command."""
-RETRIES = 3
-"""How often a call may lose its worker, each time to be given to another one, before it is given up."""
-PATIENCE = 20.0
-"""Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour."""
+LOCAL = "local"  # The address that means: start Ray on this machine, for this one command.
+RETRIES = 3  # How often a call may lose its worker, each time to be given to another one, before it is given up.
+PATIENCE = 20.0  # Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour.
 
 RAY_ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it reports dead workers on stdout, in the middle of our results

@@ -27,24 +27,18 @@ class ScoreSummary:
     """Scores in three numbers."""
 
     mean: float
-    std: float
-    """of the scores around their mean (n - 1)"""
-    interval: tuple[float, float]
-    """confidence interval of the mean, by Student's t"""
+    std: float  # of the scores around their mean (n - 1)
+    interval: tuple[float, float]  # confidence interval of the mean, by Student's t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedTest:
     """One system against another on the same folds, by the corrected resampled t-test."""
 
-    difference: float
-    """mean over the folds, the first system minus the second"""
-    interval: tuple[float, float]
-    """confidence interval of the difference"""
-    t: float
-    """infinite where all folds differ by the same amount"""
-    p: float
-    """two-sided"""
+    difference: float  # mean over the folds, the first system minus the second
+    interval: tuple[float, float]  # confidence interval of the difference
+    t: float  # infinite where all folds differ by the same amount
+    p: float  # two-sided
     folds: int
 
     def to_plain(self) -> dict[str, Any]:

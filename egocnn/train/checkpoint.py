@@ -33,8 +33,7 @@ class Checkpoint:
     """The checkpoint file of one run, and what the run is: a checkpoint of another run is refused."""
 
     path: Path
-    fingerprint: str
-    """names the data and settings; see :func:`egocnn.train.run.fingerprint`"""
+    fingerprint: str  # names the data and settings; see `egocnn.train.run.fingerprint`
 
     def keep(self, progress: Sequence[Progress]) -> None:
         """Store the progress of all networks; the last file stays whole until this one is."""

@@ -14,8 +14,7 @@ from egocnn.config import TrainConfig
 
 SCORES = ("train_loss", "train_score", "validation_loss", "validation_score")
 
-NOTICEABLE = 1e-3
-"""Where the validation part is all but learned, ever smaller losses are no reason to go on."""
+NOTICEABLE = 1e-3  # Where the validation part is all but learned, ever smaller losses are no reason to go on.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +43,7 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     best: Epoch | None = None
     interrupted: bool = False
-    averaged: tuple[History, ...] = ()
-    """where this is the mean of several networks: their own histories"""
+    averaged: tuple[History, ...] = ()  # where this is the mean of several networks: their own histories
 
     @property
     def of_each(self) -> tuple[History, ...]:

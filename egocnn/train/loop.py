@@ -35,11 +35,9 @@ from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.engines.side_by_side import SideBySideEngine, gains_from_threads
 from egocnn.train.history import History
 
-OCCUPIED = 0.7
-"""Share of a GPU's free memory that networks and their graphs may fill."""
+OCCUPIED = 0.7  # Share of a GPU's free memory that networks and their graphs may fill.
 
-Reports = Callable[[Sequence[History], TrainConfig], None]
-"""Told after every epoch how far all networks have come."""
+Reports = Callable[[Sequence[History], TrainConfig], None]  # Told after every epoch how far all networks have come.
 Keep = Callable[[Sequence[Progress]], None]
 EngineName = Literal["plain", "recorded", "distributed"]
 

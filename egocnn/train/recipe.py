@@ -252,10 +252,8 @@ def fit_spread(values: Tensor, target: Tensor) -> tuple[float, float]:
 class TrainingPlan:
     """All that the training graphs decide before a network is trained on them."""
 
-    model: ModelConfig
-    """in which ``tie`` is true or false"""
-    judgement: Judgement | None
-    """why layers are tied, where the graphs were to decide it"""
+    model: ModelConfig  # in which ``tie`` is true or false
+    judgement: Judgement | None  # why layers are tied, where the graphs were to decide it
     encoder: Encoder
 
     @staticmethod
@@ -342,8 +340,7 @@ class Replica:
 
     predictor: Model
     parts: tuple[Batchable, Batchable]
-    seeds: tuple[int, ...]
-    """one for every network of the model"""
+    seeds: tuple[int, ...]  # one for every network of the model
 
     @property
     def seed(self) -> int:

@@ -23,8 +23,7 @@ FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "che
 """What a run folder may hold, the one that makes it complete first."""
 LOG = "tensorboard"
 EVENTS = "events.out.tfevents."
-LOCK = ".lock"
-"""Names its holder; it stays behind where that was killed, and then keeps nobody out."""
+LOCK = ".lock"  # Names its holder; it stays behind where that was killed, and then keeps nobody out.
 
 
 def growing_place(folder: Path) -> Path:

@@ -24,8 +24,7 @@ from lab.record import circumstances, installed
 
 __all__ = ["BENCHMARKS", "Benchmark", "bench", "default_file", "markdown", "names"]
 
-FOLDER = Path("results/bench")
-"""Not results/ itself, where the tables of the paper have some of the same names."""
+FOLDER = Path("results/bench")  # Not results/ itself, where the tables of the paper have some of the same names.
 PEERS = ("torch_geometric", "triton")
 QUICK_BUDGET = 0.2
 

@@ -26,8 +26,7 @@ COLOURS = {
 }
 WIDTH, LINE, TOP, BOTTOM, CURVES, LEGEND = 9.0, 0.17, 0.3, 0.3, 2.2, 0.4
 """Inches: the picture, a bar, above and below the bars, a row of curves, the key."""
-LEFT, RIGHT = 0.27, 0.97
-"""Shares of the width between which bars are drawn."""
+LEFT, RIGHT = 0.27, 0.97  # Shares of the width between which bars are drawn.
 ORDER = ("layer", "step", "explain", "crossval")
 MEANING: dict[str, str] = {"nodes": "nodes N", "k": "neighbours K", "width": "width D", "layers": "layers L"}
 

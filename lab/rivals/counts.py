@@ -12,10 +12,8 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from lab.rivals.rival import Rival, with_own_labels
 
-DEGREES = 16
-"""Degrees counted one by one; larger ones together."""
-STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
-"""Inverse of the penalty; the validation part chooses."""
+DEGREES = 16  # Degrees counted one by one; larger ones together.
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # Inverse of the penalty; the validation part chooses.
 
 
 @dataclass(slots=True)

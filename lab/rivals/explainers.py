@@ -24,8 +24,7 @@ from egocnn.errors import DataError
 from lab.rivals.gine import GINE, FittedGINE, Inputs, logits_of, portions, seeded
 from lab.truths import Importance, edges_from_nodes, nodes_from_edges
 
-NODES_AT_ONCE = 1 << 14
-"""Nodes of all copies of a graph that occlusion reads together."""
+NODES_AT_ONCE = 1 << 14  # Nodes of all copies of a graph that occlusion reads together.
 
 Found: TypeAlias = tuple[Tensor | None, Tensor | None]
 """Importance of the nodes (N) and of the adjacency entries (M); None: the technique does not say."""
@@ -35,12 +34,9 @@ Technique: TypeAlias = Callable[[Inputs, Tensor], Found]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explained:
-    importances: list[Importance]
-    """one per graph"""
-    milliseconds: float
-    """of explaining, per graph"""
-    training_seconds: float = 0.0
-    """what the explainer itself had to learn before"""
+    importances: list[Importance]  # one per graph
+    milliseconds: float  # of explaining, per graph
+    training_seconds: float = 0.0  # what the explainer itself had to learn before
 
 
 # ── PyTorch Geometric's own ───────────────────────────────────────────────────────────────────────────

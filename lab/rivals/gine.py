@@ -22,8 +22,7 @@ from egocnn.train.metrics import accuracy, r2
 from egocnn.train.validation import part_numbers
 from lab.rivals.rival import with_own_labels
 
-NODES_AT_ONCE = 1 << 13
-"""Nodes per portion where nothing is learned: bounds the memory."""
+NODES_AT_ONCE = 1 << 13  # Nodes per portion where nothing is learned: bounds the memory.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +31,8 @@ class GINEConfig:
 
     layers: int = 3
     width: int = 128
-    readout: Literal["mean", "max", "sum"] = "mean"
-    """From node embeddings to one vector per graph."""
-    hidden: int = 128
-    """Neurons of the dense layer before the output; 0: a linear head, for which CAM is exact."""
+    readout: Literal["mean", "max", "sum"] = "mean"  # From node embeddings to one vector per graph.
+    hidden: int = 128  # Neurons of the dense layer before the output; 0: a linear head, for which CAM is exact.
 
     def __post_init__(self) -> None:
         if self.layers < 1 or self.width < 1 or self.hidden < 0:
@@ -48,14 +45,10 @@ class GINEConfig:
 class Inputs:
     """Graphs as PyTorch Geometric reads them, all in one disconnected graph."""
 
-    x: Tensor
-    """(N, F) node labels one-hot, then attributes; ones where there are neither"""
-    edge_index: Tensor
-    """(2, M) every edge in both directions"""
-    edge_attr: Tensor
-    """(M, A) edge labels one-hot, then the weight; ones where there are neither"""
-    graph_of: Tensor
-    """(N)"""
+    x: Tensor  # (N, F) node labels one-hot, then attributes; ones where there are neither
+    edge_index: Tensor  # (2, M) every edge in both directions
+    edge_attr: Tensor  # (M, A) edge labels one-hot, then the weight; ones where there are neither
+    graph_of: Tensor  # (N)
     n_graphs: int
 
 
@@ -126,13 +119,10 @@ class FittedGINE:
     node_label_names: tuple[str, ...]
     edge_label_names: tuple[str, ...]
     class_names: tuple[str, ...]
-    epochs: int
-    """passes over the training part"""
-    validation_accuracy: float
-    """or R² where a value is predicted"""
+    epochs: int  # passes over the training part
+    validation_accuracy: float  # or R² where a value is predicted
     shift: float = 0.0
-    scale: float = 1.0
-    """value = shift + scale * output, where a value is predicted"""
+    scale: float = 1.0  # value = shift + scale * output, where a value is predicted
 
     def prepare(self, graphs: Graphs) -> Graphs:
         """The graphs with labels and classes counted as in training."""

@@ -18,8 +18,7 @@ class RivalModel(Protocol):
     validation graphs only choose between settings or epochs. Test graphs are seen by :meth:`predict` alone.
     """
 
-    parameters: int | None
-    """numbers that training changes; None where the question makes no sense"""
+    parameters: int | None  # numbers that training changes; None where the question makes no sense
 
     def fit(self, graphs: Graphs, validation: Graphs) -> Self: ...
 
@@ -32,16 +31,11 @@ class RivalModel(Protocol):
 class Rival:
     """A :class:`~egocnn.study.crossval.other_models.Builder`, and what a reader must know about it."""
 
-    name: str
-    """as in the paper's tables"""
-    source: str
-    """who published it, and where"""
-    library: str
-    """which parts are a library's"""
-    departures: str
-    """where it differs from what was published"""
-    build: Callable[[int], RivalModel]
-    """seed -> an untrained model"""
+    name: str  # as in the paper's tables
+    source: str  # who published it, and where
+    library: str  # which parts are a library's
+    departures: str  # where it differs from what was published
+    build: Callable[[int], RivalModel]  # seed -> an untrained model
     build_quick: Callable[[int], RivalModel] | None = None
     """the same, trained for a rough answer in seconds; None where it takes no longer anyway"""
 

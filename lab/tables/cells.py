@@ -28,20 +28,15 @@ from lab.tables.presets import shortened
 from lab.tables.scores import OURS, TABLES, Contestant, ScoreTable
 from lab.tables.words import Cell, markdown, shown, table_csv
 
-COMPARED = OURS[1].name
-"""The row that others are compared with."""
+COMPARED = OURS[1].name  # The row that others are compared with.
 
-QUICK_GRAPHS = 200
-"""Graphs of each set that a rough answer looks at."""
+QUICK_GRAPHS = 200  # Graphs of each set that a rough answer looks at.
 
-WITHOUT_SPLITS = ("MUTAG", "PTC_MR")
-"""Sets that Errica et al. did not split."""
+WITHOUT_SPLITS = ("MUTAG", "PTC_MR")  # Sets that Errica et al. did not split.
 
-LARGE = ("NCI1", "REDDIT-BINARY", "COLLAB")
-"""Sets with one run a fold instead of three: they take too long otherwise."""
+LARGE = ("NCI1", "REDDIT-BINARY", "COLLAB")  # Sets with one run a fold instead of three: they take too long otherwise.
 
-LARGEST = "REDDIT-BINARY"
-"""Of it 3 restarts speak together instead of 5: 430 nodes a graph."""
+LARGEST = "REDDIT-BINARY"  # Of it 3 restarts speak together instead of 5: 430 nodes a graph.
 
 Say = Callable[[str], None]
 
@@ -50,22 +45,16 @@ Say = Callable[[str], None]
 class TableOptions:
     """What is the same for every cell."""
 
-    protocol: ProtocolName = "fair"
-    """fair: for sets without published splits, the paper's"""
-    minutes: float | None = None
-    """that a cell may take; one that would take longer says so"""
-    kept_only: bool = False
-    """show the cells that are there, and run none"""
+    protocol: ProtocolName = "fair"  # fair: for sets without published splits, the paper's
+    minutes: float | None = None  # that a cell may take; one that would take longer says so
+    kept_only: bool = False  # show the cells that are there, and run none
     quick: bool = False
     seed: int = 0
     device: Device = "auto"
     jobs: int | None = None
-    ray: str | None = None
-    """the address of a Ray cluster for the folds"""
-    data: Sequence[str] | None = None
-    """of the table's sets, only these"""
-    models: Sequence[str] | None = None
-    """of the table's rows, only these"""
+    ray: str | None = None  # the address of a Ray cluster for the folds
+    data: Sequence[str] | None = None  # of the table's sets, only these
+    models: Sequence[str] | None = None  # of the table's rows, only these
 
     @property
     def words(self) -> str:

@@ -29,12 +29,9 @@ from lab.record import circumstances
 class TrainedSetting:
     """One row of a table: a data source and how to train on it."""
 
-    data: str
-    """anything that ``read`` takes; a name such as explain/benzene.csv is looked for under EGOCNN_DATA"""
-    model: str
-    """what the row is called"""
-    goal: float
-    """test accuracy that was aimed at"""
+    data: str  # anything that ``read`` takes; a name such as explain/benzene.csv is looked for under EGOCNN_DATA
+    model: str  # what the row is called
+    goal: float  # test accuracy that was aimed at
     read: ReadConfig = field(default_factory=ReadConfig)
     network: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Figures = Mapping[str, Mapping[str, float | None]]
-"""system -> data set -> accuracy in per cent"""
+Figures = Mapping[str, Mapping[str, float | None]]  # system -> data set -> accuracy in per cent
 
 MOLECULES = ("MUTAG", "PTC_MR", "PROTEINS", "NCI1")
 NETWORKS = ("IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "COLLAB")

@@ -15,17 +15,13 @@ class Contestant:
     """A row: an Ego-CNN with its settings, or a rival by name."""
 
     name: str
-    printed_as: str | None = None
-    """the row of the paper that it is compared with; None where the paper has none"""
+    printed_as: str | None = None  # the row of the paper that it is compared with; None where the paper has none
     rival: str | None = None
-    is_kernel: bool = False
-    """nothing in it starts at random: one fit a fold, whatever the protocol asks for"""
+    is_kernel: bool = False  # nothing in it starts at random: one fit a fold, whatever the protocol asks for
     together: int | None = None
     """restarts of an Ego-CNN that are tested together, their probabilities averaged; None: as the protocol has it"""
-    alone: bool = False
-    """of restarts that were trained together, the mean score of each by itself"""
-    kept_as: str | None = None
-    """the name of the row whose trainings this one shows in another light"""
+    alone: bool = False  # of restarts that were trained together, the mean score of each by itself
+    kept_as: str | None = None  # the name of the row whose trainings this one shows in another light
     model: ModelConfig = field(default_factory=lambda: OUR_MODEL)
     train: TrainConfig = field(default_factory=lambda: OUR_TRAIN)
 
@@ -36,13 +32,11 @@ class ScoreTable:
     data: Sequence[str]
     contestants: Sequence[Contestant]
     figures: published.Figures
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    """printed by the paper"""
+    parameters: Mapping[str, float] = field(default_factory=dict)  # printed by the paper
     seconds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-TOGETHER = 5
-"""Restarts that are averaged; 3 on the large sets."""
+TOGETHER = 5  # Restarts that are averaged; 3 on the large sets.
 
 
 def _rival(key: str, name: str, *, is_printed: bool = True) -> Contestant:

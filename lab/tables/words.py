@@ -9,8 +9,7 @@ from lab.markdown import csv_text, made_by, table
 
 Cell = dict[str, Any]
 
-CERTAIN = 0.05
-"""A difference with a smaller p is marked."""
+CERTAIN = 0.05  # A difference with a smaller p is marked.
 
 COLUMNS = (
     *("model", "data", "mean", "std", "low", "high", "published", "protocol", "runs", "restarts"),

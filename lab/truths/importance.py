@@ -22,10 +22,8 @@ class HasImportance(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Importance:
-    node_importance: Floats
-    """(N)"""
-    edge_importance: Floats
-    """(E) in the order of ``graph.edges``"""
+    node_importance: Floats  # (N)
+    edge_importance: Floats  # (E) in the order of ``graph.edges``
 
 
 def edges_from_nodes(graph: Graph, nodes: Floats) -> Floats:

@@ -82,11 +82,9 @@ def unmatched_above_matched(graph: Graph, importance: Floats) -> bool | None:
 class _Site:
     """A carbon of the chain with methyls on it."""
 
-    leaves: list[int]
-    """the methyls, and the end of the arm where it is one of them for all one can see"""
+    leaves: list[int]  # the methyls, and the end of the arm where it is one of them for all one can see
     n_methyls: int
-    matched: bool
-    """the same place on the other arm has as many"""
+    matched: bool  # the same place on the other arm has as many
 
 
 def _sites(graph: Graph) -> Iterator[_Site]:

@@ -25,16 +25,11 @@ PAIRS_OF_TU = "_A.txt"
 class Truth:
     """What is known of one graph. Where several structures would each explain it, finding one of them is enough."""
 
-    alternatives: tuple[Ints, ...] = ()
-    """node ids of every structure that would do, ascending"""
-    edges: Bools | None = None
-    """(E) whether the edge is critical, in the order of ``graph.edges``; None: not known"""
-    values: Floats | None = None
-    """(N) what each node adds to the value that is predicted; None: not known"""
-    nothing: bool = False
-    """whether it is known that nothing in the graph speaks for its class or against it"""
-    larger: bool = False
-    """whether the graph is of a size that no graph of the training part has"""
+    alternatives: tuple[Ints, ...] = ()  # node ids of every structure that would do, ascending
+    edges: Bools | None = None  # (E) whether the edge is critical, in the order of ``graph.edges``; None: not known
+    values: Floats | None = None  # (N) what each node adds to the value that is predicted; None: not known
+    nothing: bool = False  # whether it is known that nothing in the graph speaks for its class or against it
+    larger: bool = False  # whether the graph is of a size that no graph of the training part has
 
     @classmethod
     def of(cls, graph: Graph) -> Truth:

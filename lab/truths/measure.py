@@ -44,13 +44,11 @@ TECHNIQUES: tuple[tuple[Technique, int], ...] = (
 )
 """with how many graphs each is measured: the slow ones on the first few"""
 
-SPARSITY = 0.75
-"""share of the nodes left out when a structure is kept alone"""
+SPARSITY = 0.75  # share of the nodes left out when a structure is kept alone
 RELEVANCE = ExplainConfig(technique="relevance", select="threshold")
 """what is timed beside the peers, which choose no nodes"""
 UNTRAINED = 10
-SLOW = 20
-"""graphs for GNNExplainer, which takes about a second for each, and for our speed beside it"""
+SLOW = 20  # graphs for GNNExplainer, which takes about a second for each, and for our speed beside it
 
 
 def measure_ours(task: TruthTask, seed: int) -> dict[str, Any]:

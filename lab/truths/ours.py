@@ -19,8 +19,7 @@ from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.train.recipe import learn, network_seeds
 
-SEEDS_APART = 1000
-"""between one seed and the next"""
+SEEDS_APART = 1000  # between one seed and the next
 
 
 class HasStructure(Protocol):

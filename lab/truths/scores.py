@@ -69,14 +69,10 @@ class _Hits:
     """The S most important entries: some are certain, the rest is drawn from equals."""
 
     size: int
-    certain: int
-    """critical ones among those that are certain"""
-    drawn: int
-    """how many are drawn"""
-    equals: int
-    """from how many"""
-    critical_equals: int
-    """of which so many are critical"""
+    certain: int  # critical ones among those that are certain
+    drawn: int  # how many are drawn
+    equals: int  # from how many
+    critical_equals: int  # of which so many are critical
 
 
 def _hits(importance: Floats, critical: Bools) -> _Hits:
@@ -131,12 +127,9 @@ def _best(
 class Outcomes:
     """The probability of the explained class, for G graphs."""
 
-    full: Floats
-    """of the whole graph"""
-    removed: Floats
-    """with the most important nodes taken out"""
-    kept: Floats
-    """with nothing else left"""
+    full: Floats  # of the whole graph
+    removed: Floats  # with the most important nodes taken out
+    kept: Floats  # with nothing else left
 
 
 def most_important(importance: Floats, sparsity: float) -> Ints:

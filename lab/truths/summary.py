@@ -29,25 +29,16 @@ from lab.truths.scores import (
 class TruthScores:
     """Means over the graphs that each number makes sense for; None where there is no such graph."""
 
-    graphs: int
-    """how many importances were given"""
-    node_graphs: int = 0
-    """in how many of them critical nodes can be told from others"""
-    edge_graphs: int = 0
-    """in how many of them critical edges can be told from others"""
+    graphs: int  # how many importances were given
+    node_graphs: int = 0  # in how many of them critical nodes can be told from others
+    edge_graphs: int = 0  # in how many of them critical edges can be told from others
     node_auc: float | None = None
-    node_precision: float | None = None
-    """at the size of the truth"""
-    node_jaccard: float | None = None
-    """at the size of the truth"""
-    edge_auc: float | None = None
-    """mean over graphs"""
-    pooled_edge_auc: float | None = None
-    """over the edges of all graphs thrown together"""
-    mirror_correlation: float | None = None
-    """symmetric isomers"""
-    unmatched_above_matched: float | None = None
-    """share of asymmetric isomers"""
+    node_precision: float | None = None  # at the size of the truth
+    node_jaccard: float | None = None  # at the size of the truth
+    edge_auc: float | None = None  # mean over graphs
+    pooled_edge_auc: float | None = None  # over the edges of all graphs thrown together
+    mirror_correlation: float | None = None  # symmetric isomers
+    unmatched_above_matched: float | None = None  # share of asymmetric isomers
     fidelity_plus: float | None = None
     fidelity_minus: float | None = None
     characterisation: float | None = None

@@ -24,8 +24,7 @@ class TaskData:
     """One task with one seed."""
 
     training: Graphs
-    test: Graphs
-    """where accuracy is measured"""
+    test: Graphs  # where accuracy is measured
     explained: Graphs
     truths: list[Truth]
 
@@ -35,12 +34,9 @@ class TruthTask:
     name: str
     what: str
     load: Callable[[int], TaskData]
-    target: str | None
-    """the class whose evidence is asked for; None: the predicted one"""
-    trivial: frozenset[str]
-    """labels of the rule that needs no model"""
-    rule: str
-    """the same in words"""
+    target: str | None  # the class whose evidence is asked for; None: the predicted one
+    trivial: frozenset[str]  # labels of the rule that needs no model
+    rule: str  # the same in words
     network: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     peer_epochs: int = 25

@@ -17,8 +17,7 @@ from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from egocnn.study.crossval import Builder, CrossValidation
-FOR_ALL_MODELS = ("validation", "seed", "device")
-"""Settings of the training that hold for every model."""
+FOR_ALL_MODELS = ("validation", "seed", "device")  # Settings of the training that hold for every model.
 
 
 def add_arguments(parser: Parser) -> None:

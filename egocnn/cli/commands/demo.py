@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
 
 SOURCE = "compounds:alcohols"
-OPENS_WITH = "alcohol"
-"""The class of the first molecule on the page: it has something to point at, an alkane lacks it."""
+OPENS_WITH = "alcohol"  # The class of the first molecule on the page: it has something to point at, an alkane lacks it.
 
 
 def add_arguments(parser: Parser) -> None:

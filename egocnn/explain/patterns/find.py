@@ -18,14 +18,12 @@ from egocnn.explain.patterns.record import Occurrence, Pattern, PatternCounts
 from egocnn.explain.patterns.samples import Sample, read_samples
 from egocnn.explain.structure import CriticalStructure
 
-MOST_TESTED = 200
-"""Fragments per class that are searched for in all graphs."""
+MOST_TESTED = 200  # Fragments per class that are searched for in all graphs.
 MOST_EXAMPLES = 5
 MORE_TELLING = 1.1
 """Of two patterns, one inside or always beside the other, the lower in rank stays if its lift is so much higher."""
 
-Counted = tuple[Fragment, PatternCounts]
-"""a candidate with what was counted for one class"""
+Counted = tuple[Fragment, PatternCounts]  # a candidate with what was counted for one class
 
 
 def find_patterns(

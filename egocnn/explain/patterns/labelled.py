@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-MOST_STEPS = 20_000
-"""Nodes tried before a search gives up: a bound on time, met by dense graphs without labels."""
+MOST_STEPS = 20_000  # Nodes tried before a search gives up: a bound on time, met by dense graphs without labels.
 
 
 class GaveUp(Exception):  # noqa: N818  (a result, not a fault: it is caught wherever it can come)
@@ -85,11 +84,9 @@ class SearchStep:
     node: int
     label: str
     degree: int
-    anchor: int
-    """an earlier step that it is joined to; -1: none, the first"""
+    anchor: int  # an earlier step that it is joined to; -1: none, the first
     bond: str
-    joined: tuple[tuple[int, str], ...]
-    """the other earlier steps that it is joined to"""
+    joined: tuple[tuple[int, str], ...]  # the other earlier steps that it is joined to
 
 
 def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> tuple[SearchStep, ...]:

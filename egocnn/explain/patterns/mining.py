@@ -14,12 +14,9 @@ from egocnn.explain.patterns.samples import Sample
 
 LARGEST_GROWN = 7
 """Nodes of the fragments that are grown inside larger ones; beyond, only whole critical components count."""
-MOST_NODES = 12
-"""Nodes of the largest components that count."""
-MOST_PLACES = 400
-"""Fragments of one size that are looked at in one graph."""
-ALIKE = 0.95
-"""A fragment says nothing new when a larger one is critical in this share of its graphs."""
+MOST_NODES = 12  # Nodes of the largest components that count.
+MOST_PLACES = 400  # Fragments of one size that are looked at in one graph.
+ALIKE = 0.95  # A fragment says nothing new when a larger one is critical in this share of its graphs.
 
 Place = tuple[int, int, tuple[int, ...], str]
 """number of the fragment, sample, its nodes in the order of the fragment, the class they spoke for"""

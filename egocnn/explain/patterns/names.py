@@ -17,8 +17,7 @@ from egocnn.explain.patterns.samples import Sample
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 LABEL = re.compile(r"(se|as|te|[A-Z][a-z]?|[bcnops])([+-]\d*)?(?:H(\d*))?")
 LOOKED_AT = 20
-AGREED = 0.8
-"""A name stands when it holds in this share of the occurrences looked at."""
+AGREED = 0.8  # A name stands when it holds in this share of the occurrences looked at.
 BONDS = {"single": "–", "double": "=", "triple": "≡", "aromatic": ":", "": "–"}
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from egocnn.data.graphs import Graph
 
-RAISES, LOWERS = "raises the value", "lowers the value"
-"""The classes where values were predicted."""
+RAISES, LOWERS = "raises the value", "lowers the value"  # The classes where values were predicted.
 HIGH_OR_LOW = {RAISES: "the graphs above the median", LOWERS: "the graphs up to the median"}
 
 NUMBERS = (
@@ -25,8 +24,7 @@ class Occurrence:
     """One place where a pattern was critical."""
 
     graph: Graph
-    nodes: tuple[int, ...]
-    """node ids in the graph, those of ``Pattern.graph`` in its order"""
+    nodes: tuple[int, ...]  # node ids in the graph, those of ``Pattern.graph`` in its order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,19 +32,15 @@ class PatternCounts:
     """How much more often graphs of a class contain a fragment than the others do."""
 
     class_name: str
-    critical: int
-    """graphs predicted as the class where it is part of the critical structure"""
-    of_predicted: int
-    """graphs predicted as the class"""
+    critical: int  # graphs predicted as the class where it is part of the critical structure
+    of_predicted: int  # graphs predicted as the class
     in_class: int
     """graphs of the class that contain it, critical or not; the true class where known, else the predicted"""
     of_class: int
     in_others: int
     of_others: int
-    p_value: float
-    """chance of so many in the class or more if the pattern had nothing to do with it, times ``tests``"""
-    tests: int
-    """fragments tried, over all classes, by which the chance is multiplied (Bonferroni)"""
+    p_value: float  # chance of so many in the class or more if the pattern had nothing to do with it, times ``tests``
+    tests: int  # fragments tried, over all classes, by which the chance is multiplied (Bonferroni)
     undecided: int
     """graphs in which the search took too long; they are counted against the pattern, so p is at most too large"""
 
@@ -76,13 +70,10 @@ class PatternCounts:
 class Pattern(PatternCounts):
     """A connected fragment with its counts."""
 
-    name: str
-    """in plain words"""
-    graph: Graph
-    """the fragment alone; a molecule's with its hydrogens where those are nodes, except on carbon"""
+    name: str  # in plain words
+    graph: Graph  # the fragment alone; a molecule's with its hydrogens where those are nodes, except on carbon
     smiles: str | None
-    smarts: str | None
-    """of a molecule's fragment; the hydrogens of atoms other than carbon count"""
+    smarts: str | None  # of a molecule's fragment; the hydrogens of atoms other than carbon count
     examples: tuple[Occurrence, ...]
 
     @property

@@ -22,15 +22,12 @@ from egocnn.explain.structure import CriticalStructure
 class Sample:
     """One explained graph as the search sees it."""
 
-    graph: Graph
-    """with elements for labels where those are known"""
+    graph: Graph  # with elements for labels where those are known
     is_molecule: bool
     shape: Labelled
     """of a molecule: its heavy atoms, each distinguished by charge, aromaticity and, but for carbon, its hydrogens"""
-    nodes: tuple[int, ...]
-    """the node of the graph that each node of the shape stands for"""
-    group: str
-    """its true class where that is known, else the predicted one"""
+    nodes: tuple[int, ...]  # the node of the graph that each node of the shape stands for
+    group: str  # its true class where that is known, else the predicted one
     critical: tuple[tuple[str, tuple[int, ...]], ...]
     """the classes whose evidence was traced here, each with the nodes of the shape that made it"""
 

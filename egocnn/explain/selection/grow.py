@@ -28,10 +28,8 @@ from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
 
-LEAST_ODDS = float(np.log(2))
-"""Evidence for a class that does not even double its odds points nowhere."""
-LEAST_CHANGE = 0.25
-"""The same for a value, in standard deviations of the targets: it is near that of the empty graph."""
+LEAST_ODDS = float(np.log(2))  # Evidence for a class that does not even double its odds points nowhere.
+LEAST_CHANGE = 0.25  # The same for a value, in standard deviations of the targets: it is near that of the empty graph.
 LOST = 0.75
 """A part that is enough goes on growing, up to a third of the nodes, until the graph without it has lost this much."""
 THIRD = 1 / 3
@@ -48,23 +46,18 @@ FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
 NEVER = np.iinfo(np.int64).max
-ALIKE = 1e-9
-"""Relative difference up to which two contributions are the same."""
+ALIKE = 1e-9  # Relative difference up to which two contributions are the same.
 STEPS_ONE_BY_ONE = 4
-GROWTH = 1.3
-"""The first sizes are all tried, then sizes that grow by three tenths."""
+GROWTH = 1.3  # The first sizes are all tried, then sizes that grow by three tenths.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
     """What the model says of whole graphs and empty ones, and how to ask it about parts."""
 
-    output: Floats
-    """(B)"""
-    base: Floats
-    """(B)"""
-    unit: float | None
-    """of a regressor: the standard deviation of its targets; None for a classifier"""
+    output: Floats  # (B)
+    base: Floats  # (B)
+    unit: float | None  # of a regressor: the standard deviation of its targets; None for a classifier
     ask: Callable[[Ints, Bools], Floats]
     """numbers of graphs, nodes present (N) -> the outputs of these graphs with nothing but these nodes"""
 

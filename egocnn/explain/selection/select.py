@@ -11,8 +11,7 @@ from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
 
 STEPS_ONE_BY_ONE = 32
-GROWTH = 1.15
-"""The search for the smallest set tries every size up to 32, then sizes that grow by 15%."""
+GROWTH = 1.15  # The search for the smallest set tries every size up to 32, then sizes that grow by 15%.
 
 
 def select_nodes(

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
 LARGEST_SHARE, SMALLEST_SHARE = 2.0, -1.0
 """Beyond these a share only says that output and base are too close to divide by."""
-NEARLY = 1e-3
-"""Base and contributions add up to the output where no more than this share of their size is missing."""
+NEARLY = 1e-3  # Base and contributions add up to the output where no more than this share of their size is missing.
 
 
 def adds_up(structure: CriticalStructure) -> bool:

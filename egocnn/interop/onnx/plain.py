@@ -102,8 +102,7 @@ def portable_batch(read: Mapping[str, Tensor]) -> Batch:
 class _PortableBatch(Batch):
     """A batch whose sums are scatters; ``place`` is the rank of each node among those of its own graph."""
 
-    entry_node: Tensor
-    """(S) the node around which each entry was read"""
+    entry_node: Tensor  # (S) the node around which each entry was read
 
     def ranked(self, k: int) -> Neighbours:
         return Neighbours(self.neighbours.table[:, :k])

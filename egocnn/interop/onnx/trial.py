@@ -10,8 +10,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import PROFILE
 from egocnn.model import Model
 
-SIZES = (0, 1, 2, 5, 9, 14, 22)
-"""Nodes of the graphs; one more has a hub with more neighbours than the model ranks."""
+SIZES = (0, 1, 2, 5, 9, 14, 22)  # Nodes of the graphs; one more has a hub with more neighbours than the model ranks.
 EDGES_PER_NODE = 2
 
 

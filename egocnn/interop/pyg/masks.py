@@ -45,8 +45,7 @@ def mask_in(layer: nn.Module) -> Tensor | None:
 class EdgeMask:
     """The mask of every edge, in both directions; the same for both where ``edge_index`` has but one of them."""
 
-    key: Tensor
-    """source N + target, ascending"""
+    key: Tensor  # source N + target, ascending
     value: Tensor
     n_nodes: int
 

@@ -56,21 +56,14 @@ class _Maskable:
     batch: Batch
     rows: Tensor
     """(S) rows of Patchy-San's table: an entry for every edge, and one for every label that a slot might have"""
-    offsets: Tensor
-    """(N) where the entries of each node start"""
-    order: Tensor
-    """(S) the entries in the order of their nodes; unsorted, those of edges come first"""
-    edge_weight: Tensor
-    """(edge entries)"""
+    offsets: Tensor  # (N) where the entries of each node start
+    order: Tensor  # (S) the entries in the order of their nodes; unsorted, those of edges come first
+    edge_weight: Tensor  # (edge entries)
     u: Tensor
-    v: Tensor
-    """(edge entries) the ends of the edges"""
-    node: Tensor
-    """(filled slots) the node around which the slot is"""
-    slot: Tensor
-    """(filled slots) 0 for the node itself"""
-    holds: Tensor
-    """(filled slots) the node in the slot"""
+    v: Tensor  # (edge entries) the ends of the edges
+    node: Tensor  # (filled slots) the node around which the slot is
+    slot: Tensor  # (filled slots) 0 for the node itself
+    holds: Tensor  # (filled slots) the node in the slot
 
     @staticmethod
     def of(batch: Batch, shape: PatchShape) -> _Maskable:

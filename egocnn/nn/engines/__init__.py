@@ -23,16 +23,12 @@ __all__ = ["Neighbours", "ego_conv", "ego_conv_fused", "ego_conv_ragged", "ego_c
 class Neighbours:
     """A neighbour table with what the engines work out from it once for all layers."""
 
-    table: Tensor
-    """(N, K) node ids, -1 where absent; or (R, N, K), the ids counted in every replica by itself"""
+    table: Tensor  # (N, K) node ids, -1 where absent; or (R, N, K), the ids counted in every replica by itself
     plan: Plan | None = None
     tiles: Tiles | None = None
-    replicas: tuple[Neighbours, ...] = ()
-    """of R replicas on a device that works through them one by one"""
-    gate: Tensor | None = None
-    """(N, at least K) what is let through from each neighbour; None: everything"""
-    block: int | None = None
-    """nodes to compute at a time, where all together take too much memory; None: all at once"""
+    replicas: tuple[Neighbours, ...] = ()  # of R replicas on a device that works through them one by one
+    gate: Tensor | None = None  # (N, at least K) what is let through from each neighbour; None: everything
+    block: int | None = None  # nodes to compute at a time, where all together take too much memory; None: all at once
 
     @staticmethod
     def of(table: Tensor) -> Neighbours:

@@ -19,8 +19,7 @@ from torch import Tensor
 
 from egocnn.errors import ConfigError
 
-Dims: TypeAlias = tuple[Any, ...]
-"""per input: the axis that torch.func.vmap maps over, or None"""
+Dims: TypeAlias = tuple[Any, ...]  # per input: the axis that torch.func.vmap maps over, or None
 
 
 class Products(NamedTuple):
@@ -30,32 +29,22 @@ class Products(NamedTuple):
     rank: those of the nodes that somebody has at this rank, each once.
     """
 
-    sources: Tensor
-    """(V) the node that is multiplied"""
-    counts: Tensor
-    """(ranks in use) how many of the V belong to each rank from 1 on; always on the CPU"""
-    received: Tensor
-    """the products that each node receives, its own first, end to end"""
-    received_from: Tensor
-    """(N) where the products of each node start in ``received``"""
-    readers: Tensor
-    """the nodes that receive each of the V products, end to end"""
-    readers_from: Tensor
-    """(V) where the readers of each product start in ``readers``"""
-    made: Tensor
-    """the products that each node is multiplied for, its own first, end to end"""
-    made_from: Tensor
-    """(N) where the products of each node start in ``made``"""
+    sources: Tensor  # (V) the node that is multiplied
+    counts: Tensor  # (ranks in use) how many of the V belong to each rank from 1 on; always on the CPU
+    received: Tensor  # the products that each node receives, its own first, end to end
+    received_from: Tensor  # (N) where the products of each node start in ``received``
+    readers: Tensor  # the nodes that receive each of the V products, end to end
+    readers_from: Tensor  # (V) where the readers of each product start in ``readers``
+    made: Tensor  # the products that each node is multiplied for, its own first, end to end
+    made_from: Tensor  # (N) where the products of each node start in ``made``
 
 
 @dataclass(frozen=True, eq=False)  # without slots, so that what only explanations ask for is worked out on demand
 class Plan:
     """Who is multiplied and added up with whom, for one neighbour table."""
 
-    table: Tensor
-    """(N, K), absent neighbours last"""
-    count: Tensor
-    """(N) neighbours present"""
+    table: Tensor  # (N, K), absent neighbours last
+    count: Tensor  # (N) neighbours present
     products: Products
 
     @staticmethod

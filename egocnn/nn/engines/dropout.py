@@ -10,11 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-MULTIPLIERS = (-4658895280553007687, -7723592293110705685)
-"""of the mixing of 64 bits, by Stafford's thirteenth variant"""
+MULTIPLIERS = (-4658895280553007687, -7723592293110705685)  # of the mixing of 64 bits, by Stafford's thirteenth variant
 
-GOLDEN = -7046029254386353131
-"""2^64 divided by the golden ratio, odd, as a signed number"""
+GOLDEN = -7046029254386353131  # 2^64 divided by the golden ratio, odd, as a signed number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,12 +20,9 @@ class Draws:
     """The choices for one layer: an activation is kept where the product of its row's and its column's number, wrapped
     around at 32 bits, reaches the threshold. One product an activation is all that they cost."""
 
-    rows: Tensor
-    """(R, rows), 32 bits at random"""
-    columns: Tensor
-    """(columns), 32 bits at random, odd"""
-    share: float
-    """of activations that are dropped"""
+    rows: Tensor  # (R, rows), 32 bits at random
+    columns: Tensor  # (columns), 32 bits at random, odd
+    share: float  # of activations that are dropped
 
     @property
     def threshold(self) -> int:
@@ -48,8 +43,7 @@ class Draws:
 class Dropout:
     """The choices of one step, for all layers."""
 
-    _rows: Tensor
-    """(layers, R, rows)"""
+    _rows: Tensor  # (layers, R, rows)
     _columns: Tensor
     _share: float
 

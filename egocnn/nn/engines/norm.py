@@ -21,34 +21,26 @@ MOMENTUM = 0.1
 EPSILON = 1e-5
 
 BLOCK_D = 32
-BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}
-"""Nodes and columns that a program on the GPU takes at once."""
+BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program on the GPU takes at once.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Running:
     """What evaluation uses in place of a batch's own statistics."""
 
-    mean: Tensor
-    """(R, D)"""
-    variance: Tensor
-    """(R, D), unbiased"""
-    batches: Tensor
-    """(R) how many have been seen"""
+    mean: Tensor  # (R, D)
+    variance: Tensor  # (R, D), unbiased
+    batches: Tensor  # (R) how many have been seen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mode:
     """How a step treats each replica."""
 
-    count: Tensor
-    """(R) nodes that are there"""
-    learns: Tensor
-    """(R) true where there are nodes enough to learn from; else as in evaluation, dropout included"""
-    active: Tensor
-    """(R) false for replicas that this step must leave as they are"""
-    there: Tensor | None = None
-    """(R, M) which nodes these are; None: the first of the M"""
+    count: Tensor  # (R) nodes that are there
+    learns: Tensor  # (R) true where there are nodes enough to learn from; else as in evaluation, dropout included
+    active: Tensor  # (R) false for replicas that this step must leave as they are
+    there: Tensor | None = None  # (R, M) which nodes these are; None: the first of the M
 
     @staticmethod
     def of(present: Tensor, active: Tensor) -> Mode:

@@ -16,8 +16,7 @@ from egocnn.nn.engines.norm import full
 from egocnn.nn.readout import log_of
 
 BLOCK_D = 32
-BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}
-"""Nodes and columns that a program on the GPU takes at once."""
+BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program on the GPU takes at once.
 
 
 def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:

@@ -20,38 +20,22 @@ from egocnn.nn.stacked.patches import StackedPatchShape
 class StackedBatch:
     """B graphs of every replica, padded to M nodes and E bag entries; see :mod:`egocnn.nn.batch` for the methods."""
 
-    table: Tensor
-    """(R, M, K) ranked neighbours, counted in every replica by itself; -1 where absent"""
-    present: Tensor
-    """(R, M) false for padding"""
-    node: Tensor
-    """(R, M) its number in the collection that the batch was cut from; any for padding"""
-    graph: Tensor
-    """(R, B) the same for graphs; any where no graph was chosen"""
-    graph_of: Tensor
-    """(R, M) in 0..B-1; B for padding"""
-    node_counts: Tensor
-    """(R, B + 1) nodes of every graph, and the padding"""
-    rows: Tensor
-    """(R, E) rows of Patchy-San's table"""
-    owner: Tensor
-    """(R, E) the node that sums up the row; M for padding"""
-    weight: Tensor | None
-    """(R, E)"""
-    node_label: Tensor
-    """(R, M); -1 for padding, and for labels that are not known"""
-    attributes: Tensor
-    """(R, M, A), 0 for padding"""
-    rank: Tensor
-    """(R, M) where each node stands in the ranking of its own graph"""
-    exists: Tensor
-    """(R, B) false where no graph was chosen"""
-    target: Tensor
-    """(R, B)"""
-    learning: Learning | None = None
-    """how norms and dropout treat the step; None in evaluation"""
-    presence: Tensor | None = None
-    """(R, M) how far each node is there, 0 for padding; None: all of them are"""
+    table: Tensor  # (R, M, K) ranked neighbours, counted in every replica by itself; -1 where absent
+    present: Tensor  # (R, M) false for padding
+    node: Tensor  # (R, M) its number in the collection that the batch was cut from; any for padding
+    graph: Tensor  # (R, B) the same for graphs; any where no graph was chosen
+    graph_of: Tensor  # (R, M) in 0..B-1; B for padding
+    node_counts: Tensor  # (R, B + 1) nodes of every graph, and the padding
+    rows: Tensor  # (R, E) rows of Patchy-San's table
+    owner: Tensor  # (R, E) the node that sums up the row; M for padding
+    weight: Tensor | None  # (R, E)
+    node_label: Tensor  # (R, M); -1 for padding, and for labels that are not known
+    attributes: Tensor  # (R, M, A), 0 for padding
+    rank: Tensor  # (R, M) where each node stands in the ranking of its own graph
+    exists: Tensor  # (R, B) false where no graph was chosen
+    target: Tensor  # (R, B)
+    learning: Learning | None = None  # how norms and dropout treat the step; None in evaluation
+    presence: Tensor | None = None  # (R, M) how far each node is there, 0 for padding; None: all of them are
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:

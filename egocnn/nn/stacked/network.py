@@ -18,8 +18,7 @@ from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
 from egocnn.nn.stacked.patches import StackedPatchShape
 
-ALIGNMENT = 8
-"""Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it."""
+ALIGNMENT = 8  # Numbers that the matrix units of a GPU read at once: Patchy-San's table gets rows to a multiple of it.
 
 
 class StackedNetwork:

@@ -16,10 +16,8 @@ class StackedPatchShape:
     """The :class:`egocnn.nn.embed.PatchShape` of every network."""
 
     slots: int
-    node_labels: Tensor
-    """(R, 1), at least 1"""
-    edge_labels: Tensor
-    """(R, 1), at least 1"""
+    node_labels: Tensor  # (R, 1), at least 1
+    edge_labels: Tensor  # (R, 1), at least 1
 
     @staticmethod
     def of(shapes: Sequence[PatchShape], device: torch.device) -> StackedPatchShape:

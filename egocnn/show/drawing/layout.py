@@ -12,19 +12,14 @@ from egocnn.data.graphs import Graph
 from egocnn.data.sources.smiles import parse_smiles
 from egocnn.errors import EgoCNNError
 
-ASPECT = 4 / 3
-"""Width to height of the picture that a layout is meant to fill."""
-MOST_FOR_STRESS = 300
-"""Nodes of a component whose distances are all looked at; the work grows with their square."""
+ASPECT = 4 / 3  # Width to height of the picture that a layout is meant to fill.
+MOST_FOR_STRESS = 300  # Nodes of a component whose distances are all looked at; the work grows with their square.
 STRESS_STEPS = 200
 FORCE_STEPS = 220
-CELLS = 16
-"""Cells for each node of the grid on which nodes push each other away."""
+CELLS = 16  # Cells for each node of the grid on which nodes push each other away.
 PIVOTS = 24
-GAP = 1.2
-"""Free space between components, in edge lengths."""
-LONGEST_STRIP = 7.0
-"""Length to width from which a molecule is folded like a measuring rule."""
+GAP = 1.2  # Free space between components, in edge lengths.
+LONGEST_STRIP = 7.0  # Length to width from which a molecule is folded like a measuring rule.
 
 
 def positions(graph: Graph, *, seed: int = 0) -> Floats:

@@ -13,8 +13,7 @@ from egocnn.show.drawing.palette import INK, WHITE, channels, mix, signed
 from egocnn.show.drawing.picture import LEAST, Picture, PictureItems
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
 
-CONTOUR = 0.46
-"""Distance of the contour from critical atoms, in bond lengths."""
+CONTOUR = 0.46  # Distance of the contour from critical atoms, in bond lengths.
 
 
 def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:

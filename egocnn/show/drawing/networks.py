@@ -14,11 +14,9 @@ from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, clean, strip, s
 LEVELS = 16
 """Steps of strength that are drawn differently: finer ones cannot be seen, and each is one element of the file."""
 MOST_LABELLED = 60
-MOST_TITLED = 500
-"""Nodes up to which each shows its label and importance when the mouse rests on it."""
+MOST_TITLED = 500  # Nodes up to which each shows its label and importance when the mouse rests on it.
 LONGEST_LABEL = 4
-MOST_BROAD = 200
-"""Edges up to which they are drawn as broad as they are important; more are drawn finer."""
+MOST_BROAD = 200  # Edges up to which they are drawn as broad as they are important; more are drawn finer.
 
 
 def draw_network(picture: Picture, placed: Floats) -> list[Shape]:

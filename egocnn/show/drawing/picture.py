@@ -14,10 +14,8 @@ from egocnn.show.drawing.palette import FAINT, mix, signed
 
 SMALLEST_SIDE = 40
 LARGEST_SIDE = 10_000
-LEAST = 0.02
-"""Strength below which nothing is coloured."""
-QUIET = 0.25
-"""Strength of the largest importance in a picture in which nothing is critical."""
+LEAST = 0.02  # Strength below which nothing is coloured.
+QUIET = 0.25  # Strength of the largest importance in a picture in which nothing is critical.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,8 +23,7 @@ class PictureItems:
     """The nodes, or the edges, of a picture."""
 
     importance: Floats
-    strength: Floats
-    """|importance| over the largest of its kind, 0 to 1, whatever the sign"""
+    strength: Floats  # |importance| over the largest of its kind, 0 to 1, whatever the sign
     critical: Bools
 
     def colour(self, sign: float, strength: float, critical: bool) -> str:
@@ -47,10 +44,8 @@ class Picture:
     nodes: PictureItems
     edges: PictureItems
     caption: str
-    size: tuple[int, int]
-    """width, height in pixels"""
-    words: tuple[str, str]
-    """what a positive and a negative importance mean"""
+    size: tuple[int, int]  # width, height in pixels
+    words: tuple[str, str]  # what a positive and a negative importance mean
 
     @property
     def title(self) -> str:

@@ -20,8 +20,7 @@ from egocnn.show.drawing.picture import Picture
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold, not even escaped."""
-LETTER_WIDTH = 0.56
-"""Of a letter in a sans-serif face, over the size of the type, on average."""
+LETTER_WIDTH = 0.56  # Of a letter in a sans-serif face, over the size of the type, on average.
 MOST_CAPTION_LINES = 2
 DPI = 100
 
@@ -30,8 +29,7 @@ DPI = 100
 class Lines:
     """Straight lines of one width and colour, with round ends."""
 
-    ends: Floats
-    """(n, 2, 2)"""
+    ends: Floats  # (n, 2, 2)
     width: float
     colour: str
 
@@ -40,15 +38,12 @@ class Lines:
 class Discs:
     """Discs of one colour."""
 
-    centres: Floats
-    """(n, 2)"""
-    radii: Floats
-    """(n)"""
+    centres: Floats  # (n, 2)
+    radii: Floats  # (n)
     fill: str | None
     outline: str | None = None
     outline_width: float = 0.0
-    titles: Sequence[str] = ()
-    """what to show when the mouse rests on each, or nothing"""
+    titles: Sequence[str] = ()  # what to show when the mouse rests on each, or nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +58,7 @@ class Text:
     anchor: str = "middle"
 
 
-Shape = Lines | Discs | Text
-"""Later ones lie on top."""
+Shape = Lines | Discs | Text  # Later ones lie on top.
 
 
 def clean(text: str) -> str:

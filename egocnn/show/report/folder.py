@@ -16,8 +16,7 @@ from egocnn.explain.structure import CriticalStructure, write_structures
 from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in
 from egocnn.show.report import Summary, summarise, write_report
 
-MARK = "structures.jsonl"
-"""A folder that holds this file is a report, and may be written again."""
+MARK = "structures.jsonl"  # A folder that holds this file is a report, and may be written again.
 PAGE = "index.html"
 
 

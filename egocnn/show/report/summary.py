@@ -15,11 +15,9 @@ from egocnn.explain.structure import CriticalStructure, Fidelity
 from egocnn.explain.structure.wording import share
 from egocnn.train.metrics import r2
 
-BINS = 10
-"""of equal width in probability, for the calibration"""
+BINS = 10  # of equal width in probability, for the calibration
 
-Bin: TypeAlias = tuple[float, float, int]
-"""mean stated probability, share that was right, graphs"""
+Bin: TypeAlias = tuple[float, float, int]  # mean stated probability, share that was right, graphs
 ByClass: TypeAlias = tuple[str, int, float, float | None, float | None]
 """explained class, graphs, share of them in which nothing stands out, evidence kept and lost (medians of the rest)"""
 
@@ -31,14 +29,11 @@ class Summary:
     """The facts of a report; None, or empty, where the structures do not hold them."""
 
     title: str
-    model: str = ""
-    """the run's name"""
+    model: str = ""  # the run's name
     data: str = ""
     graphs: int
-    class_names: tuple[str, ...] = ()
-    """empty where a value is predicted"""
-    accuracy: float | None = None
-    """share of the graphs of known class that were predicted right"""
+    class_names: tuple[str, ...] = ()  # empty where a value is predicted
+    accuracy: float | None = None  # share of the graphs of known class that were predicted right
     r2: float | None = None
     mean_absolute_error: float | None = None
     calibration: tuple[Bin, ...] = ()
@@ -46,22 +41,16 @@ class Summary:
     """expected calibration error: mean distance of stated probability and share that was right"""
     evidence_kept: float | None = None
     """share of the evidence, output less base, that a structure holds alone; median over graphs that have one"""
-    evidence_lost: float | None = None
-    """share of it that goes with the structure; median over the same graphs"""
-    size: float | None = None
-    """share of a graph's nodes in its structure; median over the same graphs"""
-    nothing: float | None = None
-    """share of the graphs in which nothing stands out: their structure is empty"""
+    evidence_lost: float | None = None  # share of it that goes with the structure; median over the same graphs
+    size: float | None = None  # share of a graph's nodes in its structure; median over the same graphs
+    nothing: float | None = None  # share of the graphs in which nothing stands out: their structure is empty
     by_class: tuple[ByClass, ...] = ()
     """the same for every explained class; in one that stands for the lack of something, nothing may ever stand out"""
     kept: float | None = None
     """share of the structures in which alone the predicted class has more than half of the probability"""
-    removed: float | None = None
-    """share of them without which it has half of the probability or less"""
-    kept_change: float | None = None
-    """mean distance of the predicted value from that of the structure alone"""
-    removed_change: float | None = None
-    """mean distance of the predicted value from that of the rest"""
+    removed: float | None = None  # share of them without which it has half of the probability or less
+    kept_change: float | None = None  # mean distance of the predicted value from that of the structure alone
+    removed_change: float | None = None  # mean distance of the predicted value from that of the rest
     technique: str = ""
     created: str = ""
     version: str = ""

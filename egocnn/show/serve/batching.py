@@ -20,12 +20,9 @@ Plain: TypeAlias = dict[str, Any]
 class ExplainJob:
     """Molecules as lines of text, and how to explain them."""
 
-    lines: tuple[str, ...] = ()
-    """SMILES, each with the name after it, if it has one"""
-    first: int = 1
-    """number of the first line, for the message about a line that is no molecule"""
-    explained: str | None = None
-    """the class to explain; None: the predicted one"""
+    lines: tuple[str, ...] = ()  # SMILES, each with the name after it, if it has one
+    first: int = 1  # number of the first line, for the message about a line that is no molecule
+    explained: str | None = None  # the class to explain; None: the predicted one
     fidelity: bool = True
     picture: bool = True
 
@@ -44,8 +41,7 @@ class ExplainJob:
         return (self.explained, self.fidelity) == (other.explained, other.fidelity)
 
 
-Deliver: TypeAlias = Callable[[ExplainJob, Any], None]
-"""Takes the answer to a job, or an exception."""
+Deliver: TypeAlias = Callable[[ExplainJob, Any], None]  # Takes the answer to a job, or an exception.
 Work: TypeAlias = Callable[[Sequence[ExplainJob], Deliver], None]
 """Answers every job of a batch, by calling the other function as soon as each answer is there."""
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from egocnn.errors import DataError
 from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS, MOST_RINGS
 
-BRACKETS = re.compile(r"\[[^\[\]]*\]")
-"""An atom with isotope, hydrogens or charge: its digits close no ring."""
+BRACKETS = re.compile(r"\[[^\[\]]*\]")  # An atom with isotope, hydrogens or charge: its digits close no ring.
 CLOSURE = re.compile(r"%\(\d+\)|%\d\d|\d")
 
 

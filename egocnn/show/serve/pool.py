@@ -20,10 +20,8 @@ from egocnn.show.serve.batching import Deliver, ExplainJob, Plain
 from egocnn.show.serve.limits import RefusedError
 from egocnn.show.serve.worker import receive, send
 
-START_SECONDS = 300.0
-"""For a worker to load its model."""
-PAUSE = 1.0
-"""Seconds between attempts to replace a worker whose model cannot be loaded any more."""
+START_SECONDS = 300.0  # For a worker to load its model.
+PAUSE = 1.0  # Seconds between attempts to replace a worker whose model cannot be loaded any more.
 
 
 def _nothing() -> None: ...

@@ -18,8 +18,7 @@ from typing import Any
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.show.serve.settings import ServeConfig
 
-BACKLOG = 1024
-"""Connections that may wait to be taken."""
+BACKLOG = 1024  # Connections that may wait to be taken.
 FINISH_SECONDS = 10
 """For requests that are being answered when the server is told to stop; then their workers are killed."""
 

@@ -20,8 +20,7 @@ from egocnn.show.serve.batching import ExplainJob, Plain
 if TYPE_CHECKING:
     from egocnn.show.serve.model import ServedModel
 
-GRACE = 5.0
-"""Seconds after which a worker that should have been ended is ended by the system: the server may be gone."""
+GRACE = 5.0  # Seconds after which a worker that should have been ended is ended by the system: the server may be gone.
 
 
 def serve_requests(

@@ -48,8 +48,7 @@ class Execution:
 
     jobs: int | None = None
     ray: str | None = None
-    stack: bool | None = None
-    """train folds as one model; None: where a GPU computes"""
+    stack: bool | None = None  # train folds as one model; None: where a GPU computes
     progress: Callable[[int], None] = ignore
     """called with the number of epochs that are over; by a sweep, with that of its (setting, fold) pairs"""
     log: Callable[[str], None] = ignore
@@ -99,8 +98,7 @@ class _PreparedFold:
     """A fold before its training."""
 
     task: FoldTask
-    replicas: list[Replica]
-    """the trainings of all its runs and restarts"""
+    replicas: list[Replica]  # the trainings of all its runs and restarts
     encode_tested: Callable[[], Batchable]
 
 

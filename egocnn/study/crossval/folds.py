@@ -22,13 +22,11 @@ from egocnn.study.crossval.protocol import Protocol
 class FoldTask:
     """A fold to compute: numbers of graphs, and seeds."""
 
-    fold: int
-    """from 1"""
+    fold: int  # from 1
     learned: Ints
     validation: Ints
     tested: Ints
-    seeds: tuple[tuple[int, ...], ...]
-    """for every run, one per restart"""
+    seeds: tuple[tuple[int, ...], ...]  # for every run, one per restart
 
     @property
     def trainings(self) -> int:

@@ -14,8 +14,7 @@ from egocnn import __version__
 from egocnn.study.cluster import LOCAL
 from egocnn.train.run import machine, versions
 
-LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")
-"""that other models are made of"""
+LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")  # that other models are made of
 
 
 def name_machine(device: torch.device, ray: str | None = None) -> str:

@@ -61,8 +61,7 @@ class Builder(Protocol):
 AnyModel: TypeAlias = ModelConfig | Classifier | Builder
 """What can be cross-validated: the settings of an Ego-CNN, or another model."""
 
-EGO_CNN = "ego-cnn"
-"""What our own model is called, beside the names of others."""
+EGO_CNN = "ego-cnn"  # What our own model is called, beside the names of others.
 
 
 def name_of(model: AnyModel) -> str:

@@ -37,11 +37,9 @@ class PartialRecord:
 
     out: Path | None
     fingerprint: str
-    stated: dict[str, Any]
-    """the settings, one level deep, to name the one that changed"""
+    stated: dict[str, Any]  # the settings, one level deep, to name the one that changed
     folds: list[Fold] = field(default_factory=list)
-    seconds: float = 0.0
-    """spent by earlier calls"""
+    seconds: float = 0.0  # spent by earlier calls
 
     @staticmethod
     def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> PartialRecord:

@@ -45,14 +45,11 @@ class Protocol:
 
     name: ProtocolName = "plain"
     folds: int = 10
-    runs: int = 1
-    """per fold, each with its own look at the test fold; the score is their mean"""
-    restarts: int = 1
-    """trainings per run"""
+    runs: int = 1  # per fold, each with its own look at the test fold; the score is their mean
+    restarts: int = 1  # trainings per run
     combine: Combine = "best"
     """what predicts in a run: the restart that is best in validation, or all, their probabilities averaged"""
-    splits: tuple[Split, ...] | None = None
-    """given; None: drawn by the seed"""
+    splits: tuple[Split, ...] | None = None  # given; None: drawn by the seed
 
     def __post_init__(self) -> None:
         for name, least in (("folds", 2), ("runs", 1), ("restarts", 1)):

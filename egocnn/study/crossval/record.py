@@ -14,23 +14,18 @@ from egocnn.errors import DataError, RunError
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import PairedTest, corrected_t_test
 
-Timing = tuple[float, float, float]
-"""seconds of preparing, training and testing"""
+Timing = tuple[float, float, float]  # seconds of preparing, training and testing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldRun:
     """The model that the validation part chose, and its one look at the test fold."""
 
-    score: float
-    """accuracy, or R² where a value is predicted"""
+    score: float  # accuracy, or R² where a value is predicted
     validation_score: float
-    restart: int
-    """which of the restarts was chosen, from 1; 0 where all are averaged"""
-    seeds: tuple[int, ...]
-    """of the restarts that were trained"""
-    best_epoch: int | None = None
-    """None where it is not known"""
+    restart: int  # which of the restarts was chosen, from 1; 0 where all are averaged
+    seeds: tuple[int, ...]  # of the restarts that were trained
+    best_epoch: int | None = None  # None where it is not known
     epochs: int | None = None
     alone: float | None = None
     """where all restarts are averaged, or a model has several networks: the mean of their scores, each by itself"""
@@ -45,18 +40,15 @@ class FoldRun:
 class Fold:
     """One fold: its runs, and the mean of their scores."""
 
-    fold: int
-    """from 1"""
+    fold: int  # from 1
     score: float
     validation_score: float
     runs: tuple[FoldRun, ...]
     train_graphs: int
     validation_graphs: int
     test_graphs: int
-    parameters: int | None
-    """None where the question makes no sense"""
-    preparing_seconds: float
-    """as all seconds of a fold: its share, where folds are trained as one model"""
+    parameters: int | None  # None where the question makes no sense
+    preparing_seconds: float  # as all seconds of a fold: its share, where folds are trained as one model
     training_seconds: float
     testing_seconds: float
     peak_megabytes: float | None
@@ -96,32 +88,24 @@ class CrossValidation:
     model: str
     data: str
     protocol: str
-    score: str
-    """what is measured: accuracy or r2"""
+    score: str  # what is measured: accuracy or r2
     mean: float
-    std: float
-    """of the folds around their mean (n - 1)"""
-    interval: tuple[float, float]
-    """95% confidence interval of the mean, by Student's t over the folds"""
+    std: float  # of the folds around their mean (n - 1)
+    interval: tuple[float, float]  # 95% confidence interval of the mean, by Student's t over the folds
     folds: tuple[Fold, ...]
-    seconds: float
-    """from start to end; of earlier, interrupted calls what led to their last finished fold"""
-    preparing_seconds: float
-    """as training and testing: added up over folds, also those that ran at the same time"""
+    seconds: float  # from start to end; of earlier, interrupted calls what led to their last finished fold
+    preparing_seconds: float  # as training and testing: added up over folds, also those that ran at the same time
     training_seconds: float
     testing_seconds: float
-    parameters: int | None
-    """of the largest model: folds may differ in the labels they know"""
+    parameters: int | None  # of the largest model: folds may differ in the labels they know
     seed: int
     restarts: int
     runs: int
     stacked: bool
     peak_megabytes: float | None
     settings: dict[str, Any]
-    split: str
-    """digest of the graphs that each fold tests: results compare only where it is the same"""
-    fingerprint: str
-    """digest of data and settings"""
+    split: str  # digest of the graphs that each fold tests: results compare only where it is the same
+    fingerprint: str  # digest of data and settings
     machine: str
     versions: dict[str, str]
 

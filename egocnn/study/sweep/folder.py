@@ -32,8 +32,7 @@ class SweepFolder:
     """The folder of one sweep."""
 
     folder: Path
-    fingerprint: str
-    """digest of data and folds"""
+    fingerprint: str  # digest of data and folds
 
     @staticmethod
     def open(folder: Path, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> SweepFolder:

@@ -35,8 +35,7 @@ class Axis:
 class GridPoint:
     """One point of the grid."""
 
-    values: tuple[tuple[str, Any], ...]
-    """fields of the grid and their values, in the order of the axes"""
+    values: tuple[tuple[str, Any], ...]  # fields of the grid and their values, in the order of the axes
     model: ModelConfig
     train: TrainConfig
 

@@ -36,8 +36,7 @@ from egocnn.study.sweep.table import PairScore, Sweep, ranked
 from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets
 
-INNER = 2**20
-"""Any number that no restart has: the inner parts follow from other seeds than the trainings."""
+INNER = 2**20  # Any number that no restart has: the inner parts follow from other seeds than the trainings.
 
 
 def sweep(

@@ -20,10 +20,8 @@ DIVERGED = "diverged"
 class PairScore:
     """One setting on one fold, judged by graphs that are not the fold's test graphs."""
 
-    fold: int
-    """from 1"""
-    score: float | None
-    """accuracy, or R² where a value is predicted; None: the training diverged"""
+    fold: int  # from 1
+    score: float | None  # accuracy, or R² where a value is predicted; None: the training diverged
     parameters: int | None
     seconds: float
 
@@ -32,15 +30,11 @@ class PairScore:
 class Row:
     """One setting on all folds."""
 
-    rank: int
-    """from 1, the best first"""
+    rank: int  # from 1, the best first
     setting: dict[str, Any]
-    mean: float | None
-    """None where a training diverged"""
-    std: float | None
-    """of the folds around their mean (n - 1)"""
-    seconds: float
-    """of all folds together, also of those that ran at the same time"""
+    mean: float | None  # None where a training diverged
+    std: float | None  # of the folds around their mean (n - 1)
+    seconds: float  # of all folds together, also of those that ran at the same time
     parameters: int | None
     scores: tuple[float | None, ...]
 
@@ -53,21 +47,16 @@ class Sweep:
     protocol: str
     folds: int
     restarts: int
-    score: str
-    """what is measured: accuracy or r2"""
+    score: str  # what is measured: accuracy or r2
     over: dict[str, list[Any]]
-    sampled: int | None
-    """settings drawn from the grid; None: all of it"""
+    sampled: int | None  # settings drawn from the grid; None: all of it
     rows: tuple[Row, ...]
-    chosen: dict[str, Any]
-    """all settings of the best row, ``model`` and ``train``"""
-    flags: str
-    """the same as typed for ``egocnn train``; what is at its usual value is left out"""
+    chosen: dict[str, Any]  # all settings of the best row, ``model`` and ``train``
+    flags: str  # the same as typed for ``egocnn train``; what is at its usual value is left out
     test: dict[str, Any] | None
     """of the chosen setting on the test folds: mean, std, interval; None: they have not been looked at"""
     seed: int
-    seconds: float
-    """of all trainings together"""
+    seconds: float  # of all trainings together
     command: str
     date: str
     machine: str

@@ -21,11 +21,9 @@ from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.train.history import Epoch, History
 
-WARM_UP = 0.05
-"""Share of all steps over which the learning rate rises."""
+WARM_UP = 0.05  # Share of all steps over which the learning rate rises.
 
-STEEPEST = 1.0
-"""Gradients longer than this are shortened to it: one odd batch must not throw a deep network off."""
+STEEPEST = 1.0  # Gradients longer than this are shortened to it: one odd batch must not throw a deep network off.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +32,7 @@ class Member:
 
     network: EgoCNN
     train: Batchable
-    validation: Batchable
-    """the graphs that choose the best epoch"""
+    validation: Batchable  # the graphs that choose the best epoch
     seed: int
 
 

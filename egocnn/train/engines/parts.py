@@ -36,15 +36,11 @@ class GradientStep:
     """
 
     network: nn.Module
-    forward: Callable[[Tensor], tuple[Tensor, Tensor]]
-    """graphs -> outputs and targets"""
-    loss: Callable[[Tensor, Tensor], Tensor]
-    """the mean over graphs, each with its weight"""
-    weight: Callable[[Tensor], Tensor | float]
-    """targets -> what their graphs weigh together"""
+    forward: Callable[[Tensor], tuple[Tensor, Tensor]]  # graphs -> outputs and targets
+    loss: Callable[[Tensor, Tensor], Tensor]  # the mean over graphs, each with its weight
+    weight: Callable[[Tensor], Tensor | float]  # targets -> what their graphs weigh together
     parts: int = 1
-    random: torch.Generator | None = None
-    """what dropout draws from; by default torch's own generator"""
+    random: torch.Generator | None = None  # what dropout draws from; by default torch's own generator
 
     def compute(self, chosen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Leave the gradients of the chosen graphs' loss in the network; their outputs, targets and loss."""
@@ -144,8 +140,7 @@ def _put(network: nn.Module, values: Sequence[Tensor]) -> None:
 class _Norm:
     """A batch norm in training: what it has seen so far, and what it remembers."""
 
-    sums: Tensor
-    """(2, D) of its inputs and of their squares, in double precision"""
+    sums: Tensor  # (2, D) of its inputs and of their squares, in double precision
     rows: int
     running: tuple[Tensor, Tensor] | None
     momentum: float

@@ -22,8 +22,7 @@ from egocnn.explain import explain, fit_attention
 from egocnn.model import Model
 from lab.record import arguments, write_measured
 
-TOLERANCE = 1e-3
-"""float32 over a few layers, divided and summed up in another order"""
+TOLERANCE = 1e-3  # float32 over a few layers, divided and summed up in another order
 
 
 def measure(source: str, readout: Any) -> list[dict[str, Any]]:

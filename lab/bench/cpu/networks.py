@@ -35,14 +35,12 @@ from egocnn.train.recipe import TrainingPlan, make_replica
 from egocnn.train.validation import part_numbers
 from lab.record import arguments, write_measured
 
-GOAL = 0.8
-"""Share of R times the epoch of one network that an epoch of R networks may take."""
+GOAL = 0.8  # Share of R times the epoch of one network that an epoch of R networks may take.
 
 QUIET = 0.5
 """Load average before the run up to which it says whether the goal is met: else threads wait for other processes."""
 
-Seconds = tuple[float, float]
-"""by the clock, and of all processors"""
+Seconds = tuple[float, float]  # by the clock, and of all processors
 
 
 @contextmanager

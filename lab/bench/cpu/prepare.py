@@ -41,8 +41,7 @@ GOALS = (
 )
 """data set, what is added up, and what the sum must stay below"""
 EDGES = (10_000, 31_623, 100_000, 316_228, 1_000_000, 3_162_278, 10_000_000)
-LARGE = 90_000
-"""The exponent is fitted from here on: below, fixed costs hide the growth."""
+LARGE = 90_000  # The exponent is fitted from here on: below, fixed costs hide the growth.
 
 Row = dict[str, Any]
 

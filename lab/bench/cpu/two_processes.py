@@ -21,8 +21,7 @@ from typing import Any
 
 from lab.record import ROOT, arguments, write_measured
 
-GOAL = 1.6
-"""Times the speed of one process that two must reach."""
+GOAL = 1.6  # Times the speed of one process that two must reach.
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,8 @@ from egocnn.study.crossval.record import CrossValidation, Fold
 from egocnn.train.checkpoint import check_seal
 from lab.record import ROOT, arguments, one_line, write_measured
 
-AGAIN = 0.3
-"""Chance that a run which goes on is killed once more."""
-PATIENCE = 600.0
-"""seconds after which a run that is not killed must have ended"""
+AGAIN = 0.3  # Chance that a run which goes on is killed once more.
+PATIENCE = 600.0  # seconds after which a run that is not killed must have ended
 SMALL = ("--width", "16", "--depth", "2", "--hidden", "16", "--slots", "5", "--k", "5")
 COMPLETE = "complete"
 MEASURED = ("seconds", "preparing_seconds", "training_seconds", "testing_seconds", "peak_megabytes")
@@ -48,28 +46,21 @@ class KilledCommand:
     """A command that may be killed."""
 
     name: str
-    words: tuple[str, ...]
-    """the command, less -o OUT"""
-    again: tuple[str, ...]
-    """what is typed in addition to go on"""
+    words: tuple[str, ...]  # the command, less -o OUT
+    again: tuple[str, ...]  # what is typed in addition to go on
     check: Callable[[Path], str]
     """reads all that a killed run left, and says how far it had come; what is not whole raises"""
-    result: Callable[[Path], dict[str, Any]]
-    """what must be the same in the end: names of files, and what is in them"""
+    result: Callable[[Path], dict[str, Any]]  # what must be the same in the end: names of files, and what is in them
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
     command: str
     trial: int
-    number: int
-    """1 for the first kill of the trial; the later ones hit a run that went on"""
-    moment: float
-    """seconds after the start"""
-    share: float
-    """of the duration of the unbroken run"""
-    stage: str
-    """how far it had come, as seen from what was left"""
+    number: int  # 1 for the first kill of the trial; the later ones hit a run that went on
+    moment: float  # seconds after the start
+    share: float  # of the duration of the unbroken run
+    stage: str  # how far it had come, as seen from what was left
 
 
 # ── the four commands ─────────────────────────────────────────────────────────────────────────────
@@ -241,8 +232,7 @@ class Trials:
 
     subject: KilledCommand
     draw: random.Random
-    seconds: float
-    """that it takes now: the machine may have become faster"""
+    seconds: float  # that it takes now: the machine may have become faster
     expected: dict[str, Any]
 
     def kill_and_compare(self, folder: Path, trial: int) -> list[Kill]:

@@ -25,8 +25,7 @@ from egocnn.encode.ranking import rank_neighbours
 from egocnn.nn.engines import Neighbours, ego_conv, ego_conv_reference
 from lab.record import arguments, one_line, write_measured
 
-SIZES = {"cuda": (10_000_000, 100_000_000), "cpu": (20_000, 200_000)}
-"""nodes and edges, where none are asked for"""
+SIZES = {"cuda": (10_000_000, 100_000_000), "cpu": (20_000, 200_000)}  # nodes and edges, where none are asked for
 GOAL = 1.5
 
 Result = TypeVar("Result")

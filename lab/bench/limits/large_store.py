@@ -25,8 +25,7 @@ import numpy as np
 from lab.record import ROOT, arguments, one_line, peak_gigabytes, write_measured
 
 STAGES = ("make", "train", "prepare", "predict")
-LIMIT = 24.0
-"""gigabytes that each stage may take"""
+LIMIT = 24.0  # gigabytes that each stage may take
 
 
 def make(options: argparse.Namespace, folder: Path) -> None:

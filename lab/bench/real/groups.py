@@ -28,13 +28,10 @@ SIGNS = {"+": 1, "-": -1}
 class Expectation:
     """A row of the table."""
 
-    towards: str | None
-    """the class that the sign is about; None for a value"""
+    towards: str | None  # the class that the sign is about; None for a value
     group: str
-    smarts: str
-    """empty: the pattern that goes by the name of the group"""
-    sign: int
-    """1 or -1"""
+    smarts: str  # empty: the pattern that goes by the name of the group
+    sign: int  # 1 or -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +39,9 @@ class GroupContribution:
     """What one group contributes in the molecules that have it."""
 
     group: str
-    expected: int
-    """1 or -1"""
-    molecules: int
-    """that have the group"""
-    mean: float | None
-    """of the sum over its atoms; None where no molecule has it"""
+    expected: int  # 1 or -1
+    molecules: int  # that have the group
+    mean: float | None  # of the sum over its atoms; None where no molecule has it
 
     @property
     def is_as_expected(self) -> bool | None:

@@ -26,8 +26,7 @@ from lab.truths.suite.scoring.measures import is_connected
 Numbers: TypeAlias = dict[str, float | None]
 Structures: TypeAlias = Sequence[CriticalStructure]
 
-SPEAKS = 0.05
-"""Share of the largest contribution in its graph from which on a node speaks for or against."""
+SPEAKS = 0.05  # Share of the largest contribution in its graph from which on a node speaks for or against.
 
 
 # ── what is predicted ─────────────────────────────────────────────────────────────────────────────

@@ -20,8 +20,7 @@ from lab.truths.tasks import data_folder
 MOLECULES = ("bbbp", "bace", "esol", "lipo")
 SETS = (*MOLECULES, "MUTAG", "Mutagenicity", "PROTEINS", "REDDIT-BINARY")
 SCAFFOLDS = ReadConfig(smiles="smiles", target="y", split="scaffold0")
-TEST, SPLIT_SEED = 0.2, 0
-"""Of sets that bring no split: this share is tested, the same graphs in every training."""
+TEST, SPLIT_SEED = 0.2, 0  # Of sets that bring no split: this share is tested, the same graphs in every training.
 LIMIT_SEED = 0
 
 
@@ -43,10 +42,8 @@ def some_of(graphs: Graphs, limit: int | None) -> Graphs:
 class Trainings:
     """Where trained models are, and how those that are missing are trained."""
 
-    runs: Path
-    """run folders, SET-0 for the first training, SET-1 for the second, ..."""
-    networks: int | None = None
-    """of one model; None: as by default"""
+    runs: Path  # run folders, SET-0 for the first training, SET-1 for the second, ...
+    networks: int | None = None  # of one model; None: as by default
     epochs: int | None = None
     device: str = "auto"
 

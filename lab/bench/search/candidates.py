@@ -70,8 +70,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 COPIES = {"copies-4": 4}
 
-SMALL: dict[str, Any] = {"width": 32, "hidden": 64, "depth": 2}
-"""What a CPU can compare in minutes."""
+SMALL: dict[str, Any] = {"width": 32, "hidden": 64, "depth": 2}  # What a CPU can compare in minutes.
 
 VARIANTS: dict[str, tuple[ModelConfig, TrainConfig]] = {
     f"{size}{name}": (ModelConfig(**MODEL | shape | model), TrainConfig(**TRAIN | train))

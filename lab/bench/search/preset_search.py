@@ -41,8 +41,7 @@ from lab.bench.search.candidates import COPIES, VARIANTS
 from lab.bench.search.triangles import with_triangles
 from lab.record import arguments, circumstances, command_of
 
-WITHOUT_SPLITS = ("MUTAG", "PTC_MR")
-"""Sets that have no published splits: folds of the paper's protocol."""
+WITHOUT_SPLITS = ("MUTAG", "PTC_MR")  # Sets that have no published splits: folds of the paper's protocol.
 
 CHOICES = ("best", "last")
 

@@ -14,8 +14,7 @@ from scipy.sparse import csr_matrix
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 
-PATHS_AT_ONCE = 1 << 24
-"""Paths of two edges that are looked at together: bounds the memory."""
+PATHS_AT_ONCE = 1 << 24  # Paths of two edges that are looked at together: bounds the memory.
 
 
 def with_triangles(graphs: Graphs) -> Graphs:

@@ -25,8 +25,7 @@ from lab.bench.tools.systems import OURS, BenchSettings, Measurement, TimedCase,
 from lab.bench.tools.timing import Timing
 from lab.tables.published import SECONDS
 
-REPORTED = SECONDS["Ego-CNN"]
-"""Seconds in the table of the paper's supplement."""
+REPORTED = SECONDS["Ego-CNN"]  # Seconds in the table of the paper's supplement.
 AUTHORS = "the authors' report (GTX 1070)"
 SINGLY = "one training after the other"
 TIMED_EPOCHS = 3

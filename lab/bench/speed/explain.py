@@ -29,10 +29,8 @@ PEER = "PyG GNNExplainer (100 steps)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainSizes:
-    graphs: int = 512
-    """explained in one call"""
-    few: int = 5
-    """explained one after the other"""
+    graphs: int = 512  # explained in one call
+    few: int = 5  # explained one after the other
     data: str = DATA
 
 

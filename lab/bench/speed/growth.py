@@ -19,8 +19,7 @@ from lab.bench.tools.timing import Work, input_sets
 from lab.tables.growth.curve import slope
 
 Size = Literal["nodes", "k", "width", "layers"]
-Layer: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""x, weight, bias -> the ego-convolution"""
+Layer: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # x, weight, bias -> the ego-convolution
 
 LETTERS: dict[Size, str] = {"nodes": "N", "k": "K", "width": "D", "layers": "L"}
 
@@ -43,8 +42,7 @@ class SizePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthSizes:
-    fixed: SizePoint
-    """the sizes that do not grow"""
+    fixed: SizePoint  # the sizes that do not grow
     grown: Mapping[Size, Sequence[int]]
     precision: Precision = field(default="float32")
 

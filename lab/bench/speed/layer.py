@@ -19,8 +19,7 @@ from lab.bench.tools.systems import OURS, BenchSettings, TimedCase, TimedSystem,
 from lab.bench.tools.timing import Work, input_sets
 
 Passes = Literal["forward", "forward + backward"]
-Function: TypeAlias = Callable[..., Tensor]
-"""x, neighbours, weight, bias -> the ego-convolution"""
+Function: TypeAlias = Callable[..., Tensor]  # x, neighbours, weight, bias -> the ego-convolution
 
 REFERENCE, COMPILED = "gather + matrix product", "the same under torch.compile"
 WORDS: dict[Density, str] = {"full": "all neighbours present", "molecules": "as few neighbours as in molecules"}
@@ -32,8 +31,7 @@ class LayerSizes:
     k: int = 16
     width: int = 128
     graphs: Sequence[tuple[Density, Precision]]
-    compiled: bool = True
-    """torch.compile among the peers: to compile takes much longer than to run"""
+    compiled: bool = True  # torch.compile among the peers: to compile takes much longer than to run
     ceilings: CeilingSizes | None = None
 
 

@@ -41,8 +41,7 @@ EAGER = "egocnn, not recorded"
 class StepSizes:
     data: Sequence[str] = ("NCI1", "REDDIT-BINARY", "COLLAB")
     batch_sizes: Sequence[int] = (32,)
-    batches: int = 8
-    """different ones, taken in turn"""
+    batches: int = 8  # different ones, taken in turn
     precisions: Sequence[Precision] = ("float32",)
     model: ModelConfig = field(default_factory=lambda: ModelConfig(depth=5))
 
@@ -68,8 +67,7 @@ def bench_step(setting: BenchSettings, sizes: StepSizes | None = None) -> dict[s
 class Material:
     """Some graphs of one data set, cut into batches."""
 
-    graphs: Graphs
-    """those of all batches, in order"""
+    graphs: Graphs  # those of all batches, in order
     batch_size: int
     model: ModelConfig
     predictor: Model

@@ -18,8 +18,7 @@ Precision = Literal["bfloat16", "tf32", "float32"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CeilingSizes:
     copied_bytes: int
-    square: int
-    """rows and columns of the matrices"""
+    square: int  # rows and columns of the matrices
     tall: tuple[int, int, int]
     """rows, inner size and columns of a product shaped like an ego-convolution after its gather"""
 
@@ -31,12 +30,9 @@ QUICK = CeilingSizes(copied_bytes=1 << 26, square=1024, tall=(1 << 11, 17 * 128,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    copy_gigabytes: float
-    """per second, bytes read and bytes written"""
-    matrix_teraflops: Mapping[Precision, float]
-    """of a large square product"""
-    tall_teraflops: Mapping[Precision, float]
-    """of a product shaped like an ego-convolution"""
+    copy_gigabytes: float  # per second, bytes read and bytes written
+    matrix_teraflops: Mapping[Precision, float]  # of a large square product
+    tall_teraflops: Mapping[Precision, float]  # of a product shaped like an ego-convolution
 
     def floor(self, parts: Sequence[tuple[float, float]], precision: Precision) -> Floor:
         """Parts that follow each other, each of (operations, bytes): a part waits for the slower of the two."""

@@ -9,10 +9,8 @@ from torch import Tensor
 
 Density = Literal["full", "molecules"]
 
-REACH = 40
-"""Neighbours stand within this many positions, as the nodes of one small graph do in a batch."""
-MEAN_DEGREE, LARGEST_DEGREE = 2.2, 4
-"""What atoms have, hydrogens left out."""
+REACH = 40  # Neighbours stand within this many positions, as the nodes of one small graph do in a batch.
+MEAN_DEGREE, LARGEST_DEGREE = 2.2, 4  # What atoms have, hydrogens left out.
 
 
 def neighbour_table(nodes: int, k: int, density: Density, generator: torch.Generator) -> Tensor:

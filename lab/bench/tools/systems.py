@@ -30,8 +30,7 @@ class BenchSettings:
     device: torch.device
     seed: int = 0
     quick: bool = False
-    budget: float = 1.0
-    """seconds of timing for every system"""
+    budget: float = 1.0  # seconds of timing for every system
     say: Callable[[str], None] = print
 
     def generator(self, number: int = 0) -> torch.Generator:
@@ -42,14 +41,10 @@ class BenchSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedSystem:
     name: str
-    build: Callable[[], Sequence[Work]]
-    """the calls of one round; an ImportError names what is missing"""
-    same_function: bool = True
-    """computes what ours computes, and not only something that serves the same end"""
-    wall: bool = False
-    """timed by the clock on CUDA too"""
-    per_call: int = 1
-    """how many of what the case is about one call does; the time is that of one"""
+    build: Callable[[], Sequence[Work]]  # the calls of one round; an ImportError names what is missing
+    same_function: bool = True  # computes what ours computes, and not only something that serves the same end
+    wall: bool = False  # timed by the clock on CUDA too
+    per_call: int = 1  # how many of what the case is about one call does; the time is that of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +52,7 @@ class Measurement:
     system: str
     timing: Timing | None = None
     same_function: bool = True
-    problem: str | None = None
-    """why there is no timing"""
+    problem: str | None = None  # why there is no timing
     note: str | None = None
 
 
@@ -67,19 +61,16 @@ class Floor:
     """The least time that a perfect implementation needs on this machine."""
 
     milliseconds: float
-    bound: str
-    """what it would wait for: the matrix rate, or the memory"""
+    bound: str  # what it would wait for: the matrix rate, or the memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedCase:
     name: str
     shape: Mapping[str, Any]
-    measurements: Sequence[Measurement]
-    """ours first"""
+    measurements: Sequence[Measurement]  # ours first
     floor: Floor | None = None
-    operations: float | None = None
-    """floating-point operations that the result needs: absent neighbours do not count"""
+    operations: float | None = None  # floating-point operations that the result needs: absent neighbours do not count
 
     def to_plain(self) -> dict[str, Any]:
         """With every time and memory as a ratio to ours: above 1, ours is the better."""

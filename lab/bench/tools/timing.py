@@ -16,17 +16,12 @@ from typing import Any, TypeAlias
 
 import torch
 
-WARM_UP = 3
-"""Rounds between events before any that counts: kernels are compiled and tuned in the first."""
-LEAST, MOST = 5, 300
-"""Rounds that count, on CUDA."""
-SLOW = 5.0
-"""Seconds; a round that takes so long is not repeated, and warming up is the least part of it."""
+WARM_UP = 3  # Rounds between events before any that counts: kernels are compiled and tuned in the first.
+LEAST, MOST = 5, 300  # Rounds that count, on CUDA.
+SLOW = 5.0  # Seconds; a round that takes so long is not repeated, and warming up is the least part of it.
 LEAST_BY_CLOCK = 4
-PATIENCE = 5
-"""On a busy machine, this many times the budget at most."""
-CACHES = 4
-"""Rotating inputs must be this many times larger than the cache together."""
+PATIENCE = 5  # On a busy machine, this many times the budget at most.
+CACHES = 4  # Rotating inputs must be this many times larger than the cache together.
 MOST_SETS = 64
 
 Work: TypeAlias = Callable[[], object]
@@ -37,13 +32,11 @@ class Timing:
     """One call, on average over its round."""
 
     milliseconds: float
-    spread: float
-    """how much longer the slower quarter of all rounds took, at least, as a share of ``milliseconds``"""
+    spread: float  # how much longer the slower quarter of all rounds took, at least, as a share of ``milliseconds``
     rounds: int
     peak_megabytes: float | None = None
     """the most that was allocated on the device during a call, inputs and weights included; None on a CPU"""
-    added_megabytes: float | None = None
-    """what of that was not there before the call"""
+    added_megabytes: float | None = None  # what of that was not there before the call
 
 
 def measure(works: Sequence[Work], device: torch.device, *, budget: float = 1.0, wall: bool = False) -> Timing:

@@ -26,34 +26,26 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError, MissingExtraError
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 
-ROUNDS = (1, 2, 3, 4)
-"""of words that are counted, to choose from; embeddings are learned for all of them at once"""
+ROUNDS = (1, 2, 3, 4)  # of words that are counted, to choose from; embeddings are learned for all of them at once
 
-WIDTH = 64
-"""numbers that embed a word"""
+WIDTH = 64  # numbers that embed a word
 
-WINDOW = 5
-"""words to each side that count as occurring together"""
+WINDOW = 5  # words to each side that count as occurring together
 
 WORDS_TO_READ = 2_000_000
 """Texts are read again until so many words have passed: a few hundred molecules teach nothing in one reading."""
 
-READINGS = (1, 100)
-"""the fewest and the most"""
+READINGS = (1, 100)  # the fewest and the most
 
-MOST_PAIRS = 4_000_000
-"""of adjacent words; where there are more, so many are drawn"""
+MOST_PAIRS = 4_000_000  # of adjacent words; where there are more, so many are drawn
 
-MOST_WORDS = 4_000_000
-"""that can be embedded: with the library's own notes each takes a kilobyte"""
+MOST_WORDS = 4_000_000  # that can be embedded: with the library's own notes each takes a kilobyte
 
 PAIRS_AT_ONCE = 10_000
 
-LONGEST = 10_000
-"""words of a sentence that gensim reads; what follows it would drop"""
+LONGEST = 10_000  # words of a sentence that gensim reads; what follows it would drop
 
-Text = Sequence[Ints]
-"""rounds -> position of each node's word in the vocabulary (N)"""
+Text = Sequence[Ints]  # rounds -> position of each node's word in the vocabulary (N)
 
 Sentences = Iterable[list[str]]
 
@@ -145,10 +137,8 @@ def adjacent_words(text: Text, graphs: Graphs, random: np.random.Generator) -> S
 class Pairs:
     """Sentences of two words that are made when they are read: as lists they would take ten times the memory."""
 
-    words: Ints
-    """(n, 2)"""
-    names: Any
-    """(V) texts"""
+    words: Ints  # (n, 2)
+    names: Any  # (V) texts
 
     def __iter__(self) -> Iterator[list[str]]:
         for first in range(0, len(self.words), PAIRS_AT_ONCE):

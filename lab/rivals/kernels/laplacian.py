@@ -27,23 +27,17 @@ from egocnn.errors import DataError
 from lab.rivals.kernels.words import labelled
 
 LEVELS = (1, 2, 3)
-SMOOTHING = (0.01, 0.1, 1.0)
-"""both eta and gamma; to choose from"""
+SMOOTHING = (0.01, 0.1, 1.0)  # both eta and gamma; to choose from
 
-WIDTH = 10
-"""features of a node, at most"""
+WIDTH = 10  # features of a node, at most
 
-SAMPLE = 50
-"""nodes that the features are learned from"""
+SAMPLE = 50  # nodes that the features are learned from
 
-SMALLEST_EIGENVALUE = 1e-6
-"""Directions with less hold nothing but rounding errors."""
+SMALLEST_EIGENVALUE = 1e-6  # Directions with less hold nothing but rounding errors.
 
-PAIRS_AT_ONCE = 1 << 12
-"""determinants computed together: few enough for the processor's cache"""
+PAIRS_AT_ONCE = 1 << 12  # determinants computed together: few enough for the processor's cache
 
-MOST_WORK = 3e12
-"""multiplications to describe all graphs under all settings: some ten minutes on one core"""
+MOST_WORK = 3e12  # multiplications to describe all graphs under all settings: some ten minutes on one core
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +52,8 @@ class Scale:
 class Spread:
     """The matrices S of n graphs, in the two forms that the kernel needs."""
 
-    inverse: Floats
-    """(n, P, P)"""
-    log_determinant: Floats
-    """(n)"""
+    inverse: Floats  # (n, P, P)
+    log_determinant: Floats  # (n)
 
     def __getitem__(self, some: Ints | slice) -> Spread:
         return Spread(self.inverse[some], self.log_determinant[some])
@@ -71,10 +63,8 @@ class Spread:
 class Level:
     """How the features of a level are made from those of the level below."""
 
-    sample: Spread
-    """of the surroundings of the sampled nodes"""
-    projection: Floats
-    """(sample, P)"""
+    sample: Spread  # of the surroundings of the sampled nodes
+    projection: Floats  # (sample, P)
 
 
 class LaplacianKernel:

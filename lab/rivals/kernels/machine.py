@@ -20,8 +20,7 @@ from egocnn.train.validation import check_targets
 PENALTIES = tuple(10.0**power for power in range(-3, 4))
 """of the support vector machine, the values that the kernels' papers choose from"""
 
-MOST_BYTES = 4 << 30
-"""that one kernel matrix may take; three of them stand in memory at a time"""
+MOST_BYTES = 4 << 30  # that one kernel matrix may take; three of them stand in memory at a time
 
 CACHE_MEGABYTES = 500
 

@@ -19,8 +19,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.colours import Colours
 from lab.rivals.kernels.words import Vocabulary, labelled, word_rounds
 
-ROUNDS = (0, 1, 2, 3, 4, 5, 6, 8, 10)
-"""to choose from; the kernel's paper tries 0 to 10"""
+ROUNDS = (0, 1, 2, 3, 4, 5, 6, 8, 10)  # to choose from; the kernel's paper tries 0 to 10
 
 
 class SubtreeKernel:

@@ -36,8 +36,7 @@ def word_rounds(graphs: Graphs, rounds: int) -> list[Colours]:
 class Vocabulary:
     """The words that training graphs have; any other is unknown."""
 
-    words: Colours
-    """(V) ascending"""
+    words: Colours  # (V) ascending
 
     @classmethod
     def of(cls, rounds: Sequence[Colours]) -> Vocabulary:

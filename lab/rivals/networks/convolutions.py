@@ -139,8 +139,7 @@ class Fingerprints(Network):
             yield h
 
 
-MOST_DEGREE = 10
-"""Fingerprints have a matrix for each number of neighbours up to this one."""
+MOST_DEGREE = 10  # Fingerprints have a matrix for each number of neighbours up to this one.
 
 
 def build_fingerprints(shape: Shape, *, layers: int = 3) -> Network:

@@ -13,11 +13,9 @@ from lab.rivals.gine import Inputs
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, Norm, dense_head, pyg
 
-COPIES = 8
-"""Matrices as large as the adjacency matrices of a batch that one step holds at a time, gradients included."""
+COPIES = 8  # Matrices as large as the adjacency matrices of a batch that one step holds at a time, gradients included.
 
-MEMORY = 4 << 30
-"""Bytes that those may take on a CPU; on a GPU, half of what it has."""
+MEMORY = 4 << 30  # Bytes that those may take on a CPU; on a GPU, half of what it has.
 
 
 class Stage(nn.Module):

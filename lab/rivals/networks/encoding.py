@@ -16,8 +16,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from lab.rivals.rival import with_own_labels
 
-MOST_DEGREE = 100
-"""Nodes with more neighbours than this, or than any node in training, count as having so many."""
+MOST_DEGREE = 100  # Nodes with more neighbours than this, or than any node in training, count as having so many.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +25,7 @@ class Shape:
 
     node_labels: int
     attributes: int
-    edge_labels: int
-    """0 where edges have none"""
+    edge_labels: int  # 0 where edges have none
     weighted: bool
     classes: int
     average_nodes: float
@@ -59,15 +57,12 @@ class Shape:
 class Encoding:
     """Names, bounds and scales of the training graphs."""
 
-    node_label_names: tuple[str, ...] | None
-    """None: the number of neighbours is the label"""
+    node_label_names: tuple[str, ...] | None  # None: the number of neighbours is the label
     edge_label_names: tuple[str, ...] | None
     class_names: tuple[str, ...]
     most_degree: int
-    mean: Floats | None
-    """(A)"""
-    scale: Floats | None
-    """(A)"""
+    mean: Floats | None  # (A)
+    scale: Floats | None  # (A)
     weighted: bool
 
     @staticmethod

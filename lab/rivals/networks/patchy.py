@@ -18,8 +18,7 @@ from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, Norm, dense_head
 from lab.rivals.networks.reach import nearest_nodes
 
-FIELD = 10
-"""Nodes of a receptive field."""
+FIELD = 10  # Nodes of a receptive field.
 
 
 def sequence_length(shape: Shape) -> int:
@@ -36,24 +35,19 @@ class FieldBatch:
     """The fields of B graphs, W for each, as rows of a table to sum up."""
 
     rows: Tensor
-    offsets: Tensor
-    """(B * W) where the rows of each field start"""
+    offsets: Tensor  # (B * W) where the rows of each field start
     weight: Tensor | None
-    attributes: Tensor
-    """(B * W, FIELD * A)"""
-    present: Tensor
-    """(B, W) 1 where there is a node, 0 where the graph has fewer"""
+    attributes: Tensor  # (B * W, FIELD * A)
+    present: Tensor  # (B, W) 1 where there is a node, 0 where the graph has fewer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fields:
     """Receptive fields of all nodes, and the nodes that each graph's sequence is made of."""
 
-    sequence: Ints
-    """(G, W) nodes in canonical order, -1 beyond the last"""
+    sequence: Ints  # (G, W) nodes in canonical order, -1 beyond the last
     patches: Patches
-    attributes: Floats
-    """(N + 1, FIELD * A); the last row is of zeros and serves the absent"""
+    attributes: Floats  # (N + 1, FIELD * A); the last row is of zeros and serves the absent
 
     def cut(self, chosen: Ints, device: torch.device) -> FieldBatch:
         nodes = self.sequence[chosen].ravel()

@@ -10,8 +10,7 @@ from egocnn.data.arrays import Ints, starts
 from egocnn.data.graphs import Graphs
 from egocnn.encode.ranking import Order, Ranking
 
-PAIRS_AT_ONCE = 1 << 22
-"""Candidate pairs expanded together: bounds the memory."""
+PAIRS_AT_ONCE = 1 << 22  # Candidate pairs expanded together: bounds the memory.
 
 
 def nearest_nodes(graphs: Graphs, order: Order, k: int, *, hops: int) -> Ints:

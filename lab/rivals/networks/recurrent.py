@@ -152,8 +152,7 @@ class MessagePassing(Network):
         return heard
 
 
-MOST_KINDS = 16
-"""Edges of more kinds than this in a batch, weighted ones say, each have their own matrix."""
+MOST_KINDS = 16  # Edges of more kinds than this in a batch, weighted ones say, each have their own matrix.
 
 
 def build_message_passing(shape: Shape, *, layers: int = 3) -> Network:

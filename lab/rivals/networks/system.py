@@ -21,8 +21,7 @@ from lab.rivals.gine import make_inputs, seeded
 from lab.rivals.networks.encoding import Encoding, Shape
 from lab.rivals.networks.layers import Network
 
-STEEPEST = 1.0
-"""Gradients longer than this are shortened to it."""
+STEEPEST = 1.0  # Gradients longer than this are shortened to it.
 
 
 class BatchSource(Protocol):
@@ -52,8 +51,7 @@ class Settings:
     """How a network is trained."""
 
     epochs: int = 100
-    patience: int = 20
-    """Epochs without a better validation result after which training stops."""
+    patience: int = 20  # Epochs without a better validation result after which training stops.
     batch_size: int = 32
     learning_rate: float = 3e-3
     weight_decay: float = 1e-4

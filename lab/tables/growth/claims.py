@@ -15,18 +15,12 @@ class Claim:
     """One row: N nodes, E edges, K neighbours at most, D numbers a node, L layers, M hops, C of the graph alone."""
 
     task_specific: bool
-    precise: bool
-    """finds critical structures as they are, not only roughly where they are"""
-    scale_efficient: bool
-    """what a layer more costs stays the same while it sees exponentially more nodes"""
-    large_graphs: bool
-    """efficient on them"""
-    complexity: str
-    """of the forward pass"""
-    layers_power: int | None
-    """of L, or of the hops M, in the complexity; None where neither stands in it"""
-    nodes_power: int
-    """of N in the complexity, with neighbours per node and C fixed"""
+    precise: bool  # finds critical structures as they are, not only roughly where they are
+    scale_efficient: bool  # what a layer more costs stays the same while it sees exponentially more nodes
+    large_graphs: bool  # efficient on them
+    complexity: str  # of the forward pass
+    layers_power: int | None  # of L, or of the hops M, in the complexity; None where neither stands in it
+    nodes_power: int  # of N in the complexity, with neighbours per node and C fixed
     source: str = TABLE_1
 
 

@@ -15,15 +15,12 @@ import torch
 
 from egocnn.errors import EgoCNNError
 
-Work = Callable[[], object]
-"""one call, to be timed"""
-Clock = Callable[[], float]
-"""-> seconds"""
+Work = Callable[[], object]  # one call, to be timed
+Clock = Callable[[], float]  # -> seconds
 
 FEWEST_CALLS, MOST_CALLS = 2, 200
 
-SHORTEST = 1e-9
-"""Seconds: a coarse clock may see none at all, and none has no logarithm."""
+SHORTEST = 1e-9  # Seconds: a coarse clock may see none at all, and none has no logarithm.
 
 PROBLEMS = (EgoCNNError, ImportError, MemoryError, RuntimeError)
 """What a system may raise at a size; torch raises nothing finer than RuntimeError where memory is short."""
@@ -35,19 +32,13 @@ LONGEST_REASON = 200
 class CurveSizes:
     """What grows, what stays, and for how long it is timed."""
 
-    nodes: Sequence[int]
-    """of each graph"""
+    nodes: Sequence[int]  # of each graph
     layers: Sequence[int]
-    fixed_nodes: int
-    """while layers grow"""
-    fixed_layers: int
-    """while nodes grow"""
-    budget: float
-    """seconds of timing at each size, at least"""
-    patience: float
-    """seconds; no size is tried at which a call is expected to take longer"""
-    passes: int = 1
-    """times that every size has its turn: a busy minute of the machine then spoils no size for good"""
+    fixed_nodes: int  # while layers grow
+    fixed_layers: int  # while nodes grow
+    budget: float  # seconds of timing at each size, at least
+    patience: float  # seconds; no size is tried at which a call is expected to take longer
+    passes: int = 1  # times that every size has its turn: a busy minute of the machine then spoils no size for good
 
 
 FULL = CurveSizes(
@@ -73,16 +64,14 @@ QUICK = CurveSizes(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     size: int
-    seconds: float
-    """of the quickest call"""
+    seconds: float  # of the quickest call
     calls: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
     points: Sequence[Point]
-    reason: str | None = None
-    """why it ends before the last size"""
+    reason: str | None = None  # why it ends before the last size
 
     @property
     def exponent(self) -> float | None:

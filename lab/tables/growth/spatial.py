@@ -18,8 +18,7 @@ from lab.rivals.networks.diffpool import MEMORY
 from lab.rivals.networks.encoding import Shape
 from lab.rivals.networks.layers import Network, dense_head
 
-COPIES = 4
-"""of every weight that a step holds: itself, its gradient, and the two averages of AdamW"""
+COPIES = 4  # of every weight that a step holds: itself, its gradient, and the two averages of AdamW
 
 
 class SpatialConstruction(Network):

@@ -35,16 +35,13 @@ from lab.tables.growth.curve import Work
 from lab.tables.growth.spatial import SpatialConstruction
 from lab.tables.growth.wide_fields import WideFields, read_wide_fields
 
-LABELS = 4
-"""of nodes, drawn at random"""
-CYCLES = 2
-"""through all nodes that make up a graph: twice as many neighbours a node"""
+LABELS = 4  # of nodes, drawn at random
+CYCLES = 2  # through all nodes that make up a graph: twice as many neighbours a node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthProblem:
-    nodes: int
-    """of each of the two graphs"""
+    nodes: int  # of each of the two graphs
     layers: int
     seed: int
     device: torch.device
@@ -72,17 +69,14 @@ class GrowthSubject:
     """A row of the table: what is claimed of it, and how to run it."""
 
     name: str
-    claim: Claim | None
-    """None: the paper does not have it"""
+    claim: Claim | None  # None: the paper does not have it
     build: Callable[[GrowthProblem], Work]
     deepen: Callable[[GrowthProblem], Work] | None = None
     """how to run it with a growing number of layers, where that is another matter"""
     most_nodes: int | None = None
     """in the graphs while layers grow, where the common number of them would take all memory"""
-    layers_are: str = "layers"
-    """what is counted as such"""
-    remark: str
-    """what runs, and why it may grow otherwise than claimed"""
+    layers_are: str = "layers"  # what is counted as such
+    remark: str  # what runs, and why it may grow otherwise than claimed
 
 
 class NetworkBuilder(Protocol):

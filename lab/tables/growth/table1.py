@@ -27,8 +27,7 @@ TITLE = "What each system can do, and how its time grows with layers and nodes"
 
 CLAIMED = "claimed complexity"
 CLAIMS = ("task_specific", "precise", "scale_efficient", "large_graphs", "complexity", "layers_power", "nodes_power")
-UNKNOWN = dict.fromkeys(field.name for field in fields(Claim))
-"""What the paper says of a system that it does not have."""
+UNKNOWN = dict.fromkeys(field.name for field in fields(Claim))  # What the paper says of a system that it does not have.
 
 
 def write_growth(

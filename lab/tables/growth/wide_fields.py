@@ -21,8 +21,7 @@ from lab.rivals.networks.layers import Network, dense_head
 from lab.rivals.networks.patchy import FieldBatch, Fields
 from lab.rivals.networks.reach import nearest_nodes
 
-FILTERS = 16
-"""as many as the published network has"""
+FILTERS = 16  # as many as the published network has
 
 
 def read_wide_fields(encoded: Graphs, shape: Shape, *, slots: int, hops: int) -> Fields:

@@ -14,8 +14,7 @@ import numpy as np
 from lab.truths.suite.catalogue import CATALOGUE
 from lab.truths.suite.task import NAMED, SuiteTask
 
-DRAW_SEED = 20261117
-"""the day of the draw"""
+DRAW_SEED = 20261117  # the day of the draw
 
 
 def draw_halves(tasks: Iterable[SuiteTask] | None = None, seed: int = DRAW_SEED) -> dict[str, list[str]]:

@@ -20,14 +20,11 @@ class TaskInfo:
 
     name: str
     family: str
-    half: str
-    """choosing, reporting or named"""
-    what: str
-    """the rule in words"""
+    half: str  # choosing, reporting or named
+    what: str  # the rule in words
     positive: str | None
     """the class that the structures speak for; None: each graph's own class, or a value is predicted"""
-    sizes: dict[str, int]
-    """graphs in train, validation, test (of the usual size) and larger"""
+    sizes: dict[str, int]  # graphs in train, validation, test (of the usual size) and larger
 
     @property
     def is_regression(self) -> bool:

@@ -14,10 +14,8 @@ from egocnn.data.schema import PARTS
 
 Pair: TypeAlias = tuple[int, int]
 Family: TypeAlias = Literal["and", "or", "not", "count", "ring", "group", "motif", "labels", "values", "named"]
-SEED = 15
-"""of every generator, unless another is asked for"""
-NAMED: Family = "named"
-"""the family of tasks that others have published figures for: they are only ever reported"""
+SEED = 15  # of every generator, unless another is asked for
+NAMED: Family = "named"  # the family of tasks that others have published figures for: they are only ever reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +33,10 @@ class Example:
     part: str = "train"
     alternatives: tuple[tuple[int, ...], ...] = ()
     """nodes of every structure that would explain the target; several: finding one of them is enough"""
-    critical_edges: tuple[Pair, ...] | None = None
-    """the edges of the structure; None: not known"""
-    values: tuple[float, ...] | None = None
-    """what each node adds to the target"""
-    nothing: bool = False
-    """whether nothing in the graph speaks for its class or against it"""
-    larger: bool = False
-    """a test graph about three times as large as those trained on"""
+    critical_edges: tuple[Pair, ...] | None = None  # the edges of the structure; None: not known
+    values: tuple[float, ...] | None = None  # what each node adds to the target
+    nothing: bool = False  # whether nothing in the graph speaks for its class or against it
+    larger: bool = False  # a test graph about three times as large as those trained on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +64,7 @@ class SuiteTask:
 
     name: str
     family: Family
-    what: str
-    """the rule in words"""
+    what: str  # the rule in words
     make: Callable[[Sizes, np.random.Generator, Path], list[Example]] = field(repr=False)
     """sizes, random numbers and the folder of the data -> examples"""
     positive: str | None = "yes"

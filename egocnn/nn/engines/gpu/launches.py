@@ -14,8 +14,7 @@ from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, chunk_nodes, windows_of
 SHARES = 64
 """Parts that the nodes of a replica are cut into for the gradient of the filters: enough to keep a GPU busy."""
 
-PROGRAMS = 8192
-"""At most so many programs share sums among themselves: several rounds of a large GPU."""
+PROGRAMS = 8192  # At most so many programs share sums among themselves: several rounds of a large GPU.
 
 
 @dataclass(frozen=True, slots=True)

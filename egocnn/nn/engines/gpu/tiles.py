@@ -18,18 +18,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-WINDOW = 8192
-"""Nodes among which rows are reordered: their embeddings fit the cache with room to spare."""
+WINDOW = 8192  # Nodes among which rows are reordered: their embeddings fit the cache with room to spare.
 
-LONG = 32
-"""Sums of more rows than this get a program of their own: one hub must not hold up its neighbours."""
+LONG = 32  # Sums of more rows than this get a program of their own: one hub must not hold up its neighbours.
 
 
-ROOM = 1 << 20
-"""Sums that are held at once, about, backward: a quarter of a gigabyte at 128 columns of 16 bits."""
+ROOM = 1 << 20  # Sums that are held at once, about, backward: a quarter of a gigabyte at 128 columns of 16 bits.
 
-SPARE = 4096
-"""Cells for what is to be thrown away."""
+SPARE = 4096  # Cells for what is to be thrown away.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,8 +34,7 @@ class TileRows:
 
     columns: Tensor
     """(K + 1, R N) in that order: the node itself, then its neighbours; counted through all replicas, -1: absent"""
-    length: Tensor
-    """(R N) in that order: columns up to the last neighbour"""
+    length: Tensor  # (R N) in that order: columns up to the last neighbour
 
     @staticmethod
     def of(table: Tensor, nodes: int) -> TileRows:
@@ -60,22 +55,14 @@ class TileRows:
 class Transposed:
     """Which gradients flow into which node."""
 
-    rows: TileRows
-    """of the transposed table; R N + s stands for the s-th sum"""
-    sources: Tensor
-    """nodes whose gradients are summed, the addends of one sum next to each other"""
-    first: Tensor
-    """where the addends of each sum start in ``sources``; as many places as there may be sums"""
-    count: Tensor
-    """how many addends each sum has, 0 for places that are not taken"""
-    long: Tensor
-    """numbers of the sums with more than ``LONG`` addends"""
-    longs: Tensor
-    """how many long ones there are; places may be more"""
-    starts: Tensor
-    """which sum is the first of every chunk of nodes, and how many there are; replicas make one chunk"""
-    room: int
-    """how many sums a chunk may have"""
+    rows: TileRows  # of the transposed table; R N + s stands for the s-th sum
+    sources: Tensor  # nodes whose gradients are summed, the addends of one sum next to each other
+    first: Tensor  # where the addends of each sum start in ``sources``; as many places as there may be sums
+    count: Tensor  # how many addends each sum has, 0 for places that are not taken
+    long: Tensor  # numbers of the sums with more than ``LONG`` addends
+    longs: Tensor  # how many long ones there are; places may be more
+    starts: Tensor  # which sum is the first of every chunk of nodes, and how many there are; replicas make one chunk
+    room: int  # how many sums a chunk may have
 
     @staticmethod
     def of(table: Tensor, nodes: int) -> Transposed:
@@ -119,8 +106,7 @@ class Tiles:
     """What the fused engine reads beside embeddings and filters."""
 
     rows: TileRows
-    active: Tensor
-    """(windows, K + 1) rows of each window that are longer than k"""
+    active: Tensor  # (windows, K + 1) rows of each window that are longer than k
     transposed: Transposed | None
 
     @staticmethod

@@ -19,8 +19,7 @@ from egocnn.nn.engines.norm_sums import statistics, sums_of, update_running
 class SharedNorm(nn.BatchNorm1d):
     """An ``nn.BatchNorm1d`` whose mean and variance in training are those of the rows of all processes together."""
 
-    is_shared: bool = True
-    """false while every process is shown the same rows"""
+    is_shared: bool = True  # false while every process is shown the same rows
 
     def forward(self, input: Tensor) -> Tensor:
         """Rows (n, D) of this process -> the same, normed with all rows"""

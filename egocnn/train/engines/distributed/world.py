@@ -30,11 +30,9 @@ class World:
     """The processes that torchrun has started together, and this one's number among them."""
 
     rank: int = 0
-    local_rank: int = 0
-    """number on this machine, and of the GPU to use"""
+    local_rank: int = 0  # number on this machine, and of the GPU to use
     size: int = 1
-    restarts: int = 0
-    """how often torchrun has started all of them anew"""
+    restarts: int = 0  # how often torchrun has started all of them anew
 
     @staticmethod
     def here() -> World:
@@ -50,8 +48,7 @@ class Group:
     """All processes of a training, in touch with each other."""
 
     world: World
-    has_begun: bool = False
-    """whether rank 0 has told the others that the training begins"""
+    has_begun: bool = False  # whether rank 0 has told the others that the training begins
 
     def from_first(self, content: bytes | None) -> bytes | None:
         """What rank 0 has, on every rank; None from it means that there will be no training."""

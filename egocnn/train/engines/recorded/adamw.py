@@ -14,14 +14,12 @@ from torch import Tensor, nn
 
 from egocnn.train.engines.common import STEEPEST
 
-BLOCK = 1024
-"""Numbers that a program on the GPU takes at once."""
+BLOCK = 1024  # Numbers that a program on the GPU takes at once.
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 
-MOMENTS = ("exp_avg", "exp_avg_sq")
-"""What ``torch.optim.AdamW`` calls them."""
+MOMENTS = ("exp_avg", "exp_avg_sq")  # What ``torch.optim.AdamW`` calls them.
 
 
 class StackedAdamW:

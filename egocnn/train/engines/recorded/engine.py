@@ -33,11 +33,9 @@ from egocnn.train.engines.recorded.steps import EvaluationStep, TrainingStep
 from egocnn.train.history import Epoch
 from egocnn.train.metrics import class_weights, r2_of_sums, sum_of_squares
 
-NODES_AT_ONCE = 1 << 18
-"""Nodes of all replicas together per step of the evaluation: bounds the memory."""
+NODES_AT_ONCE = 1 << 18  # Nodes of all replicas together per step of the evaluation: bounds the memory.
 
-NUMBERS_AT_ONCE = 1 << 28
-"""The same in numbers, for what each node reads of Patchy-San's table: labels may be many."""
+NUMBERS_AT_ONCE = 1 << 28  # The same in numbers, for what each node reads of Patchy-San's table: labels may be many.
 
 WORTH_SHRINKING = 3e7
 """Nodes in all steps to come that must be saved before networks which have stopped leave the stack: to record the

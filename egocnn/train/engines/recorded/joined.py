@@ -18,25 +18,21 @@ from egocnn.data.arrays import Ints
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn.stacked.batch import StackedBatch
 
-Parts = tuple[EncodedGraphs, EncodedGraphs]
-"""the graphs to learn from, and those that choose the best epoch"""
+Parts = tuple[EncodedGraphs, EncodedGraphs]  # the graphs to learn from, and those that choose the best epoch
 
 
 class BatchShape(NamedTuple):
     """Places per replica in a batch."""
 
-    nodes: int
-    """M"""
-    entries: int
-    """E, of the bags"""
+    nodes: int  # M
+    entries: int  # E, of the bags
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedGraphs:
     """The graphs of all replicas end to end; a replica knows its own by their numbers."""
 
-    graphs: EncodedGraphs
-    """in which ``place`` is the place of every node in the ranking of its own graph"""
+    graphs: EncodedGraphs  # in which ``place`` is the place of every node in the ranking of its own graph
 
     def to(self, device: torch.device) -> JoinedGraphs:
         """A copy on the device."""

@@ -17,25 +17,19 @@ from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.train.engines.common import epoch_seed, rate
 from egocnn.train.engines.recorded.joined import BatchShape
 
-LEVELS = 8
-"""An average batch takes this many units of places; few different shapes mean few recorded steps."""
+LEVELS = 8  # An average batch takes this many units of places; few different shapes mean few recorded steps.
 
-ALIGNMENT = (16, 1)
-"""Units of nodes and entries are multiples of this: a GPU's matrix units read 16 rows at once."""
+ALIGNMENT = (16, 1)  # Units of nodes and entries are multiples of this: a GPU's matrix units read 16 rows at once.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpochPlan:
     """One epoch of S steps."""
 
-    number: int
-    """the first is 1"""
-    chosen: Ints
-    """(S, R, B) graph numbers, -1 for none"""
-    learning_rate: Floats
-    """(S, R)"""
-    shapes: tuple[BatchShape, ...]
-    """(S)"""
+    number: int  # the first is 1
+    chosen: Ints  # (S, R, B) graph numbers, -1 for none
+    learning_rate: Floats  # (S, R)
+    shapes: tuple[BatchShape, ...]  # (S)
 
 
 class Schedule:

@@ -21,8 +21,7 @@ from egocnn.train.engines.recorded.joined import BatchShape, JoinedGraphs
 from egocnn.train.engines.recorded.presence import StackedPresence
 from egocnn.train.engines.recorded.schedule import EpochPlan
 
-WARM_UP = 2
-"""Runs before a step is recorded: kernels are compiled and libraries set up in them."""
+WARM_UP = 2  # Runs before a step is recorded: kernels are compiled and libraries set up in them.
 
 
 class RecordedStep(ABC):

@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, TypeAlias
 
-Match: TypeAlias = tuple[int, ...]
-"""atoms, ascending"""
+Match: TypeAlias = tuple[int, ...]  # atoms, ascending
 
 _SATURATED = "[CX4,NX3,OX2,SX2]"
 

@@ -15,8 +15,7 @@ from lab.truths.suite.molecules.groups import GROUPS, Match, matches
 
 FOLDERS = ("explain", "molecules")
 FEWEST_ATOMS = 6
-MOST_ATOMS = 45
-"""heavy atoms; larger ones are rare, and cost most of the time"""
+MOST_ATOMS = 45  # heavy atoms; larger ones are rare, and cost most of the time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,10 +24,8 @@ class PooledMolecule:
 
     name: str
     smiles: str
-    molecule: Any
-    """as RDKit holds it, atoms in the order of the SMILES"""
-    groups: dict[str, tuple[Match, ...]]
-    """those that it has"""
+    molecule: Any  # as RDKit holds it, atoms in the order of the SMILES
+    groups: dict[str, tuple[Match, ...]]  # those that it has
 
     def matches(self, group: str) -> tuple[Match, ...]:
         return self.groups.get(group, ())

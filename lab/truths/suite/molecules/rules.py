@@ -13,11 +13,9 @@ from typing import Protocol, TypeAlias
 
 from lab.truths.suite.molecules.groups import Match
 
-Find: TypeAlias = Callable[[str], tuple[Match, ...]]
-"""name of a group -> its matches in one molecule"""
+Find: TypeAlias = Callable[[str], tuple[Match, ...]]  # name of a group -> its matches in one molecule
 MOST_ALTERNATIVES = 64
-FEW = 4
-"""matches of one group up to which every set of them is an alternative; of more, each alone and all together"""
+FEW = 4  # matches of one group up to which every set of them is an alternative; of more, each alone and all together
 
 
 class Rule(Protocol):
@@ -44,8 +42,7 @@ class AllOf:
     """Every group is there."""
 
     groups: tuple[str, ...]
-    beside: tuple[str, ...] = ()
-    """groups that look like them: negatives with and without these are drawn evenly"""
+    beside: tuple[str, ...] = ()  # groups that look like them: negatives with and without these are drawn evenly
 
     def holds(self, find: Find) -> bool:
         return all(find(group) for group in self.groups)

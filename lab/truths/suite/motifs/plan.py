@@ -11,8 +11,7 @@ import numpy as np
 
 from lab.truths.suite.task import Example, Sizes, assign_parts
 
-LARGER = 3
-"""how many times larger the bases are that no network was trained on"""
+LARGER = 3  # how many times larger the bases are that no network was trained on
 
 Draw: TypeAlias = Callable[[str, int, np.random.Generator], Example]
 """name, how many times larger than usual, random numbers -> one graph"""

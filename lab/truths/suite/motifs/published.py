@@ -22,11 +22,9 @@ from lab.truths.suite.task import NAMED, Example, Sizes, SuiteTask, assign_parts
 
 BA_GRAPHS = Sizes(train=800, validation=100, test=100, larger=120)
 BASES = ("tree", "ladder", "wheel")
-MOTIFS = {"cycle": cycle(5), "house": HOUSE, "crane": CRANE}
-"""each with the base of the same place as its own"""
+MOTIFS = {"cycle": cycle(5), "house": HOUSE, "crane": CRANE}  # each with the base of the same place as its own
 NOISE = 0.05
-NUMBERS = 4
-"""that every node of SPMotif bears"""
+NUMBERS = 4  # that every node of SPMotif bears
 
 
 def _ba_graph(target: str, motif: Shape) -> Draw:

@@ -8,8 +8,7 @@ import numpy as np
 
 from lab.truths.suite.task import Pair
 
-MOST_BRANCHES = 4
-"""neighbours of a node in a random tree"""
+MOST_BRANCHES = 4  # neighbours of a node in a random tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,10 @@ def scale_free_tree(n_nodes: int, random: np.random.Generator) -> Shape:
     return Shape(n_nodes, tuple(edges))
 
 
-HOUSE = Shape(5, ((1, 2), (2, 3), (3, 4), (4, 1), (0, 1), (0, 4)))
-"""a square with a roof, node 0"""
+HOUSE = Shape(5, ((1, 2), (2, 3), (3, 4), (4, 1), (0, 1), (0, 4)))  # a square with a roof, node 0
 CRANE = Shape(5, ((1, 2), (2, 3), (3, 4), (4, 1), (0, 1), (0, 3)))
 """a square and a node that is joined to two opposite corners"""
-DIAMOND = Shape(4, ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2)))
-"""a clique of four without one of its edges"""
-BULL = Shape(5, ((0, 1), (1, 2), (2, 0), (1, 3), (2, 4)))
-"""a triangle with two horns: a house without its floor"""
+DIAMOND = Shape(4, ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2)))  # a clique of four without one of its edges
+BULL = Shape(5, ((0, 1), (1, 2), (2, 0), (1, 3), (2, 4)))  # a triangle with two horns: a house without its floor
 TAILED_SQUARE = Shape(6, ((0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (2, 5)))
 """a square with tails at two opposite corners: a crane whose arm is cut"""

@@ -10,8 +10,7 @@ from lab.truths.suite.motifs.sketch import DIGITS, Sketch
 from lab.truths.suite.task import Example, SuiteTask
 
 WEIGHTS = ((HOUSE, 2.0), (cycle(6), -1.5), (clique(4), 1.0), (cycle(4), -1.0))
-MOST = 2
-"""copies of each motif at the usual size; so many times more on larger graphs"""
+MOST = 2  # copies of each motif at the usual size; so many times more on larger graphs
 BONDS = {frozenset("AB"): 1.0, frozenset("CD"): -1.0, frozenset("AD"): 0.5, frozenset("B"): -0.5}
 """what two letters add where an edge joins them"""
 

@@ -15,13 +15,10 @@ from lab.truths.scores import node_auc
 from lab.truths.suite.scoring.measures import Scores, ranking_scores
 from lab.truths.suite.scoring.part import ExplainedPart
 
-DRAWS = 5
-"""of chance"""
+DRAWS = 5  # of chance
 NOBODY: Ints = np.zeros(0, np.int64)
-ENOUGH = 200
-"""graphs that the best label is chosen by"""
-RIDGE = 1.0
-"""how far what a label adds is held back, in graphs"""
+ENOUGH = 200  # graphs that the best label is chosen by
+RIDGE = 1.0  # how far what a label adds is held back, in graphs
 
 
 def control_scores(learned: ExplainedPart, test: ExplainedPart, ours: Networks, seed: int) -> dict[str, Scores]:

@@ -15,10 +15,8 @@ from lab.truths.suite.scoring.part import ExplainedPart
 from lab.truths.summary import score_structures
 
 Scores: TypeAlias = dict[str, float | None]
-FAR = 1.5
-"""times the distance between the quartiles that a value must lie beyond them to stand out"""
-EQUAL = 1e-6
-"""share of the largest importance below which a difference is rounding"""
+FAR = 1.5  # times the distance between the quartiles that a value must lie beyond them to stand out
+EQUAL = 1e-6  # share of the largest importance below which a difference is rounding
 
 
 def prediction_scores(predictions: Floats, part: ExplainedPart) -> Scores:

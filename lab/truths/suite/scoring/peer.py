@@ -22,8 +22,7 @@ from lab.truths.suite.scoring.part import ExplainedPart
 MOST = {"GNNExplainer": 30, "PGExplainer": 1000, "integrated-gradients": 200, "occlusion": 100, "CAM": 1000}
 """graphs that each technique is measured on: GNNExplainer takes about a second for one"""
 EPOCHS, PATIENCE = 60, 15
-LEARNED_FROM = 500
-"""graphs that PGExplainer learns from"""
+LEARNED_FROM = 500  # graphs that PGExplainer learns from
 
 
 def measure_peer(folder: Path, name: str, seed: int) -> dict[str, Any]:

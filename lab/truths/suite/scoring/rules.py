@@ -41,10 +41,8 @@ from lab.truths.suite.scoring.measures import Scores, ranking_scores
 from lab.truths.suite.scoring.part import ExplainedPart
 
 WORK = Path("runs/truths_rules")
-POINTS = (2, 3, 4, 16)
-"""of the integrated gradients"""
-GAMMAS = (0.25, 1.0, 2.0, 4.0)
-"""of relevance"""
+POINTS = (2, 3, 4, 16)  # of the integrated gradients
+GAMMAS = (0.25, 1.0, 2.0, 4.0)  # of relevance
 BLURS = (0.0, 0.1, 0.25, 0.4)
 SHOWN = ("node_auc", "pearson", "kendall")
 

@@ -37,28 +37,20 @@ HALF_NAMES = ("choosing", "reporting", "named", "all")
 class ScoreOptions:
     """What to run."""
 
-    tasks: Path
-    """the folder that ``truths make`` wrote"""
-    half: str = "all"
-    """choosing, reporting, named or all"""
-    names: tuple[str, ...] | None = None
-    """some tasks of the half; None: all of them"""
+    tasks: Path  # the folder that ``truths make`` wrote
+    half: str = "all"  # choosing, reporting, named or all
+    names: tuple[str, ...] | None = None  # some tasks of the half; None: all of them
     seeds: int = 1
-    networks: int = TrainConfig().networks
-    """that predict and explain together"""
-    peer: bool = False
-    """whether a GINE and its explainers are measured, too"""
+    networks: int = TrainConfig().networks  # that predict and explain together
+    peer: bool = False  # whether a GINE and its explainers are measured, too
     jobs: int = 1
-    work: Path = WORK
-    """finished jobs"""
-    minutes: float = math.inf
-    """after which no further job is started"""
+    work: Path = WORK  # finished jobs
+    minutes: float = math.inf  # after which no further job is started
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    model: str
-    """ours or peer"""
+    model: str  # ours or peer
     task: str
     seed: int
     networks: int
