@@ -13,13 +13,13 @@ mean over present nodes, which does not fade with their presence, jumps where th
 **Where** it stands is seen in three ways, each divided by its size: g; the evidence e that a node holds where it is
 read out (:mod:`egocnn.explain.evidence`); and the relevance r of :mod:`egocnn.explain.backtrack`, which follows the
 units that decided down to the input and knows nothing of graphs half present. A class stands for a pattern, which
-relevance traces best; a value is a sum over the nodes, which the other two show as it is. A node then takes a share of
-what its neighbours hold on average, since a unit reads whole neighbourhoods:
+relevance traces best, and a unit reads whole neighbourhoods: a node takes a share of what its neighbours hold on
+average. A value is a sum over the nodes, which the other two views show as it is, without such a share:
 
 .. math:: v_n = (1 - \lambda) w_n + \frac{\lambda}{|N(n)|} \sum_{m \in N(n)} w_m, \qquad
           w_n = \frac{g_n}{\sum |g|} + \frac{e_n}{2 \sum |e|} + \rho \frac{r_n}{\sum |r|}
 
-with :math:`\rho = 2` for a class and 1/2 for a value.
+with :math:`\rho = 2, \lambda = 1/4` for a class and :math:`\rho = 1/4, \lambda = 0` for a value.
 
 **Both together**: positive contributions share the sum of the positive g in proportion to v, negative ones that of the
 negative g:
@@ -42,11 +42,10 @@ from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
 from egocnn.explain.question import Question
 
-BLUR = 0.25
-"""Share of what stands around a node in what it counts itself; this and the weights below were chosen on the choosing
-half of the truths: ``results/truths_rules.json``."""
 READ_OUT = 0.5  # Weight of the evidence where it is read out beside that of the gradients, which is 1.
-RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE = 2.0, 0.5  # The same of relevance.
+RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE = 2.0, 0.25  # The same of relevance.
+BLUR_OF_CLASS, BLUR_OF_VALUE = 0.25, 0.0  # Share of what stands around a node in what it counts itself.
+"""All of them were chosen on the choosing half of the truths: ``results/truths_rules.json``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +59,8 @@ class Views:
     def together(self, graphs: Graphs, *, of_class: bool) -> Floats:
         """(N) the weighted sum of the views, each divided by its size, every node with a share of its neighbours"""
         g, e, r = (normed(graphs, view) for view in (self.gradients, self.read_out, self.relevance))
-        weight = RELEVANCE_OF_CLASS if of_class else RELEVANCE_OF_VALUE
-        return blurred(graphs, g + READ_OUT * e + weight * r)
+        weight, blur = (RELEVANCE_OF_CLASS, BLUR_OF_CLASS) if of_class else (RELEVANCE_OF_VALUE, BLUR_OF_VALUE)
+        return blurred(graphs, g + READ_OUT * e + weight * r, blur)
 
 
 def integrated_gradients(question: Question, steps: int) -> Tensor:
@@ -91,7 +90,7 @@ def normed(graphs: Graphs, values: Floats) -> Floats:
     return values / np.where(size > 0, size, 1)[graphs.graph_of]
 
 
-def blurred(graphs: Graphs, values: Floats, share: float = BLUR) -> Floats:
+def blurred(graphs: Graphs, values: Floats, share: float) -> Floats:
     """(N) every node's value with a share of the mean of its neighbours'"""
     degree = np.diff(graphs.indptr)
     around = np.bincount(graphs.entry_node, weights=values[graphs.indices], minlength=graphs.n_nodes)

@@ -61,13 +61,13 @@ class Rule:
 
 
 def all_rules() -> list[Rule]:
-    """Every view alone, and sums of two and three with relevance counting from half as much to twice as much."""
+    """Every view alone, and sums of two and three with relevance counting from a quarter as much to twice as much."""
     sums: list[tuple[tuple[str, float], ...]] = [((f"gradients {points}", 1.0),) for points in POINTS]
     sums.append((("read out", 1.0),))
     for gamma in GAMMAS:
         relevance = f"relevance {gamma:g}"
         sums.append(((relevance, 1.0),))
-        for weight in (0.5, 1.0, 2.0):
+        for weight in (0.25, 0.5, 1.0, 2.0):
             for points in POINTS[:3]:
                 pair = ((f"gradients {points}", 1.0), (relevance, weight))
                 sums += [pair, (*pair, ("read out", 0.5))]
