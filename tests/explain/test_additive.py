@@ -133,19 +133,19 @@ def test_positive_and_negative_totals_are_those_of_the_integrated_gradients(
 
 @settings(max_examples=40)
 @given(graphs=random_graphs(classes=False), seed=st.integers(0, 1000))
-@pytest.mark.parametrize(("of_class", "weight"), [(True, 2.0), (False, 0.5)])
-def test_views_count_by_their_shares_and_relevance_more_for_a_class_than_for_a_value(
-    of_class: bool, weight: float, graphs: Graphs, seed: int
+@pytest.mark.parametrize(("of_class", "weight", "share"), [(True, 2.0, 0.25), (False, 0.25, 0.0)])
+def test_views_count_by_their_shares_and_relevance_and_neighbours_more_for_a_class_than_for_a_value(
+    of_class: bool, weight: float, share: float, graphs: Graphs, seed: int
 ) -> None:
     several = np.random.default_rng(seed).normal(size=(3, graphs.n_nodes)) * [[1.0], [1000.0], [0.001]]
     g, e, r = (view / totals(graphs, np.abs(view))[graphs.graph_of] for view in several)
     found = Views(*several).together(graphs, of_class=of_class)
-    assert_close(found, blurred(graphs, g + 0.5 * e + weight * r), tolerance=1e-12)
+    assert_close(found, blurred(graphs, g + 0.5 * e + weight * r, share), tolerance=1e-12)
 
 
 def test_a_node_takes_a_share_of_the_mean_around_it_and_one_alone_keeps_its_own() -> None:
     graphs = one_graph(5, [(0, 1), (0, 2), (0, 3)])
-    found = blurred(graphs, np.array([4.0, 1.0, 2.0, 3.0, 7.0]))
+    found = blurred(graphs, np.array([4.0, 1.0, 2.0, 3.0, 7.0]), 0.25)
     assert found == pytest.approx([0.75 * 4 + 0.25 * 2, 0.75 + 1, 1.5 + 1, 2.25 + 1, 7.0])
 
 

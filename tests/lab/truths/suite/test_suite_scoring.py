@@ -186,6 +186,7 @@ def test_rules_are_scored_on_the_choosing_half_alone_and_a_trained_model_is_not_
 
 def test_the_rule_that_explains_by_default_is_among_those_that_are_scored() -> None:
     settings = ExplainConfig()
-    for weight in (additive.RELEVANCE_OF_CLASS, additive.RELEVANCE_OF_VALUE):
+    of_class = additive.RELEVANCE_OF_CLASS, additive.BLUR_OF_CLASS
+    for weight, blur in (of_class, (additive.RELEVANCE_OF_VALUE, additive.BLUR_OF_VALUE)):
         views = (f"gradients {settings.steps}", 1.0), (f"relevance {settings.gamma:g}", weight)
-        assert rules.Rule((*views, ("read out", additive.READ_OUT)), additive.BLUR) in rules.all_rules()
+        assert rules.Rule((*views, ("read out", additive.READ_OUT)), blur) in rules.all_rules()
