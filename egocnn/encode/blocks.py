@@ -103,16 +103,8 @@ def _local(near: Ints, here: slice) -> tuple[Ints, Ints]:
     return local, np.where(near >= 0, numbers, -1)
 
 
-class _BlockedRows:
-    """Evaluation in place, block by block: there is no room for another layer."""
-
-    def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
-        for here in blocks(len(y), NODES_AT_ONCE):
-            y[here] = norm(y[here])
-        return y
-
-    def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:  # noqa: ARG002 — nothing is dropped here
-        return h
+class _BlockedRows(Rows):
+    """Evaluation in place, block by block: there is no room for another layer, and nothing is dropped."""
 
     def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:  # noqa: ARG002
         for here in blocks(len(y), NODES_AT_ONCE):

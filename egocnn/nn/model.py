@@ -13,10 +13,9 @@ from egocnn.config import ModelConfig
 from egocnn.errors import ConfigError
 from egocnn.nn.batch import Batch
 from egocnn.nn.conv import EgoConv
-from egocnn.nn.dense import Dense
 from egocnn.nn.embed import Attributes, PatchShape, PatchySan
 from egocnn.nn.readout import BINS, Pool, SortPool, by_column
-from egocnn.nn.rows import PACKED, Activation, SeededDropout
+from egocnn.nn.rows import PACKED, Activation, Dense, SeededDropout
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -89,7 +89,7 @@ class PlainPool(torch.autograd.Function):
 
 
 class FusedPool(torch.autograd.Function):
-    """The same by the kernels of :mod:`egocnn.nn.engines.gpu.pool_kernels`."""
+    """The same by the kernels of :mod:`egocnn.nn.engines.gpu.row_kernels`."""
 
     @staticmethod
     def forward(
@@ -99,7 +99,7 @@ class FusedPool(torch.autograd.Function):
         graph_of: Tensor,  # noqa: ARG004
         there: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        from egocnn.nn.engines.gpu.pool_kernels import pool_forward
+        from egocnn.nn.engines.gpu.row_kernels import pool_forward
 
         h = h.contiguous()
         (R, M, D), B = h.shape, counts.shape[1]
@@ -113,7 +113,7 @@ class FusedPool(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        from egocnn.nn.engines.gpu.pool_kernels import pool_backward
+        from egocnn.nn.engines.gpu.row_kernels import pool_backward
 
         h, first, counts, there, largest, sharing = ctx.saved_tensors
         (R, M, D), B = h.shape, counts.shape[1]

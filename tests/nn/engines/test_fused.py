@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from egocnn.nn.engines.gpu import fused as engine
-from egocnn.nn.engines.gpu import launches, tiles
+from egocnn.nn.engines.gpu import tiles
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, TileRows, Tiles, Transposed, windows_of
 from lab.bench.agreement.engine_agreement import TOLERANCE, ConvolutionCase, build, compare
@@ -64,14 +64,14 @@ def test_shapes_that_need_several_tiles_are_right_too(case: ConvolutionCase, kin
 
 
 def test_whole_tiles_of_filters_may_be_fetched_by_the_copy_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launches, "_has_copy_engine", lambda _: True)
+    monkeypatch.setattr(engine, "_has_copy_engine", lambda _: True)
     for case in (ConvolutionCase(70, 3, 32, 64), ConvolutionCase(30, 2, 64, 16, replicas=2)):
         errors = compare(case, torch.float32, DEVICE)
         assert max(errors.values()) <= TOLERANCE["float32"], errors
 
 
 def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tiles, launches):
+    for module in (tiles, engine):
         monkeypatch.setattr(module, "WINDOW", 128)
     monkeypatch.setattr(tiles, "ROOM", 50)
     for case in (
