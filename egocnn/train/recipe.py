@@ -262,7 +262,7 @@ class TrainingPlan:
 
         A label that only other graphs have is to the model what it is in any new data: unseen.
         """
-        survey = Survey.of(fitted.portions())
+        survey = Survey(fitted.portions())
         check_nodes(len(fitted), survey.nodes)
         model, judgement = decide_by(model, lambda: _judge(survey, len(fitted)))
         by_degree = model.degrees and not survey.has_node_labels

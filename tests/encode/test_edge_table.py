@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 from egocnn.data.graphs import Graphs
-from egocnn.encode import edge_table as module
-from egocnn.encode.edge_table import EdgeTable
+from egocnn.encode import patches as module
+from egocnn.encode.patches import EdgeTable
 from tests.support.strategies import random_graphs
 
 
