@@ -82,9 +82,8 @@ class EgoCNN(nn.Module):
         if config.tie == "auto":
             raise ConfigError("tie must be true or false by the time a network is built; the training graphs decide it")
         if config.tie and in_width != config.width:
-            raise ConfigError(
-                f"tied layers read and return the same width; the embedding gives {in_width}, not {config.width}"
-            )
+            rule = "tied layers read and return the same width"
+            raise ConfigError(f"{rule}; the embedding gives {in_width}, not {config.width}")
         widths = (in_width, *[config.width] * (config.depth - 1))
         convs = [EgoConv(width, config.width, k=config.k) for width in widths]
         for conv in convs[1:] if config.tie else ():

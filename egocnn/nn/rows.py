@@ -124,7 +124,7 @@ class PaddedRows(Rows):
     def _draws(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Draws | None:
         if self.learning is None or self.learning.dropout is None or dropout.p == 0:
             return None
-        return replace(self.learning.dropout.layer(layer, *h.shape[1:]), share=dropout.p)
+        return self.learning.dropout.layer(layer, h.shape[1], h.shape[2], dropout.p)
 
 
 def _learned(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Running]:

@@ -99,11 +99,8 @@ class StackedBatch:
         replica = torch.arange(R, device=table.device)[:, None]
         place = torch.where(self.owner < M, (replica * M + self.owner) * rows + self.rows, R * M * rows)
         flat = torch.zeros(R * M * rows + 1, device=place.device, dtype=factor_type(table))
-        weight = self._entry_weight(shape)
-        if weight is None:
-            flat.scatter_(0, place.flatten(), 1.0)
-        else:
-            flat.scatter_(0, place.flatten(), weight.flatten().to(flat.dtype))
+        weight: Any = self._entry_weight(shape)
+        flat.scatter_(0, place.flatten(), 1.0 if weight is None else weight.flatten().to(flat.dtype))
         return flat[:-1].view(R, M, rows)
 
     def _entry_weight(self, shape: StackedPatchShape) -> Tensor | None:
@@ -114,20 +111,12 @@ class StackedBatch:
         owner = self.owner.clamp(max=M - 1)
         # a row that only fills a place may come from the table of another replica
         slots = slots_of(torch.where(self.owner < M, self.rows, 0).long(), *shape)
-        u, v = (torch.where(slot > 0, self._neighbour(owner, slot), owner) for slot in slots)
-        of_u, of_v = (self._of_nodes(self.presence, node) for node in (u, v))
+        near, K = self.table.flatten(1), self.table.shape[2]
+        ends = [near.gather(1, owner * K + (slot - 1).clamp(min=0)).long() for slot in slots]  # any for slot 0
+        u, v = (torch.where(slot > 0, end, owner) for slot, end in zip(slots, ends, strict=True))
+        of_u, of_v = (torch.where(e >= 0, self.presence.gather(1, e.clamp(min=0)), 0) for e in (u, v))
         there = torch.where(u == v, of_u, of_u * of_v)
         return there if self.weight is None else self.weight * there
-
-    def _neighbour(self, owner: Tensor, slot: Tensor) -> Tensor:
-        """(R, E) the node in this slot of the owner's; any for slot 0, which is the owner itself"""
-        K = self.table.shape[2]
-        return self.table.flatten(1).gather(1, owner * K + (slot - 1).clamp(min=0)).long()
-
-    def _of_nodes(self, values: Tensor, nodes: Tensor) -> Tensor:
-        """(R, M), nodes (R, ...) -> the values of these nodes, 0 where absent"""
-        found = values.gather(1, nodes.clamp(min=0).long().flatten(1)).view(nodes.shape)
-        return torch.where(nodes >= 0, found, 0)
 
     def _slots(self, slots: int) -> Tensor:
         """(R, M, P A) the attributes of a node and of its first P - 1 neighbours, 0 where absent"""
@@ -155,9 +144,8 @@ class StackedBatch:
 class StackedNetwork:
     """An :class:`egocnn.nn.EgoCNN` whose every tensor has a leading axis R, and the R networks that it was made of.
 
-    Tensors that layers share are stacked once. Where the embedding tables have different numbers of rows, as the
-    labels of the folds may differ, the shorter ones end in rows that no batch names: their gradient is 0, and so
-    they stay.
+    Where the embedding tables have different numbers of rows, as the labels of the folds may differ, the shorter ones
+    end in rows that no batch names: their gradient is 0, and so they stay.
     """
 
     def __init__(self, networks: Sequence[EgoCNN], device: torch.device) -> None:
@@ -211,9 +199,9 @@ class StackedNetwork:
     @torch.no_grad()
     def write_back(self, state: Sequence[Tensor]) -> None:
         """Give every network its own slice of a state."""
-        names = [*self.parameters, *self.buffers]
-        for name, stacked in zip(names, state, strict=True):
-            owners = [_tensor_of(network, name) for network in self._networks]
+        known = [{**dict(each.named_parameters()), **dict(each.named_buffers())} for each in self._networks]
+        for name, stacked in zip((*self.parameters, *self.buffers), state, strict=True):
+            owners = [own[name] for own in known]
             for own, values in zip(owners, stacked.to(owners[0].device), strict=True):  # one journey for all
                 own.copy_(values[tuple(slice(0, size) for size in own.shape)])
 
@@ -224,7 +212,7 @@ class StackedNetwork:
             return None
         read = self.parameters["hidden.weight"].shape[2]
         widest = max(config.width, config.hidden, self.parameters["convs.0.weight"].shape[2], read)
-        return Dropout.of(seeds, steps, config.dropout, layers=config.depth + 3, rows=rows, columns=widest)
+        return Dropout.of(seeds, steps, layers=config.depth + 3, rows=rows, columns=widest)
 
     def logits(self, batch: StackedBatch, learning: Learning | None = None, there: Tensor | None = None) -> Tensor:
         """(R, B, C), in training with ``learning``, else in evaluation; ``there`` (R, M): nodes not missing"""
@@ -236,19 +224,13 @@ class StackedNetwork:
 def check_stackable(networks: Sequence[EgoCNN]) -> None:
     """Raise unless the networks can be stacked."""
     first = networks[0]
-    if first.custom_embedding:
-        raise ConfigError("a network with an embedding module of its own cannot be trained stacked")
-    if any(network.config != first.config for network in networks):
-        raise ConfigError("only networks of the same settings can be trained stacked")
-    if any(network.out.out_features != first.out.out_features for network in networks):
-        raise ConfigError("only networks with the same number of outputs can be trained stacked")
-
-
-def _tensor_of(network: EgoCNN, name: str) -> Tensor:
-    module, _, own = name.rpartition(".")
-    tensor = getattr(network.get_submodule(module), own)
-    assert isinstance(tensor, Tensor)
-    return tensor
+    for is_wrong, rule in (
+        (first.custom_embedding, "a network with an embedding module of its own cannot"),
+        (any(each.config != first.config for each in networks), "only networks of the same settings can"),
+        (len({each.out.out_features for each in networks}) > 1, "only networks with the same number of outputs can"),
+    ):
+        if is_wrong:
+            raise ConfigError(f"{rule} be trained stacked")
 
 
 def _stack(several: Sequence[Tensor], device: torch.device, multiple: int = 1) -> Tensor:

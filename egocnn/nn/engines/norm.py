@@ -103,12 +103,12 @@ class PlainNorm(torch.autograd.Function):
     def forward(
         ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None
     ) -> Tensor:
-        parts = mode.there is not None
-        there = mode.there if parts else torch.arange(y.shape[1], device=y.device) < mode.count[:, None]
-        present = there[..., None]
+        there = torch.arange(y.shape[1], device=y.device) < mode.count[:, None] if mode.there is None else mode.there
+        present, first = there[..., None], y[:, :1]
+        if mode.there is not None:
+            first = torch.take_along_dim(y, there.int().argmax(1)[:, None, None], 1)
         count = mode.count.clamp(min=1)[:, None].to(scale.dtype)
-        # a row that is there: near all values, so that squares of differences from it lose nothing
-        pivot = full(torch.take_along_dim(y, there.int().argmax(1)[:, None, None], 1) if parts else y[:, :1])
+        pivot = full(first)  # near all values, so that squares of differences from it lose nothing
         away = torch.where(present, y - pivot, 0)
         mean = away.sum(1) / count
         variance = (torch.linalg.vector_norm(away, dim=1).square() / count - mean.square()).clamp(min=0)

@@ -152,7 +152,7 @@ def test_the_transposed_table_names_every_entry_once(nodes: int, K: int, seed: i
     order, *columns = back.rows.columns.tolist()
     for rank, column in enumerate(columns):
         for target, source in zip(order, column, strict=True):
-            first, count = (source, 1) if source < nodes else (back.first[source - nodes], back.count[source - nodes])
+            first, count = (source, 1) if source < nodes else (back.first[source - nodes], back.counts[source - nodes])
             addends = [source] if source < nodes else back.sources[int(first) : int(first) + int(count)].tolist()
             assert source < nodes or len(addends) > 1
             found |= {(node, rank): target for node in addends if node >= 0}

@@ -28,8 +28,8 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 def _draws(seeds: list[int], step: int, layer: int, rows: int, columns: int, share: float = 0.2) -> Draws:
     seed = torch.tensor(seeds)
-    dropout = Dropout.of(seed, torch.full_like(seed, step), share, layers=layer + 2, rows=rows + 3, columns=columns + 5)
-    return dropout.layer(layer, rows, columns)
+    dropout = Dropout.of(seed, torch.full_like(seed, step), layers=layer + 2, rows=rows + 3, columns=columns + 5)
+    return dropout.layer(layer, rows, columns, share)
 
 
 # ── norm ──────────────────────────────────────────────────────────────────────────────────────────

@@ -47,8 +47,8 @@ def ego_conv_fused(x: Tensor, tiles: Tiles, weight: Tensor, bias: Tensor, *, rel
 
 def _fused(x: Tensor, weight: Tensor, bias: Tensor, tiles: list[Tensor], room: int, relu: bool) -> Tensor:  # noqa: ARG001
     """x (N, D) or (R, N, D) and so on -> (..., N, D')"""
-    y = x.new_empty(*x.shape[:-1], weight.shape[-1])
-    _convolve(x.contiguous(), weight, bias.contiguous(), *tiles[:2], y, relu=relu)
+    (columns, length), y = tiles[:2], x.new_empty(*x.shape[:-1], weight.shape[-1])
+    _convolve(x.contiguous(), weight, bias.contiguous(), columns, length, y, relu=relu)
     return y
 
 
@@ -160,7 +160,7 @@ class TileShape(NamedTuple):
     def options(self) -> dict[str, Any]:
         """The kernels' constants."""
         precision = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"  # without effect on 16-bit numbers
-        sizes = {"D": self.D, "D_out": self.D_out, "EVEN": self.is_even}
+        sizes: dict[str, Any] = {"D": self.D, "D_out": self.D_out, "EVEN": self.is_even}
         sizes |= {"PRECISION": precision if self.dtype == torch.float32 else "ieee"}
         blocks = {"BLOCK_N": self.nodes, "BLOCK_IN": self.width_in, "BLOCK_OUT": self.width_out}
         return sizes | blocks | {"num_warps": 4, "num_stages": self.stages}
