@@ -40,9 +40,7 @@ def norm_forward(
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D
     nodes = tl.load(count + replica)
-    end = nodes
-    if PARTS:
-        end = M
+    end = M if PARTS else nodes
     is_learning = tl.load(learns + replica).to(tl.int32) != 0
     m = tl.arange(0, BLOCK_M)
     begin = replica * M * D
@@ -100,9 +98,7 @@ def norm_backward(
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D
     nodes = tl.load(count + replica)
-    end = nodes
-    if PARTS:
-        end = M
+    end = M if PARTS else nodes
     is_learning = tl.load(learns + replica).to(tl.int32) != 0
     m = tl.arange(0, BLOCK_M)
     begin = replica * M * D
