@@ -20,10 +20,8 @@ Edge = tuple[int, int]
 class Found:
     """What arrived at the input, and what crossed edges on the way; edges by their ends, the lower first."""
 
-    own: Array
-    """by node: labels and attributes"""
-    joined: dict[Edge, float] = field(default_factory=lambda: defaultdict(float))
-    """by edge: entries of the adjacency"""
+    own: Array  # by node: labels and attributes
+    joined: dict[Edge, float] = field(default_factory=lambda: defaultdict(float))  # by edge: entries of the adjacency
     crossed: dict[Edge, float] = field(default_factory=lambda: defaultdict(float))
 
     def cross(self, u: int, v: int, amount: float) -> None:

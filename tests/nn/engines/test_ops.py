@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,17 +118,22 @@ def test_gradients_equal_finite_differences(engine: Engine, name: str) -> None:
     assert torch.autograd.gradcheck(lambda x, *filters: engine(x, problem.table, *filters), problem.differentiable())
 
 
-@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
-def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple[bool, bool, bool]) -> None:
+def check_single_gradients(convolved: Callable[..., Tensor], inputs: Sequence[Tensor]) -> None:
+    """A single gradient is the same as together with the others."""
+    together = [t.detach().clone().requires_grad_() for t in inputs]
+    gradients = torch.autograd.grad(convolved(*together).square().sum(), together)
+    for asked, expected in enumerate(gradients):
+        alone = [t.detach().clone().requires_grad_(at == asked) for at, t in enumerate(inputs)]
+        torch.autograd.backward(convolved(*alone).square().sum())
+        assert [t.grad is not None for t in alone] == [at == asked for at in range(len(alone))]
+        torch.testing.assert_close(alone[asked].grad, expected)
+
+
+def test_a_single_gradient_is_the_same_as_together_with_the_others() -> None:
     problem = build(TABLES["ragged"], D=2, D_out=3, seed=0)
-    together = problem.differentiable()
-    expected = torch.autograd.grad(ragged(together[0], problem.table, *together[1:]).square().sum(), together)
-    alone = [t.detach().clone().requires_grad_(w) for t, w in zip(together, wanted, strict=True)]
-    torch.autograd.backward(ragged(alone[0], problem.table, *alone[1:]).square().sum())
-    for tensor, gradient, is_wanted in zip(alone, expected, wanted, strict=True):
-        assert (tensor.grad is not None) == is_wanted
-        if tensor.grad is not None:
-            torch.testing.assert_close(tensor.grad, gradient)
+    check_single_gradients(
+        lambda x, *filters: ragged(x, problem.table, *filters), (problem.x, problem.weight, problem.bias)
+    )
 
 
 def molecule_sized(seed: int = 0) -> EgoInputs:
