@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -132,38 +132,20 @@ torch.library.register_autograd(
 # ── launches ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class TileShape(NamedTuple):
-    """How much a program computes at once, of numbers of a type, from D columns to D_out."""
+def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dict[str, Any]:
+    """The kernels' constants: how much a program computes at once, and how.
 
-    D: int
-    D_out: int
-    dtype: torch.dtype
-    nodes: int
-    width_in: int
-    width_out: int
-    stages: int
-
-    @staticmethod
-    def of(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> TileShape:
-        """Measured best on an H200; lab/bench/NOTES.md has the others."""
-        nodes, most_in, most_out, stages = (64, 128, 128, 3) if correlates else (128, 64, 128, 3)
-        if dtype == torch.float32:
-            most_in, most_out, stages = (64, 64, 1) if correlates else (32, 64, 3)
-        width_in, width_out = min(_power_of_two(D), most_in), min(_power_of_two(D_out), most_out)
-        return TileShape(D, D_out, dtype, nodes, width_in, width_out, stages)
-
-    @property
-    def is_even(self) -> bool:
-        """Whether tiles of both widths are full."""
-        return self.D % self.width_in == 0 and self.D_out % self.width_out == 0
-
-    def options(self) -> dict[str, Any]:
-        """The kernels' constants."""
-        precision = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"  # without effect on 16-bit numbers
-        sizes: dict[str, Any] = {"D": self.D, "D_out": self.D_out, "EVEN": self.is_even}
-        sizes |= {"PRECISION": precision if self.dtype == torch.float32 else "ieee"}
-        blocks = {"BLOCK_N": self.nodes, "BLOCK_IN": self.width_in, "BLOCK_OUT": self.width_out}
-        return sizes | blocks | {"num_warps": 4, "num_stages": self.stages}
+    Measured best on an H200; lab/bench/NOTES.md has the others. EVEN: tiles of both widths are full.
+    """
+    most_in, most_out, stages = (128, 128, 3) if correlates else (64, 128, 3)
+    precision = "ieee"  # without effect on 16-bit numbers
+    if dtype == torch.float32:
+        most_in, most_out, stages = (64, 64, 1) if correlates else (32, 64, 3)
+        precision = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
+    width_in, width_out = min(_power_of_two(D), most_in), min(_power_of_two(D_out), most_out)
+    blocks = {"BLOCK_N": 64 if correlates else 128, "BLOCK_IN": width_in, "BLOCK_OUT": width_out}
+    sizes = {"D": D, "D_out": D_out, "EVEN": D % width_in == 0 and D_out % width_out == 0}
+    return {**sizes, **blocks, "PRECISION": precision, "num_warps": 4, "num_stages": stages}
 
 
 def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor]) -> Tensor:
@@ -206,21 +188,22 @@ def _convolve(
     is_back = summed is not None
     sums, span = summed or (x, length)
     first, last, _ = (nodes or slice(0, N)).indices(N)
-    shape = TileShape.of(D, D_out, x.dtype, correlates=False)
-    tiles = -(-(last - first) // shape.nodes)
-    by_tiles = shape.is_even and _has_copy_engine(x.device)
-    block = [shape.width_out, shape.width_in] if is_back else [shape.width_in, shape.width_out]
+    options = _options(D, D_out, x.dtype, correlates=False)
+    size, width_in, width_out = (options[f"BLOCK_{name}"] for name in ("N", "IN", "OUT"))
+    tiles = -(-(last - first) // size)
+    by_tiles = options["EVEN"] and _has_copy_engine(x.device)
+    block = [width_out, width_in] if is_back else [width_in, width_out]
     descriptor = None
     if by_tiles:
         from triton.tools.tensor_descriptor import TensorDescriptor
 
         descriptor = TensorDescriptor.from_tensor(weight.view(-1, weight.shape[-1]), block)
     filters = (weight, descriptor, x if bias is None else bias)
-    sizes = (N, len(length), len(columns), first // shape.nodes, tiles)
-    kernels.convolve[(tiles * (len(length) // N), -(-D_out // shape.width_out))](
+    sizes = (N, len(length), len(columns), first // size, tiles)
+    kernels.convolve[(tiles * (len(length) // N), -(-D_out // width_out))](
         *(x, sums, span, *filters, y, columns, length, *sizes),
         **{"IS_BACK": is_back, "HAS_BIAS": bias is not None, "RELU": relu, "BY_TILES": by_tiles},
-        **shape.options(),
+        **options,
     )
 
 
@@ -254,13 +237,13 @@ def correlate(x: Tensor, gradient: Tensor, columns: Tensor, active: Tensor) -> T
     ranks, total = columns.shape
     windows = windows_of(nodes)
     replicas, shares = len(active) // windows, min(windows, SHARES)
-    shape = TileShape.of(D, D_out, x.dtype, correlates=True)
-    tiles_in, tiles_out = -(-D // shape.width_in), -(-D_out // shape.width_out)
+    options = _options(D, D_out, x.dtype, correlates=True)
+    tiles_in, tiles_out = -(-D // options["BLOCK_IN"]), -(-D_out // options["BLOCK_OUT"])
     partial = torch.empty(replicas * shares, ranks, D, D_out, dtype=torch.float32, device=x.device)
     if partial.numel():
         sizes = (nodes, total, ranks, windows, shares, tiles_out)
         kernels.correlate[(ranks, replicas * shares, tiles_in * tiles_out)](
-            *(x, gradient, partial, columns, active, *sizes), WINDOW=WINDOW, **shape.options()
+            *(x, gradient, partial, columns, active, *sizes), WINDOW=WINDOW, **options
         )
     summed = partial.view(replicas, shares, ranks, D, D_out).sum(1) if shares > 1 else partial
     return (summed if x.dim() == 3 else summed[0]).to(x.dtype)
