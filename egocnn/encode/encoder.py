@@ -166,8 +166,8 @@ class Encoder:
         ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
         plain: dict[str, Any] = {"by_degree": False}  # as in models that were saved before there was a choice
         plain |= {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
-        scales = {name: arrays[name] for name in ("attr_mean", "attr_scale")}
-        return Encoder(ranking=Ranking.from_state(ranking), **scales, **plain)
+        plain |= {name: arrays[name] for name in ("attr_mean", "attr_scale")}
+        return Encoder(ranking=Ranking.from_state(ranking), **plain)
 
 
 def check_nodes(graphs: int, nodes: int) -> None:

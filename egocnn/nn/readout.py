@@ -58,7 +58,6 @@ class SortPool(nn.Module):
         nodes: How many nodes are kept per graph (S).
 
     Example:
-        >>> import torch
         >>> from egocnn.nn import SortPool
         >>> SortPool(64).nodes
         64
