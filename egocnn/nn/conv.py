@@ -110,7 +110,6 @@ def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]
     """Filters (..., D') and bias (D') that do in one step what they and the norm after them do in evaluation."""
     if not isinstance(norm, nn.BatchNorm1d):
         return weight, bias
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
-    return weight * scale, (bias - norm.running_mean) * scale + norm.bias
+    mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
+    scale = norm.weight / torch.sqrt(variance + norm.eps)
+    return weight * scale, (bias - mean) * scale + norm.bias

@@ -129,10 +129,8 @@ class PaddedRows(Rows):
 
 def _learned(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Running]:
     """Scale, shift and running statistics (R, D)"""
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    assert norm.num_batches_tracked is not None
-    return norm.weight, norm.bias, Running(norm.running_mean, norm.running_var, norm.num_batches_tracked)
+    names = ("running_mean", "running_var", "num_batches_tracked")
+    return norm.weight, norm.bias, Running(*map(norm.get_buffer, names))
 
 
 class Dense(nn.Linear):
