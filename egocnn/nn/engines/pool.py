@@ -76,13 +76,7 @@ class FusedPool(torch.autograd.Function):
     """The same by the kernels of :mod:`egocnn.nn.engines.gpu.row_kernels`."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        h: Tensor,
-        counts: Tensor,
-        graph_of: Tensor,  # noqa: ARG004
-        there: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, h: Tensor, counts: Tensor, _: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
         from egocnn.nn.engines.gpu.row_kernels import pool_forward
 
         h = h.contiguous()
