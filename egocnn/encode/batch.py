@@ -40,7 +40,7 @@ class EncodedGraphs:
     @property
     def megabytes(self) -> float:
         """What the tensors take together."""
-        return sum(t.numel() * t.element_size() for t in self._parts().values() if t is not None) / 1e6
+        return sum(t.nbytes for t in self._parts().values() if t is not None) / 1e6
 
     def in_memory(self) -> EncodedGraphs:
         """Itself."""

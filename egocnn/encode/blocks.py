@@ -7,7 +7,7 @@ sums over nodes are added up in another order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,15 +37,15 @@ def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, devic
     graphs = encoder.renamed(graphs)
     order = encoder.ranking.order(graphs)
     table = encoder.ranking.neighbours(graphs, max(config.k, config.slots - 1), order=order)
-    source = _Source(encoder, config, graphs, table, device)
-    near = np.ascontiguousarray(table[:, : config.k])
-    read = {
-        "neighbours": Neighbours(torch.from_numpy(near), block=NODES_AT_ONCE),
-        "node_counts": torch.tensor([graphs.n_nodes], device=device),
-    }
+    near = Neighbours(torch.from_numpy(np.ascontiguousarray(table[:, : config.k])), block=NODES_AT_ONCE)
+    count = torch.tensor([graphs.n_nodes], device=device)
+    batch = _BlockedBatch(
+        encoder=encoder, source=graphs, table=table, order=order,
+        **_fields_of_batch(device, {"neighbours": near, "node_counts": count}),
+    )  # fmt: skip
     if config.embedding == "attributes":
-        read["attributes"] = source.attributes(slice(0, graphs.n_nodes))
-    return _BlockedBatch(source=source, order=order, **_fields_of_batch(device, read))
+        return replace(batch, attributes=batch.attributes_of(slice(0, graphs.n_nodes)))
+    return batch
 
 
 def _fields_of_batch(device: torch.device, read: Mapping[str, object]) -> dict[str, Any]:
@@ -56,63 +56,17 @@ def _fields_of_batch(device: torch.device, read: Mapping[str, object]) -> dict[s
     return {**without, "target": None, **read}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Source:
-    """Where blocks of the input come from."""
-
-    encoder: Encoder
-    config: ModelConfig
-    graphs: Graphs
-    table: Ints  # (N, W)
-    device: torch.device
-
-    def attributes(self, nodes: slice | Ints) -> Tensor:
-        """(n, A), standardised"""
-        attr = self.graphs.node_attr
-        count = nodes.stop - nodes.start if isinstance(nodes, slice) else len(nodes)
-        here = np.zeros((count, 0), np.float32) if attr is None else attr[nodes]
-        return torch.from_numpy(self.encoder.standardised(replace(self.graphs, node_attr=here))).to(self.device)
-
-    def label(self, nodes: slice | Ints) -> Tensor:
-        """(n)"""
-        label = self.graphs.node_label
-        known = np.broadcast_to(np.int32(-1), self.graphs.n_nodes) if label is None else label
-        return torch.from_numpy(np.array(known[nodes])).to(self.device)
-
-    def patches(self, shape: PatchShape) -> Iterator[tuple[slice, Batch]]:
-        """Some nodes after the other, with all that Patchy-San reads around them; nodes of other blocks come last."""
-        portions = patch_portions(self.graphs, self.table, shape)
-        for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), portions, strict=True):
-            local, numbers = _local(self.table[here], here)
-            bags = Bags(
-                rows=torch.from_numpy(rows).to(self.device),
-                offsets=torch.from_numpy((np.cumsum(counts) - counts).astype(rows.dtype)).to(self.device),
-                weight=None if self.graphs.edge_weight is None else torch.from_numpy(weight).to(self.device),
-            )
-            neighbours = Neighbours(torch.from_numpy(numbers).to(self.device))
-            read = {"neighbours": neighbours, "bags": bags, "attributes": self.attributes(local)}
-            yield here, Batch(**_fields_of_batch(self.device, read))
-
-
 def _local(near: Ints, here: slice) -> tuple[Ints, Ints]:
     """Neighbours (n, W) of a block -> the nodes concerned, the block's own first, and the neighbours' places in them"""
-    outside = np.unique(near[(near >= 0) & ((near < here.start) | (near >= here.stop))])
-    local = np.concatenate([np.arange(here.start, here.stop), outside])
     is_own = (near >= here.start) & (near < here.stop)
+    outside = np.unique(near[(near >= 0) & ~is_own])
+    local = np.concatenate([np.arange(here.start, here.stop), outside])
     numbers = np.where(is_own, near - here.start, len(near) + np.searchsorted(outside, near))
     return local, np.where(near >= 0, numbers, -1)
 
 
-class _BlockedRows:
-    """Evaluation in place, block by block: there is no room for another layer."""
-
-    def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
-        for here in blocks(len(y), NODES_AT_ONCE):
-            y[here] = norm(y[here])
-        return y
-
-    def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:  # noqa: ARG002 — nothing is dropped here
-        return h
+class _BlockedRows(Rows):
+    """Evaluation in place, block by block: there is no room for another layer, and nothing is dropped."""
 
     def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:  # noqa: ARG002
         for here in blocks(len(y), NODES_AT_ONCE):
@@ -124,19 +78,21 @@ class _BlockedRows:
 class _Inputs:
     """(N, columns) what nodes add to the counts of the inputs, worked out for those that are asked for."""
 
-    source: _Source
+    batch: _BlockedBatch
     columns: int
 
     def to(self, kind: torch.dtype) -> _Inputs:  # noqa: ARG002 — worked out in the type of the network
         return self
 
     def __getitem__(self, nodes: slice | Ints) -> Tensor:
-        return counted(self.source.label(nodes), self.source.attributes(nodes), self.columns)
+        return counted(self.batch.label_of(nodes), self.batch.attributes_of(nodes), self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _BlockedBatch(Batch):
-    source: _Source
+    encoder: Encoder
+    source: Graphs
+    table: Ints  # (N, W)
     order: Order
 
     @property
@@ -147,24 +103,47 @@ class _BlockedBatch(Batch):
     def nodes(self) -> Rows:
         return _BlockedRows()
 
+    def attributes_of(self, nodes: slice | Ints) -> Tensor:
+        """(n, A), standardised"""
+        attr = np.zeros((len(self.table), 0), np.float32) if self.source.node_attr is None else self.source.node_attr
+        here = self.encoder.standardised(replace(self.source, node_attr=attr[nodes]))
+        return torch.from_numpy(here).to(self.attributes.device)
+
+    def label_of(self, nodes: slice | Ints) -> Tensor:
+        """(n)"""
+        label = self.source.node_label
+        known = np.broadcast_to(np.int32(-1), len(self.table)) if label is None else label
+        return torch.from_numpy(np.array(known[nodes])).to(self.attributes.device)
+
     def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:
-        found = table.new_empty(len(self.source.table), table.shape[1])
-        for here, block in self.source.patches(shape):
+        """Some nodes after the other, with all that is read around them; nodes of other blocks come last."""
+        found = table.new_empty(len(self.table), table.shape[1])
+        device = self.attributes.device
+        portions = patch_portions(self.source, self.table, shape)
+        for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), portions, strict=True):
+            local, numbers = _local(self.table[here], here)
+            bags = Bags(
+                rows=torch.from_numpy(rows).to(device),
+                offsets=torch.from_numpy((np.cumsum(counts) - counts).astype(rows.dtype)).to(device),
+                weight=None if self.source.edge_weight is None else torch.from_numpy(weight).to(device),
+            )
+            near = Neighbours(torch.from_numpy(numbers).to(device))
+            read = {"neighbours": near, "bags": bags, "attributes": self.attributes_of(local)}
+            block = Batch(**_fields_of_batch(device, read))
             found[here] = block.patches(table, attributes, bias, shape)[: here.stop - here.start]
         return found
 
     def inputs_of(self, columns: int) -> Any:
-        return _Inputs(self.source, columns)
+        return _Inputs(self, columns)
 
     def pool(self, h: Tensor, kind: str) -> Tensor:
         first = h[slice(0, 0)]
         total, largest = first.sum(dim=0, dtype=torch.float64), first.new_full(first.shape[1:], -torch.inf)
-        n_nodes = len(self.source.table)
-        for here in blocks(n_nodes, NODES_AT_ONCE):
+        for here in blocks(len(self.table), NODES_AT_ONCE):
             rows = h[here]
             total += rows.sum(dim=0, dtype=torch.float64)
             largest = torch.maximum(largest, rows.amax(dim=0))
-        mean = (total / n_nodes).to(first)
+        mean = (total / len(self.table)).to(first)
         found = {"max": largest, "sum": total.to(first), "mean": mean, "log": log_of(total.to(first))}
         return torch.cat([found[each] for each in kind.split("+")])[None]
 

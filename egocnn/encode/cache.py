@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -31,20 +32,8 @@ from egocnn.nn.batch import Batch
 
 PREFIX = ".prepared"  # How names of shared files begin.
 
-
-@dataclass(frozen=True, slots=True)
-class CachedColumn:
-    """One kind of numbers in every record."""
-
-    name: str
-    unit: str  # what it has a row for: node, or bag (an entry of a bag)
-    dtype: np.dtype[Any]
-    row: tuple[int, ...]
-
-    @property
-    def row_bytes(self) -> int:
-        """What a row takes in a record."""
-        return int(self.dtype.itemsize * np.prod(self.row, dtype=np.int64))
+OF_NODES = ("steps", "node_label", "attributes", "place")  # What a record has a row of for every node,
+OF_BAGS = ("bag_rows", "bag_weight")  # and for every entry of a bag.
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +46,20 @@ class Worker:
     meet: Callable[[], None] = lambda: None  # returns when all processes have called it
 
 
-class EncodedCache:
-    """The records of G graphs."""
+ALONE = Worker()
 
-    def __init__(self, node_counts: Ints, folder: Path, worker: Worker) -> None:
-        self._counts = node_counts
-        self._folder = folder
-        self._worker = worker
+
+class EncodedCache:
+    """The records of graphs with so many nodes; gone when closed."""
+
+    def __init__(self, node_counts: Ints, folder: Path, worker: Worker = ALONE) -> None:
+        self._counts, self._folder, self._worker = node_counts, folder, worker
         sizes = np.cumsum(node_counts + 1)
         cuts = np.searchsorted(sizes, np.arange(1, worker.of) * (sizes[-1] / worker.of))
-        self._bounds = np.array([0, *cuts, len(node_counts)])
-        """first graph of every process, about as many nodes for each"""
-        self._columns: list[CachedColumn] = []
+        self._bounds = np.array([0, *cuts, len(node_counts)])  # first graph of every process, about as many nodes each
+        self._kinds: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}  # of the columns of a record: type, row
         self._files: list[IO[bytes]] = []
-        self._offsets = np.zeros(len(node_counts) + 1, np.int64)
-        """where the record of every graph starts in its file; its length is ``_lengths``"""
+        self._offsets = np.zeros(len(node_counts) + 1, np.int64)  # where the record of every graph starts in its file
         self._lengths = np.zeros(len(node_counts), np.int64)
         self._is_open = False
 
@@ -110,18 +98,18 @@ class EncodedCache:
 
     def _write(self, file: IO[bytes], prepared: EncodedGraphs) -> Ints:
         """The bytes that each record takes"""
-        found = _taken_apart(prepared)
-        columns = [column for column, _ in found]
-        self._columns = self._columns or columns
-        assert columns == self._columns, "portions are prepared alike"
-        ends = _ends(prepared)
-        parts: list[bytes] = []
-        for graph in range(len(prepared)):
-            for column, values in found:
-                pointer = ends[column.unit]
-                parts.append(values[pointer[graph] : pointer[graph + 1]].tobytes())
-        file.write(b"".join(parts))
-        lengths: Ints = np.sum([np.diff(ends[column.unit]) * column.row_bytes for column in columns], axis=0)
+        found = {"bag_counts": prepared.bag_ptr.diff(), **{n: getattr(prepared, n) for n in (*OF_NODES, *OF_BAGS)}}
+        columns: dict[str, NDArray[Any]] = {
+            name: tensor.numpy() for name, tensor in found.items() if tensor is not None
+        }
+        kinds = {name: (values.dtype, values.shape[1:]) for name, values in columns.items()}
+        self._kinds = self._kinds or kinds
+        assert kinds == self._kinds, "portions are prepared alike"
+        nodes, bags = prepared.node_ptr.numpy(), prepared.bag_ptr[prepared.node_ptr].numpy()
+        parts = [(values, bags if name in OF_BAGS else nodes) for name, values in columns.items()]
+        graphs = range(len(prepared))
+        file.write(b"".join(values[ends[g] : ends[g + 1]].tobytes() for g in graphs for values, ends in parts))
+        lengths: Ints = np.sum([np.diff(ends) * values[:1].nbytes for values, ends in parts], axis=0)
         return lengths
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────
@@ -139,8 +127,9 @@ class EncodedCache:
         (mine,) = self._files
         self._files = []
         for number in range(self._worker.of):
-            self._files.append(mine if number == self._worker.number else self._path(number).open("rb"))
-            with np.load(self._path(number).with_suffix(".npz"), allow_pickle=False) as found:
+            path = self._path(number)
+            self._files.append(mine if number == self._worker.number else path.open("rb"))
+            with np.load(path.with_suffix(".npz"), allow_pickle=False) as found:
                 here = slice(int(self._bounds[number]), int(self._bounds[number + 1]))
                 self._offsets[here], self._lengths[here] = found["offsets"][here], found["lengths"][here]
         self._worker.meet()
@@ -165,26 +154,22 @@ class EncodedCache:
 
     def read(self, graphs: Ints) -> EncodedGraphs:
         """These graphs, in this order, as a collection of their own in memory."""
+        pieces: dict[str, list[NDArray[Any]]] = {name: [] for name in self._kinds}
         try:
-            return self._read(graphs)
+            for graph in graphs.tolist():
+                record, nodes, entries, at = self._record(graph), self._counts[graph], 0, 0
+                for name, (dtype, row) in self._kinds.items():
+                    values = np.ndarray((entries if name in OF_BAGS else nodes, *row), dtype, record, at)
+                    at += values.nbytes
+                    if name == "bag_counts":  # it comes first, and says how many rows the columns of bags have
+                        entries = int(values.sum())
+                    pieces[name].append(values)
+            columns: dict[str, Any] = {name: torch.from_numpy(np.concatenate(each)) for name, each in pieces.items()}
         except MemoryError:  # as torch says it: whoever can do with fewer graphs at a time listens for that
             raise RuntimeError(f"out of memory: {len(graphs)} prepared graphs") from None
-
-    def _read(self, graphs: Ints) -> EncodedGraphs:
-        records = [self._record(int(graph)) for graph in graphs]
-        counts = self._counts[graphs]
-        pieces: dict[str, list[NDArray[Any]]] = {column.name: [] for column in self._columns}
-        for record, nodes in zip(records, counts.tolist(), strict=True):
-            rows, at = {"node": nodes}, 0
-            for column in self._columns:
-                shape = (rows[column.unit], *column.row)
-                values = np.ndarray(shape, column.dtype, record, at)
-                at += values.nbytes
-                if column.name == "bag_counts":  # it comes first, and says how many rows the columns of bags have
-                    rows["bag"] = int(values.sum())
-                pieces[column.name].append(values)
-        joined = {name: torch.from_numpy(np.concatenate(several)) for name, several in pieces.items()}
-        return _put_together(counts, joined)
+        pointer, bags = pointers(self._counts[graphs]), F.pad(columns.pop("bag_counts").cumsum(0), (1, 0))
+        absent = {"bag_weight": None, "target": None}
+        return EncodedGraphs(node_ptr=torch.from_numpy(pointer), bag_ptr=bags, **{**absent, **columns})
 
     def _record(self, graph: int) -> bytes:
         file = self._files[int(np.searchsorted(self._bounds, graph, side="right")) - 1]
@@ -193,16 +178,6 @@ class EncodedCache:
         if len(record) != length:
             raise RunError(f"{self._folder}: the file of prepared graphs has been cut off")
         return record
-
-
-@contextmanager
-def encoded_cache(node_counts: Ints, folder: Path, worker: Worker | None = None) -> Iterator[EncodedCache]:
-    """An empty cache for graphs with so many nodes; gone afterwards."""
-    made = EncodedCache(node_counts, folder, worker or Worker())
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,40 +220,3 @@ class CachedGraphs:
         some = self.cache.read(self.numbers[chosen.cpu().numpy()]).to(device)
         batch = some.batch(torch.arange(len(chosen), device=device))
         return replace(batch, target=None if self.target is None else self.target[chosen])
-
-
-# ── records ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def _taken_apart(prepared: EncodedGraphs) -> list[tuple[CachedColumn, NDArray[Any]]]:
-    found: Sequence[tuple[str, str, Tensor | None]] = (
-        ("bag_counts", "node", prepared.bag_ptr.diff()),
-        ("steps", "node", prepared.steps),
-        ("node_label", "node", prepared.node_label),
-        ("attributes", "node", prepared.attributes),
-        ("place", "node", prepared.place),
-        ("bag_rows", "bag", prepared.bag_rows),
-        ("bag_weight", "bag", prepared.bag_weight),
-    )
-    arrays = [(name, unit, tensor.numpy()) for name, unit, tensor in found if tensor is not None]
-    return [(CachedColumn(name, unit, values.dtype, values.shape[1:]), values) for name, unit, values in arrays]
-
-
-def _ends(prepared: EncodedGraphs) -> dict[str, Ints]:
-    """Of each unit: where every graph starts, and the end"""
-    nodes = prepared.node_ptr
-    return {"node": nodes.numpy(), "bag": prepared.bag_ptr[nodes].numpy()}
-
-
-def _put_together(counts: Ints, columns: dict[str, Tensor]) -> EncodedGraphs:
-    return EncodedGraphs(
-        node_ptr=torch.from_numpy(pointers(counts)),
-        steps=columns["steps"],
-        bag_ptr=torch.nn.functional.pad(columns["bag_counts"].cumsum(0), (1, 0)),
-        bag_rows=columns["bag_rows"],
-        bag_weight=columns.get("bag_weight"),
-        node_label=columns["node_label"],
-        attributes=columns["attributes"],
-        place=columns["place"],
-        target=None,
-    )

@@ -91,7 +91,8 @@ def stable_colours(graphs: Graphs, colour: Colours, *, most: int) -> Colours:
     colour the only one of its kind, but what the network can tell apart must not be left to node ids.
     Each graph stops by itself: its colours must not depend on which other graphs stand in the collection.
     """
-    colour = _with_attributes(graphs, colour)
+    for values in () if graphs.node_attr is None else graphs.node_attr.T:
+        colour = mix(colour ^ mix(bits(values)))
     stable = colour.copy()
     nodes = np.arange(graphs.n_nodes)
     distinct, loops = _distinct_per_graph(graphs, colour), find_loops(graphs)
@@ -109,13 +110,6 @@ def stable_colours(graphs: Graphs, colour: Colours, *, most: int) -> Colours:
             graphs, nodes, colour, distinct = graphs[growing], nodes[kept], refined[kept], now[growing]
             loops = find_loops(graphs)
     return stable
-
-
-def _with_attributes(graphs: Graphs, colour: Colours) -> Colours:
-    """Colours (N) that also tell nodes with different attributes apart."""
-    for values in () if graphs.node_attr is None else graphs.node_attr.T:
-        colour = mix(colour ^ mix(bits(values)))
-    return colour
 
 
 def _distinct_per_graph(graphs: Graphs, colour: Colours) -> Ints:

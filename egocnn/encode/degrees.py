@@ -25,7 +25,19 @@ def describe_by_degree(graphs: Graphs) -> Graphs:
     node, neighbour = graphs.entry_node[joined], graphs.indices[joined]
     degree = np.bincount(node, minlength=graphs.n_nodes)
     found, label = np.unique(levels(degree), return_inverse=True)
-    attributes = profile(degree, node, neighbour)
+    # least, largest, mean and deviation of the neighbours' degrees; 0 without any
+    own = np.log1p(degree)
+    around = own[neighbour]
+    has = degree > 0
+    first = np.cumsum(degree[has]) - degree[has]
+    attributes: Floats = np.zeros((len(degree), PROFILE))
+    attributes[:, 0] = own
+    if has.any():
+        attributes[has, 1] = np.minimum.reduceat(around, first)
+        attributes[has, 2] = np.maximum.reduceat(around, first)
+        attributes[has, 3] = np.add.reduceat(around, first) / degree[has]
+        away = np.square(around - attributes[node, 3])
+        attributes[has, 4] = np.sqrt(np.add.reduceat(away, first) / degree[has])
     if graphs.node_attr is not None:
         attributes = np.concatenate([graphs.node_attr, attributes], axis=1)
     return graphs.replace(
@@ -33,26 +45,6 @@ def describe_by_degree(graphs: Graphs) -> Graphs:
         node_label_names=tuple(name_of(int(each)) for each in found),
         node_attr=attributes.astype(np.float32),
     )
-
-
-def profile(degree: Ints, node: Ints, neighbour: Ints) -> Floats:
-    """(N, 5) log degrees: a node's own, then least, largest, mean and deviation of its neighbours'; 0 without any
-
-    ``node`` and ``neighbour``: both ends of every edge, both ways, ``node`` ascending
-    """
-    own = np.log1p(degree)
-    around = own[neighbour]
-    has = degree > 0
-    first = np.cumsum(degree[has]) - degree[has]
-    found = np.zeros((len(degree), PROFILE))
-    found[:, 0] = own
-    if has.any():
-        found[has, 1] = np.minimum.reduceat(around, first)
-        found[has, 2] = np.maximum.reduceat(around, first)
-        found[has, 3] = np.add.reduceat(around, first) / degree[has]
-        away = np.square(around - found[node, 3])
-        found[has, 4] = np.sqrt(np.add.reduceat(away, first) / degree[has])
-    return found
 
 
 def levels(degree: Ints) -> Ints:

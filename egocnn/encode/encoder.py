@@ -82,9 +82,8 @@ class Encoder:
 
     def shape(self, config: ModelConfig) -> PatchShape:
         """How large Patchy-San's table is."""
-        return PatchShape(
-            slots=config.slots, node_labels=len(self.node_label_names), edge_labels=len(self.edge_label_names)
-        )
+        nodes, edges = len(self.node_label_names), len(self.edge_label_names)
+        return PatchShape(slots=config.slots, node_labels=nodes, edge_labels=edges)
 
     def apply(self, graphs: Graphs, config: ModelConfig) -> EncodedGraphs:
         """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
@@ -112,20 +111,14 @@ class Encoder:
     def renamed(self, graphs: Graphs) -> Graphs:
         """Labels and classes by the training graphs' names; a kind of label the model does not know is left out."""
         graphs = describe_by_degree(graphs) if self.by_degree else graphs
-        for kind, ours, theirs in (
-            ("node", self.node_label_names, graphs.node_label),
-            ("edge", self.edge_label_names, graphs.edge_label),
-        ):
+        nodes, edges = self.node_label_names, self.edge_label_names
+        for kind, ours, theirs in (("node", nodes, graphs.node_label), ("edge", edges, graphs.edge_label)):
             if ours and theirs is None:
-                raise DataError(f"the model reads {kind} labels ({_some(ours)}), but these graphs have none")
-        renamed = graphs.with_names(
-            nodes=self.node_label_names, edges=self.edge_label_names, classes=self.class_names or None
-        )
-        return replace(  # fields only fall away: nothing to check again
-            renamed,
-            node_label=renamed.node_label if self.node_label_names else None,
-            edge_label=renamed.edge_label if self.edge_label_names else None,
-        )
+                some = ", ".join(ours[:4]) + (", …" if len(ours) > 4 else "")
+                raise DataError(f"the model reads {kind} labels ({some}), but these graphs have none")
+        renamed = graphs.with_names(nodes=nodes, edges=edges, classes=self.class_names or None)
+        node_label, edge_label = renamed.node_label if nodes else None, renamed.edge_label if edges else None
+        return replace(renamed, node_label=node_label, edge_label=edge_label)  # nothing to check again
 
     def standardised(self, graphs: Graphs) -> NDArray[np.float32]:
         """(N, A) node attributes by the scales of the training graphs"""
@@ -173,12 +166,8 @@ class Encoder:
         ranking = {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}
         plain: dict[str, Any] = {"by_degree": False}  # as in models that were saved before there was a choice
         plain |= {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
-        return Encoder(
-            ranking=Ranking.from_state(ranking),
-            attr_mean=arrays["attr_mean"],
-            attr_scale=arrays["attr_scale"],
-            **plain,
-        )
+        plain |= {name: arrays[name] for name in ("attr_mean", "attr_scale")}
+        return Encoder(ranking=Ranking.from_state(ranking), **plain)
 
 
 def check_nodes(graphs: int, nodes: int) -> None:
@@ -198,7 +187,3 @@ def _to_steps(table: Ints) -> Ints:
     table -= np.arange(len(table), dtype=table.dtype)[:, None]
     table[absent] = 0
     return table
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")

@@ -15,10 +15,13 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints, pointers, ranges
 from egocnn.data.graphs import Graphs
-from egocnn.encode.edge_table import EdgeTable
 from egocnn.nn.embed import PatchShape
 
 NODES_AT_ONCE = 1 << 13  # Nodes whose pairs of slots are looked up together: bounds the memory.
+
+FACTOR = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: multiples scatter consecutive numbers evenly
+SLOTS_PER_EDGE = 2  # at least; more slots mean fewer edges that compete for one, and more memory
+EDGES_AT_ONCE = 1 << 17  # edges put in their slots together: bounds the memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +60,10 @@ def patch_portions(graphs: Graphs, neighbours: Ints, shape: PatchShape) -> Itera
 def _edge_rows(graphs: Graphs, edges: EdgeTable, slots: Ints, shape: PatchShape) -> tuple[Ints, Ints, Floats]:
     """For every pair of slots with an edge: the node it is around, counted from 0, its row, and the edge's weight"""
     i, j = shape.pairs
-    node, pair = _filled_pairs(slots, shape)
+    numbers = [np.flatnonzero(j < filled) for filled in range(shape.slots + 1)]  # pairs of slots that both hold a node
+    first, filled = pointers(np.array([len(pairs) for pairs in numbers])), (slots >= 0).sum(axis=1)
+    node = np.repeat(np.arange(len(slots)), np.diff(first)[filled])
+    pair = np.concatenate(numbers)[ranges(first[filled], first[filled + 1])]
     entry = edges.find(slots[node, i[pair]], slots[node, j[pair]])
     joined = np.flatnonzero(entry >= 0)
     node, pair, entry = node[joined], pair[joined], entry[joined]
@@ -69,16 +75,6 @@ def _edge_rows(graphs: Graphs, edges: EdgeTable, slots: Ints, shape: PatchShape)
     return node[known], (pair * shape.edge_labels + label)[known], weight[known]
 
 
-def _filled_pairs(slots: Ints, shape: PatchShape) -> tuple[Ints, Ints]:
-    """Every pair of slots that both hold a node: which node they are around, and the number of the pair."""
-    _, j = shape.pairs
-    numbers = [np.flatnonzero(j < filled) for filled in range(shape.slots + 1)]
-    first = pointers(np.array([len(pairs) for pairs in numbers]))
-    filled = (slots >= 0).sum(axis=1)
-    node = np.repeat(np.arange(len(slots)), np.diff(first)[filled])
-    return node, np.concatenate(numbers)[ranges(first[filled], first[filled + 1])]
-
-
 def _label_rows(graphs: Graphs, slots: Ints, shape: PatchShape) -> tuple[Ints, Ints]:
     """For every slot whose node has a known label: the node it is around, counted from 0, and its row"""
     if graphs.node_label is None or shape.node_labels == 0:
@@ -86,3 +82,55 @@ def _label_rows(graphs: Graphs, slots: Ints, shape: PatchShape) -> tuple[Ints, I
     label = np.where(slots >= 0, graphs.node_label[slots], -1)
     node, slot = np.nonzero(label >= 0)
     return node, shape.edge_rows + slot * shape.node_labels + label[node, slot]
+
+
+class EdgeTable:
+    """Edges by their ends: each once, u <= v, in the slot that its hash names, or if that is taken, in the next table.
+
+    To search sorted entries takes a dozen cache misses a pair where a graph has millions of edges; this takes two or
+    three, however large the graph.
+    """
+
+    def __init__(self, graphs: Graphs) -> None:
+        node = graphs.entry_node
+        self.entry = np.flatnonzero(node <= graphs.indices)
+        self.ends = node[self.entry], graphs.indices[self.entry]
+        self.tables: list[Ints] = []
+        unplaced: Ints = np.arange(len(self.entry))
+        unplaced = unplaced.astype(np.int32) if len(unplaced) < 2**31 else unplaced
+        while len(unplaced):
+            unplaced = self._add_table(unplaced)
+
+    def find(self, u: Ints, v: Ints) -> Ints:
+        """(n) an adjacency entry that joins u (n) and v (n), in the row of the smaller; -1 where they are not joined"""
+        u, v = np.minimum(u, v), np.maximum(u, v)
+        joined = np.full(len(u), -1, np.int64)
+        open_pairs = np.arange(len(u))
+        for number, table in enumerate(self.tables):
+            edge = table[self._slots(number, u, v)]
+            taken = np.flatnonzero(edge >= 0)  # had the edge been there, it would have found a free slot free
+            edge, u, v, open_pairs = edge[taken], u[taken], v[taken], open_pairs[taken]
+            is_it = (self.ends[0][edge] == u) & (self.ends[1][edge] == v)
+            joined[open_pairs[is_it]] = self.entry[edge[is_it]]
+            u, v, open_pairs = u[~is_it], v[~is_it], open_pairs[~is_it]
+        return joined
+
+    def _add_table(self, edges: Ints) -> Ints:
+        """Put edges into a table of their own; returns those whose slot another has taken."""
+        table = np.full(1 << (SLOTS_PER_EDGE * len(edges)).bit_length(), -1, edges.dtype)
+        self.tables.append(table)
+        portions = np.split(edges, range(EDGES_AT_ONCE, len(edges), EDGES_AT_ONCE))
+        for some in portions:
+            table[self._slots(-1, *(end[some] for end in self.ends))] = some
+        return np.concatenate(
+            [some[table[self._slots(-1, *(end[some] for end in self.ends))] != some] for some in portions]
+        )
+
+    def _slots(self, number: int, u: Ints, v: Ints) -> Ints:
+        """The slots of edges in one of the tables, another hash in each; a row of edges has its slots side by side."""
+        size, number = len(self.tables[number]), number % len(self.tables)
+        row = u.astype(np.uint64)
+        row *= np.uint64(FACTOR * (2 * number + 1) % 2**64)
+        row >>= np.uint64(64 - (size - 1).bit_length())
+        slots: Ints = (row.view(np.int64) + v) & (size - 1)
+        return slots

@@ -110,58 +110,39 @@ def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
     """:meth:`Ranking.order`, rarity counted over ``graphs`` themselves unless a fitted ``ranking`` is given."""
     tier: Ints = np.zeros(graphs.n_nodes, np.int64)
     for number, colour in enumerate(wl_rounds(graphs, COUNTED_ROUNDS)):
-        classes = Classes.of(colour)
-        # counted over these very graphs, a colour is as rare as its class is small
-        rarity = classes.sizes if ranking is None else _look_up(classes.colour, ranking, number)
-        tier = _part_tiers(tier, classes, rarity)
+        counted = None if ranking is None else (ranking.colours[number], ranking.counts[number])
+        tier, _ = _part_tiers(tier, colour, counted)
     stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
-    classes = Classes.of(stable)
-    tier = _part_tiers(tier, classes, np.zeros_like(classes.sizes))
-    is_tied = len(classes.sizes) < graphs.n_nodes
+    tier, sizes = _part_tiers(tier, stable, (stable[:0], tier[:0]))  # never counted: all are as rare
+    is_tied = len(sizes) < graphs.n_nodes
     nodes = stable_order(settle(graphs, stable, tier, most_rounds=MOST_ROUNDS) if is_tied else tier)
     place = np.empty_like(nodes)
     place[nodes] = np.arange(len(nodes))
     return Order(nodes, place, tier)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Classes:
-    """Nodes of one colour together, the colours (C) in ascending order."""
+def _part_tiers(tier: Ints, colour: Colours, counted: tuple[Colours, Ints] | None) -> tuple[Ints, Ints]:
+    """Tiers (N) parted by rarity and then by colour, and the sizes of the colours' classes (C).
 
-    nodes: Ints  # (N) class by class
-    colour: Colours  # (C)
-    one: Ints  # (C) a node of each
-    sizes: Ints  # (C)
-
-    @staticmethod
-    def of(colour: Colours) -> Classes:
-        nodes = np.argsort(colour, kind="stable")
-        ordered = colour[nodes]
-        first = starts(ordered)
-        return Classes(nodes, ordered[first], nodes[first], np.diff(first, append=len(nodes)))
-
-
-def _part_tiers(tier: Ints, classes: Classes, rarity: Ints) -> Ints:
-    """Tiers (N) parted by rarity (C) and then by colour; a tier is counted by the nodes that come before it.
-
-    Colours only ever become finer, so all nodes of one colour share a tier: to put one of them in its place will do.
+    ``counted``: colours, ascending, and how often the training graphs have each; one that they lack counts 0. None: as
+    often as it is here. A tier is counted by the nodes that come before it. Colours only ever become finer, so all
+    nodes of one colour share a tier: to put one of them in its place will do.
     """
-    sizes = classes.sizes
-    by = stable_order(tier[classes.one] * (rarity.max(initial=0) + 1) + rarity)  # the colours ascend already
+    nodes = np.argsort(colour, kind="stable")
+    ordered = colour[nodes]
+    first = starts(ordered)
+    sizes = np.diff(first, append=len(nodes))
+    rarity = sizes if counted is None else np.zeros_like(sizes)
+    if counted is not None and len(counted[0]):
+        seen, counts = counted
+        at = np.minimum(np.searchsorted(seen, ordered[first]), len(seen) - 1)
+        rarity = np.where(seen[at] == ordered[first], counts[at], 0)
+    by = stable_order(tier[nodes[first]] * (rarity.max(initial=0) + 1) + rarity)  # the colours ascend already
     before = np.empty_like(sizes)
     before[by] = np.cumsum(sizes[by]) - sizes[by]
     parted = np.empty_like(tier)
-    parted[classes.nodes] = np.repeat(before, sizes)
-    return parted
-
-
-def _look_up(colour: Colours, ranking: Ranking, number: int) -> Ints:
-    """How often the training graphs have each colour in this round; 0 for one that they lack."""
-    seen, counts = ranking.colours[number], ranking.counts[number]
-    if len(seen) == 0:
-        return np.zeros(len(colour), np.int64)
-    at = np.minimum(np.searchsorted(seen, colour), len(seen) - 1)
-    return np.where(seen[at] == colour, counts[at], 0)
+    parted[nodes] = np.repeat(before, sizes)
+    return parted, sizes
 
 
 def _first_neighbours(graphs: Graphs, order: Order, k: int) -> Ints:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
-from egocnn.encode.colours import COUNTED_ROUNDS, Colours
+from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import levels, name_of
 from egocnn.encode.ranking import Ranking
 
@@ -25,38 +25,25 @@ NUMBERS_AT_ONCE = 1 << 18
 class Survey:
     """What must be known of all training graphs before any of them can be counted: the labels in use, and degrees."""
 
-    def __init__(self) -> None:
+    def __init__(self, portions: Iterable[Graphs]) -> None:
         self.nodes = 0
-        self.degrees: Ints = np.zeros(0, np.int64)
-        """how many nodes have each degree, from 0"""
-        self._used: dict[str, Bools | None] = {"node": None, "edge": None}
-        self._names: dict[str, tuple[str, ...]] = {"node": (), "edge": ()}
+        self.degrees: Ints = np.zeros(0, np.int64)  # how many nodes have each degree, from 0
+        self._used: dict[str, Bools] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
         self._levels: set[int] = set()
-
-    @staticmethod
-    def of(portions: Iterable[Graphs]) -> Survey:
-        """Of all portions together."""
-        survey = Survey()
         for graphs in portions:
-            survey.add(graphs)
-        return survey
+            self._add(graphs)
 
-    def add(self, graphs: Graphs) -> None:
-        """Count one more portion."""
+    def _add(self, graphs: Graphs) -> None:
         self.nodes += graphs.n_nodes
         counted = np.bincount(graphs.degree, minlength=len(self.degrees))
         counted[: len(self.degrees)] += self.degrees
         self.degrees = counted
-        for kind, codes, names in (
-            ("node", graphs.node_label, graphs.node_label_names),
-            ("edge", graphs.edge_label, graphs.edge_label_names),
-        ):
-            self._names[kind] = names
+        self._names = {"node": graphs.node_label_names, "edge": graphs.edge_label_names}
+        for kind, codes in (("node", graphs.node_label), ("edge", graphs.edge_label)):
             if codes is not None:
-                used = self._used[kind]
-                used = np.zeros(len(names), bool) if used is None else used
+                used = self._used.setdefault(kind, np.zeros(len(self._names[kind]), bool))
                 used[codes[codes >= 0]] = True
-                self._used[kind] = used
         if graphs.node_label is None:
             node = graphs.entry_node
             proper = np.bincount(node[node != graphs.indices], minlength=graphs.n_nodes)
@@ -64,13 +51,13 @@ class Survey:
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Of the node or edge labels, those that are used; all where graphs have names and no labels."""
-        used, names = self._used[kind], self._names[kind]
+        used, names = self._used.get(kind), self._names.get(kind, ())
         return names if used is None else tuple(names[code] for code in np.flatnonzero(used))
 
     @property
     def has_node_labels(self) -> bool:
         """Whether nodes have labels of their own."""
-        return self._used["node"] is not None
+        return "node" in self._used
 
     @property
     def degree_names(self) -> tuple[str, ...]:
@@ -82,20 +69,26 @@ class ColourCounts:
     """Counts of portions, put together."""
 
     def __init__(self) -> None:
-        self._rounds: list[list[tuple[Colours, Ints]]] = [[] for _ in range(COUNTED_ROUNDS)]
+        self._several: list[Ranking] = []
 
     def add(self, ranking: Ranking) -> None:
         """The counts of one more portion."""
-        for several, counted in zip(self._rounds, zip(ranking.colours, ranking.counts, strict=True), strict=True):
-            several.append(counted)
-            # not for every portion: to put many small ones together at once costs the same as one
-            if sum(len(colours) for colours, _ in several[1:]) > len(several[0][0]):
-                several[:] = [_together(several)]
+        self._several.append(ranking)
+        first, *others = (sum(map(len, each.colours)) for each in self._several)
+        if sum(others) > first:  # not for every portion: to put many small ones together at once costs the same as one
+            self._several = [self.ranking()]
 
     def ranking(self) -> Ranking:
         """The counts of all portions."""
-        counted = [_together(several) for several in self._rounds]
-        return Ranking(tuple(colours for colours, _ in counted), tuple(counts for _, counts in counted))
+        if len(self._several) == 1:
+            return self._several[0]
+        rounds = []
+        for number in range(COUNTED_ROUNDS):
+            colours, place = np.unique(_joined(each.colours[number] for each in self._several), return_inverse=True)
+            counts = np.zeros(len(colours), np.int64)
+            np.add.at(counts, place, _joined(each.counts[number] for each in self._several))
+            rounds.append((colours, counts))
+        return Ranking(tuple(colours for colours, _ in rounds), tuple(counts for _, counts in rounds))
 
 
 class Moments:
@@ -103,20 +96,15 @@ class Moments:
 
     def __init__(self, columns: int) -> None:
         self._block = max(1, NUMBERS_AT_ONCE // max(columns, 1))
-        self._held: list[Floats] = []
-        """rows that make no whole block yet"""
+        self._held: list[Floats] = []  # rows that make no whole block yet
         self._rows = 0
-        self._mean = np.zeros(columns)
-        self._squares = np.zeros(columns)
-        """of the distances from the mean, summed up"""
+        self._mean, self._squares = np.zeros((2, columns))  # squares of the distances from the mean, summed up
 
     def add(self, rows: NDArray[Any]) -> None:
         """Further rows (n, columns)."""
-        start = 0
-        while start < len(rows):
+        while len(rows):
             held = sum(map(len, self._held))
-            some = rows[start : start + self._block - held]
-            start += len(some)
+            some, rows = np.split(rows, [self._block - held])
             self._held.append(np.array(some, np.float64, order="C"))
             if held + len(some) == self._block:
                 self._take()
@@ -140,10 +128,5 @@ class Moments:
         self._rows = rows
 
 
-def _together(several: list[tuple[Colours, Ints]]) -> tuple[Colours, Ints]:
-    if len(several) == 1:
-        return several[0]
-    colours, place = np.unique(np.concatenate([colours for colours, _ in several]), return_inverse=True)
-    counts = np.zeros(len(colours), np.int64)
-    np.add.at(counts, place, np.concatenate([counts for _, counts in several]))
-    return colours, counts
+def _joined(several: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(list(several))

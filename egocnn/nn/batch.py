@@ -117,12 +117,8 @@ class Batch:
         """The nodes and edges that Patchy-San's entries describe."""
         rows, owner, table = self.bags.rows.long(), self.bags.owner, self.neighbours.table
         nodes = torch.cat([torch.arange(len(table), device=rows.device)[:, None], table.long()], dim=1)
-        first, second = (torch.from_numpy(slot).to(rows.device) for slot in shape.pairs)
-        is_edge = rows < shape.edge_rows
-        pair = torch.where(is_edge, rows // max(shape.edge_labels, 1), 0)
-        slot = torch.where(is_edge, 0, (rows - shape.edge_rows) // max(shape.node_labels, 1))
-        u = torch.where(is_edge, nodes[owner, first[pair]], nodes[owner, slot])
-        return Places(owner, u, torch.where(is_edge, nodes[owner, second[pair]], u), is_edge)
+        first, second = slots_of(rows, shape.slots, max(shape.node_labels, 1), max(shape.edge_labels, 1))
+        return Places(owner, nodes[owner, first], nodes[owner, second], rows < shape.edge_rows)
 
     def slot_attributes(self, filters: Tensor) -> Tensor:
         """Attributes slot by slot through the filters (P, A, D) -> (N, D), absent slots contributing nothing"""
@@ -142,6 +138,16 @@ class Batch:
         """(N, columns) what nodes add to the counts of the inputs"""
         inputs = counted(self.node_label, self.attributes, columns) if self.inputs is None else self.inputs
         return inputs if self.presence is None else inputs * self.presence[:, None].to(inputs)
+
+
+def slots_of(rows: Tensor, slots: int, node_labels: int | Tensor, edge_labels: int | Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of Patchy-San's table -> the slots that an edge joins; for the label of a node its slot twice"""
+    # made on the device: a step that is recorded may not wait for the host
+    first, second = torch.triu_indices(slots, slots, device=rows.device)
+    edge_rows = len(first) * edge_labels
+    is_edge = rows < edge_rows
+    pair, slot = torch.where(is_edge, rows // edge_labels, 0), (rows - edge_rows) // node_labels
+    return torch.where(is_edge, first[pair], slot), torch.where(is_edge, second[pair], slot)
 
 
 class Batchable(Protocol):

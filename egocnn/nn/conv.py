@@ -39,15 +39,7 @@ class EgoConv(nn.Module):
         torch.Size([3, 8])
     """
 
-    def __init__(
-        self,
-        in_width: int,
-        out_width: int,
-        *,
-        k: int,
-        norm: bool = True,
-        activation: bool = True,
-    ) -> None:
+    def __init__(self, in_width: int, out_width: int, *, k: int, norm: bool = True, activation: bool = True) -> None:
         super().__init__()
         if k < 0:
             raise ConfigError(f"k must be at least 0, got {k}")
@@ -80,12 +72,7 @@ class EgoConv(nn.Module):
         if isinstance(self.norm, nn.BatchNorm1d) and isinstance(other.norm, nn.BatchNorm1d):
             self.norm.weight, self.norm.bias = other.norm.weight, other.norm.bias
 
-    def forward(
-        self,
-        x: Tensor,
-        neighbours: Tensor | Neighbours,
-        after: Activation | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, neighbours: Tensor | Neighbours, after: Activation | None = None) -> Tensor:
         """Embeddings one hop wider.
 
         Arguments:
@@ -96,8 +83,12 @@ class EgoConv(nn.Module):
         Returns:
             (N, D') node embeddings.
         """
-        neighbours = first_ranks(neighbours, self.k)
-        if not self.training and _folds(neighbours) and self.weight.dim() == 3:
+        table = neighbours.table if isinstance(neighbours, Neighbours) else neighbours
+        if table.shape[-1] < self.k:
+            raise ConfigError(f"the layer reads k={self.k} neighbours, the table has {table.shape[-1]}")
+        neighbours = neighbours.first(self.k) if isinstance(neighbours, Neighbours) else table[..., : self.k]
+        fuses = isinstance(neighbours, Neighbours) and neighbours.tiles is not None
+        if fuses and not self.training and self.weight.dim() == 3:
             # one pass over the nodes instead of three
             return ego_conv(x, neighbours, *fold(self.norm, self.weight, self.bias), relu=self.activation)
         y = ego_conv(x, neighbours, self.weight, self.bias)
@@ -119,20 +110,6 @@ def fold(norm: nn.Module, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]
     """Filters (..., D') and bias (D') that do in one step what they and the norm after them do in evaluation."""
     if not isinstance(norm, nn.BatchNorm1d):
         return weight, bias
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
-    return weight * scale, (bias - norm.running_mean) * scale + norm.bias
-
-
-def _folds(neighbours: Tensor | Neighbours) -> bool:
-    """Whether the engine can compute norm and rectifier with the sums, as the fused one on a GPU does."""
-    return isinstance(neighbours, Neighbours) and neighbours.tiles is not None
-
-
-def first_ranks(neighbours: Tensor | Neighbours, k: int) -> Tensor | Neighbours:
-    """The first k columns of a table that may have more."""
-    table = neighbours.table if isinstance(neighbours, Neighbours) else neighbours
-    if table.shape[-1] < k:
-        raise ConfigError(f"the layer reads k={k} neighbours, the table has {table.shape[-1]}")
-    return neighbours.first(k) if isinstance(neighbours, Neighbours) else table[..., :k]
+    mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
+    scale = norm.weight / torch.sqrt(variance + norm.eps)
+    return weight * scale, (bias - mean) * scale + norm.bias

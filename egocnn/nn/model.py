@@ -13,10 +13,9 @@ from egocnn.config import ModelConfig
 from egocnn.errors import ConfigError
 from egocnn.nn.batch import Batch
 from egocnn.nn.conv import EgoConv
-from egocnn.nn.dense import Dense
 from egocnn.nn.embed import Attributes, PatchShape, PatchySan
 from egocnn.nn.readout import BINS, Pool, SortPool, by_column
-from egocnn.nn.rows import PACKED, Activation, SeededDropout
+from egocnn.nn.rows import PACKED, Activation, Dense, SeededDropout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,14 +77,18 @@ class EgoCNN(nn.Module):
             if embed_width is None:
                 raise ConfigError("a module in place of the node embedding needs embed_width, the width it returns")
             self.embed, in_width = embed, embed_width
+        elif config.embedding == "patchy-san":
+            patchy_san = PatchySan(shape, attributes=attributes, width=config.width, k=config.k)
+            self.embed, in_width = patchy_san, config.width
+        elif attributes:
+            self.embed, in_width = Attributes(), attributes
         else:
-            self.embed, in_width = _embedding(config, shape, attributes)
+            raise ConfigError("embedding 'attributes' needs graphs whose nodes have attributes")
         if config.tie == "auto":
             raise ConfigError("tie must be true or false by the time a network is built; the training graphs decide it")
         if config.tie and in_width != config.width:
-            raise ConfigError(
-                f"tied layers read and return the same width; the embedding gives {in_width}, not {config.width}"
-            )
+            rule = "tied layers read and return the same width"
+            raise ConfigError(f"{rule}; the embedding gives {in_width}, not {config.width}")
         widths = (in_width, *[config.width] * (config.depth - 1))
         convs = [EgoConv(width, config.width, k=config.k) for width in widths]
         for conv in convs[1:] if config.tie else ():
@@ -186,12 +189,3 @@ class EgoCNN(nn.Module):
     def n_parameters(self) -> int:
         """Numbers that training can change; a tied filter bank counts once."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
-
-
-def _embedding(config: ModelConfig, shape: PatchShape, attributes: int) -> tuple[nn.Module, int]:
-    """The configured node embedding and the width it returns."""
-    if config.embedding == "patchy-san":
-        return PatchySan(shape, attributes=attributes, width=config.width, k=config.k), config.width
-    if attributes == 0:
-        raise ConfigError("embedding 'attributes' needs graphs whose nodes have attributes")
-    return Attributes(), attributes

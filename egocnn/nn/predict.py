@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from egocnn.nn.batch import Batchable
 from egocnn.nn.memory import by_halves
 from egocnn.nn.model import EgoCNN
-
-if TYPE_CHECKING:
-    from egocnn.nn.batch import Batchable
 
 NODES_AT_ONCE = 1 << 15  # Nodes per batch where nothing is learned: bounds the memory.
 

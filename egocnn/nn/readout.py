@@ -58,7 +58,6 @@ class SortPool(nn.Module):
         nodes: How many nodes are kept per graph (S).
 
     Example:
-        >>> import torch
         >>> from egocnn.nn import SortPool
         >>> SortPool(64).nodes
         64
@@ -131,15 +130,15 @@ def pool(h: Tensor, node_counts: Tensor, kind: str, *, presence: Tensor | None =
         if presence is not None and not presence.all():
             there = presence.nonzero().flatten()
             h, graph_of = h.index_select(0, there), graph_of[there]
-        return _largest(h, graph_of, len(node_counts))
-    total = _sums(h, graph_of, node_counts)
+        return largest(h, graph_of, len(node_counts))
+    total = sums(h, graph_of, node_counts)
     if kind == "mean":
-        there = node_counts if presence is None else _sums(presence[:, None], graph_of, node_counts)[:, 0]
+        there = node_counts if presence is None else sums(presence[:, None], graph_of, node_counts)[:, 0]
         total = total / torch.where(there > 0, there, 1).to(total.dtype)[:, None]
     return log_of(total) if kind == "log" else total
 
 
-def _sums(h: Tensor, graph_of: Tensor, node_counts: Tensor) -> Tensor:
+def sums(h: Tensor, graph_of: Tensor, node_counts: Tensor) -> Tensor:
     """(N, D) -> (B, D)"""
     if h.device.type == "cpu":  # a tenth of the time, to the same bits
         return h.new_zeros(len(node_counts), h.shape[1]).index_add(0, graph_of, h)
@@ -169,7 +168,7 @@ class _Largest(torch.autograd.Function):
         return attained.mul_((gradients[0] / several).index_select(0, graph_of)), None, None
 
 
-_largest: Callable[[Tensor, Tensor, int], Tensor] = _Largest.apply
+largest: Callable[[Tensor, Tensor, int], Tensor] = _Largest.apply
 
 
 def log_of(total: Tensor) -> Tensor:

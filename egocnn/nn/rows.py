@@ -1,4 +1,4 @@
-"""What happens to the rows of a batch between two layers: batch norm, rectifier and dropout.
+"""What happens to the rows of a batch between two layers: batch norm, rectifier, dropout; and dense layers.
 
 Rows are nodes or graphs. Packed rows (N, D) are all real. Rows of R networks are padded to one number (R, M, D):
 norms leave the padding out, and dropout does not depend on it.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from egocnn.nn.engines.dropout import Draws, Dropout
-from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu, norm_relu_dropout
+from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu_dropout
 
 Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]
 """What follows the sums of a layer, given the layer's norm"""
@@ -48,41 +48,28 @@ def drawing_from(generator: torch.Generator | None, network: nn.Module) -> Itera
             each.generator = None
 
 
-class Rows(Protocol):
-    """``layer`` numbers the places where activations are dropped: 0 is the embedding."""
+class Rows:
+    """Packed rows, all real. ``layer`` numbers the places where activations are dropped: 0 is the embedding."""
 
     def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
         """The batch norm alone."""
-        ...
-
-    def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:
-        """Dropout alone."""
-        ...
-
-    def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:
-        """Batch norm, rectifier and dropout, in one pass where the engine has one."""
-        ...
-
-
-class PackedRows:
-    """Every row is one of a graph; see :class:`Rows`."""
-
-    def norm(self, y: Tensor, norm: nn.Module) -> Tensor:
         normed: Tensor = norm(y)
         return normed
 
     def drop(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Tensor:  # noqa: ARG002 — torch's dropout counts itself
+        """Dropout alone."""
         dropped: Tensor = dropout(h)
         return dropped
 
     def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:
+        """Batch norm, rectifier and dropout, in one pass where the engine has one."""
         return self.drop(F.relu(self.norm(y, norm)), dropout, layer)
 
 
-PACKED = PackedRows()
+PACKED = Rows()
 
 
-class PresentRows(PackedRows):
+class PresentRows(Rows):
     """Packed rows of which some are missing: what norms learn comes from the others alone."""
 
     def __init__(self, presence: Tensor) -> None:
@@ -110,8 +97,8 @@ class Learning:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PaddedRows:
-    """Rows of R networks, of which some are padding; see :class:`Rows`."""
+class PaddedRows(Rows):
+    """Rows of R networks, of which some are padding."""
 
     present: Tensor  # (R, M)
     learning: Learning | None
@@ -130,21 +117,32 @@ class PaddedRows:
         return torch.where(draws.kept | ~learns, h * torch.where(learns, draws.amplify, 1.0).to(h.dtype), 0)
 
     def activate(self, y: Tensor, norm: nn.Module, dropout: nn.Dropout, layer: int) -> Tensor:
-        if not isinstance(norm, nn.BatchNorm1d):
-            return self.drop(torch.relu(y), dropout, layer)
-        if self.learning is None:
-            return norm_relu(y, *_learned(norm), self.present)
+        if self.learning is None or not isinstance(norm, nn.BatchNorm1d):
+            return self.drop(F.relu(self.norm(y, norm)), dropout, layer)
         return norm_relu_dropout(y, *_learned(norm), self.learning.mode, self._draws(y, dropout, layer))
 
     def _draws(self, h: Tensor, dropout: nn.Dropout, layer: int) -> Draws | None:
         if self.learning is None or self.learning.dropout is None or dropout.p == 0:
             return None
-        return replace(self.learning.dropout.layer(layer, *h.shape[1:]), share=dropout.p)
+        return self.learning.dropout.layer(layer, h.shape[1], h.shape[2], dropout.p)
 
 
 def _learned(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Running]:
     """Scale, shift and running statistics (R, D)"""
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    assert norm.num_batches_tracked is not None
-    return norm.weight, norm.bias, Running(norm.running_mean, norm.running_var, norm.num_batches_tracked)
+    names = ("running_mean", "running_var", "num_batches_tracked")
+    return norm.weight, norm.bias, Running(*map(norm.get_buffer, names))
+
+
+class Dense(nn.Linear):
+    """``nn.Linear`` whose weight (D', D) and bias (D') may have a leading axis R, of networks computed together."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.weight.dim() == 2:
+            return super().forward(input)
+        return torch.baddbmm(self.bias[:, None], input.to(factor_type(self.bias)), self.weight.transpose(1, 2))
+
+
+def factor_type(like: Tensor) -> torch.dtype:
+    """The type of what goes into matrix products: that of the tensor, or the shorter one under autocast"""
+    kind = like.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else like.dtype

@@ -17,7 +17,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import Counts, Judgement, decide_by, judge_counts
 from egocnn.data.schema import PARTS
 from egocnn.encode.batch import EncodedGraphs
-from egocnn.encode.cache import CachedGraphs, Worker, encoded_cache
+from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
 from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.encoder import Encoder, check_nodes
 from egocnn.encode.survey import Survey
@@ -43,7 +43,7 @@ from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import predict_each
-from egocnn.nn.stacked.network import check_stackable
+from egocnn.nn.stacked import check_stackable
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.distributed.world import World, current
@@ -262,7 +262,7 @@ class TrainingPlan:
 
         A label that only other graphs have is to the model what it is in any new data: unseen.
         """
-        survey = Survey.of(fitted.portions())
+        survey = Survey(fitted.portions())
         check_nodes(len(fitted), survey.nodes)
         model, judgement = decide_by(model, lambda: _judge(survey, len(fitted)))
         by_degree = model.degrees and not survey.has_node_labels
@@ -310,7 +310,7 @@ def encode(
     folder.mkdir(parents=True, exist_ok=True)
     target = plan.encoder.targets(collection.outline)
     counts = collection.node_counts
-    with encoded_cache(counts, folder, _worker()) as cache:
+    with closing(EncodedCache(counts, folder, _worker())) as cache:
         cache.fill(plan.encode(graphs) for graphs in collection.portions(*cache.stretch))
 
         def cached(numbers: Ints) -> CachedGraphs:

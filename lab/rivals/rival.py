@@ -45,5 +45,5 @@ class Rival:
 
 def with_own_labels(graphs: Graphs) -> Graphs:
     """The graphs with those label names alone that they use: to a model, a label of other graphs is unseen."""
-    survey = Survey.of([graphs])
+    survey = Survey([graphs])
     return graphs.with_names(nodes=survey.names("node"), edges=survey.names("edge"))

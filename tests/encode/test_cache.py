@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Barrier
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
-from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker, encoded_cache
+from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
@@ -64,7 +65,7 @@ def test_any_choice_of_graphs_makes_the_batch_that_it_makes_in_memory(
     encoder = Encoder.fit(graphs, config)
     whole = encoder.apply(graphs, config)
     numbers = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, unique=True).map(sorted))
-    with TemporaryDirectory() as folder, encoded_cache(graphs.node_counts, Path(folder)) as records:
+    with TemporaryDirectory() as folder, closing(EncodedCache(graphs.node_counts, Path(folder))) as records:
         records.fill(portions(graphs, encoder, config, 0, len(graphs)))
         assert names_in(Path(folder)) == []  # a file without a name leaves nothing behind
         found = cached(records, graphs, encoder, numbers).to(CPU)
@@ -89,7 +90,7 @@ def test_processes_that_share_a_machine_share_the_work_and_leave_no_files(tmp_pa
         there.wait(60)
 
     def process(number: int) -> None:
-        with encoded_cache(graphs.node_counts, tmp_path, Worker(number, size, "0", meet)) as records:
+        with closing(EncodedCache(graphs.node_counts, tmp_path, Worker(number, size, "0", meet))) as records:
             first, last = records.stretch
             written.append(last - first)
             records.fill(portions(graphs, encoder, config, first, last))
@@ -109,7 +110,7 @@ def test_what_killed_processes_left_is_removed_by_the_next_one(tmp_path: Path) -
     (tmp_path / ".prepared.0.1.tmp").touch()
     (tmp_path / ".prepared.0.1.npz").touch()
     (tmp_path / "other").touch()
-    with encoded_cache(graphs.node_counts, tmp_path) as records:
+    with closing(EncodedCache(graphs.node_counts, tmp_path)) as records:
         records.fill(portions(graphs, Encoder.fit(graphs, config), config, 0, 3))
     assert names_in(tmp_path) == ["other"]
 
@@ -117,7 +118,7 @@ def test_what_killed_processes_left_is_removed_by_the_next_one(tmp_path: Path) -
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
     graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
     (tmp_path / ".prepared.0.0.tmp").symlink_to("/dev/full")
-    with encoded_cache(graphs.node_counts, tmp_path, Worker(0, 2, "0")) as records:
+    with closing(EncodedCache(graphs.node_counts, tmp_path, Worker(0, 2, "0"))) as records:
         some = portions(graphs, Encoder.fit(graphs, config), config, *records.stretch)
         with pytest.raises(OSError, match="prepared graphs cannot be kept: No space left on device"):
             records.fill(some)
@@ -132,7 +133,7 @@ def handles() -> list[Path]:
 def test_a_file_that_is_cut_off_is_told_in_one_line(tmp_path: Path) -> None:
     graphs, config = random_trees(3, nodes=4, seed=0), CONFIGS[0]
     encoder = Encoder.fit(graphs, config)
-    with encoded_cache(graphs.node_counts, tmp_path) as records:
+    with closing(EncodedCache(graphs.node_counts, tmp_path)) as records:
         records.fill(portions(graphs, encoder, config, 0, 3))
         (opened,) = (handle for handle in handles() if handle.resolve().is_relative_to(tmp_path))
         os.truncate(opened, 10)

@@ -83,7 +83,7 @@ def test_stable_colours_are_those_at_which_exact_refinement_ends(graphs: Graphs)
 
 
 @settings(max_examples=60)
-@given(random_graphs(max_graphs=5))
+@given(random_graphs(max_graphs=5, min_nodes=0))
 def test_colours_of_a_graph_do_not_depend_on_its_companions(graphs: Graphs) -> None:
     *_, third = wl_rounds(graphs, 3)
     stable = stable_colours(graphs, third, most=100)
@@ -93,13 +93,6 @@ def test_colours_of_a_graph_do_not_depend_on_its_companions(graphs: Graphs) -> N
         *_, third_alone = wl_rounds(alone, 3)
         np.testing.assert_array_equal(third_alone, third[nodes])
         np.testing.assert_array_equal(stable_colours(alone, third_alone, most=100), stable[nodes])
-
-
-def test_a_node_is_not_confused_with_its_neighbours() -> None:
-    """Three C around each O and three O around each C: the sums on both sides hold the same colours."""
-    graphs = one_graph(6, [(u, v) for u in range(3) for v in range(3, 6)], node_label=[*"CCCOOO"])
-    for colour in wl_rounds(graphs, 3):
-        assert partition(colour) == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("copies", range(1, 9))
@@ -124,12 +117,6 @@ def test_refinement_stops_after_the_most_rounds_allowed() -> None:
     assert partition(after_two) == partition(second)
     everything = stable_colours(chain, initial_colours(chain), most=256)
     assert len(set(everything.tolist())) == 20  # each node and its mirror image
-
-
-def test_a_graph_without_nodes_has_no_colours() -> None:
-    graphs = Graphs.from_edges(node_counts=[0, 0], edges=np.zeros((0, 2), int))
-    *_, colour = wl_rounds(graphs, 2)
-    assert len(stable_colours(graphs, colour, most=3)) == 0
 
 
 def test_many_different_neighbourhoods_get_as_many_colours() -> None:

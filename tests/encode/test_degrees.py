@@ -74,32 +74,20 @@ def test_small_degrees_have_a_label_each_and_large_ones_share_it_over_half_an_oc
 # ── graphs ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=60)
-@given(random_graphs(max_nodes=8))
-def test_every_node_is_named_after_the_number_of_its_neighbours(graphs: Graphs) -> None:
+@settings(max_examples=80)
+@given(random_graphs(min_nodes=0, max_nodes=9))
+def test_a_node_is_named_after_the_number_of_its_neighbours_and_its_profile_is_what_a_loop_over_them_finds(
+    graphs: Graphs,
+) -> None:
+    """Graphs without nodes, nodes without neighbours, self-loops and attributes of the graph's own included."""
     labelled = describe_by_degree(graphs)
     names = [labelled.node_label_names[label] for label in as_list(labelled.node_label)]
     assert names == [f"degree {len(each)}" for each in neighbours_of(graphs)]
     assert len(set(labelled.node_label_names)) == len(labelled.node_label_names)
     np.testing.assert_array_equal(labelled.indices, graphs.indices)
-
-
-def test_graphs_without_nodes_have_no_degrees() -> None:
-    empty = Graphs.from_edges(node_counts=[0, 0], edges=np.zeros((0, 2), np.int64))
-    described = describe_by_degree(empty)
-    assert (described.node_label_names, as_list(described.node_attr)) == ((), [])
-
-
-# ── the profile ───────────────────────────────────────────────────────────────────────────────────
-
-
-@settings(max_examples=80)
-@given(random_graphs(max_nodes=9))
-def test_the_profile_of_every_node_is_what_a_loop_over_its_neighbours_finds(graphs: Graphs) -> None:
-    """Nodes without neighbours, self-loops and attributes of the graph's own included."""
-    described = describe_by_degree(graphs).node_attr
+    described, profile = labelled.node_attr, np.reshape(naive_profile(graphs), (-1, PROFILE))
     assert described is not None
-    np.testing.assert_allclose(described[:, -PROFILE:], naive_profile(graphs), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(described[:, -PROFILE:], profile, rtol=1e-6, atol=1e-6)
     if graphs.node_attr is None:
         assert described.shape[1] == PROFILE
     else:
@@ -120,16 +108,11 @@ def test_a_degree_never_seen_in_training_is_an_unseen_label() -> None:
     assert [int(hub.apply(star(leaves), CONFIG).node_label[0]) for leaves in (127, 128)] == [1, -1]
 
 
-def test_labels_of_the_graphs_own_come_before_degrees() -> None:
-    labelled = one_graph(2, [(0, 1)], node_label=["C", "N"])
-    encoder = Encoder.fit(labelled, CONFIG)
-    assert not encoder.by_degree
-    assert encoder.node_label_names == ("C", "N")
-
-
-def test_a_model_of_degrees_does_not_read_labels_that_come_later() -> None:
+def test_labels_of_the_graphs_own_come_before_degrees_but_a_model_of_degrees_does_not_read_them() -> None:
     bare, labelled = star(3), one_graph(4, [(0, 1), (0, 2), (0, 3)], node_label=[*"CNOS"])
-    encoder = Encoder.fit(bare, CONFIG)
+    by_label, encoder = Encoder.fit(labelled, CONFIG), Encoder.fit(bare, CONFIG)
+    assert not by_label.by_degree
+    assert by_label.node_label_names == ("C", "N", "O", "S")
     one, other = (encoder.apply(graphs, CONFIG) for graphs in (bare, labelled))
     for name in ("node_label", "bag_rows", "attributes"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name

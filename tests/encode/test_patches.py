@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode import patches as module
-from egocnn.encode.patches import Patches, find_patches
+from egocnn.encode.patches import EdgeTable, Patches, find_patches
 from egocnn.encode.ranking import rank_neighbours
 from egocnn.nn.embed import PatchShape
 from tests.support.samples import cycle, one_graph
@@ -51,7 +51,7 @@ def summed(patches: Patches, filters: Tensor) -> Tensor:
 
 
 @settings(max_examples=150)
-@given(random_graphs(unseen=True), st.integers(1, 5), st.integers(1, 5))
+@given(random_graphs(unseen=True, min_nodes=0), st.integers(1, 5), st.integers(1, 5))
 def test_summed_rows_are_the_dense_tensor_times_a_filter(graphs: Graphs, slots: int, k: int) -> None:
     table, shape = rank_neighbours(graphs, k), shape_of(graphs, slots)
     random = np.random.default_rng(0)
@@ -88,15 +88,57 @@ def test_labels_that_the_table_does_not_know_are_passed_over() -> None:
     assert plain.rows.tolist() == [1, 1]  # slots 0 and 1 are joined, and that is all
 
 
-def test_nothing_has_no_patches() -> None:
-    nothing = Graphs.from_edges(node_counts=[0], edges=np.zeros((0, 2), int))
-    patches = find_patches(nothing, rank_neighbours(nothing, 3), shape_of(nothing, 4))
-    assert patches.ptr.tolist() == [0]
-    assert len(patches.rows) == 0
-
-
 def test_a_shape_counts_its_rows() -> None:
     shape = PatchShape(slots=10, node_labels=7, edge_labels=4)
     assert shape.edge_rows == 55 * 4
     assert shape.rows == 55 * 4 + 70
     assert PatchShape(slots=10, node_labels=0, edge_labels=0).rows == 55
+
+
+# ── looking edges up ──────────────────────────────────────────────────────────────────────────────
+
+
+def assert_finds_every_edge_and_no_other(graphs: Graphs) -> None:
+    table = EdgeTable(graphs)
+    expected = np.full((graphs.n_nodes, graphs.n_nodes), -1)
+    for entry, (node, neighbour) in enumerate(zip(graphs.entry_node, graphs.indices, strict=True)):
+        if node <= neighbour:
+            expected[node, neighbour] = expected[neighbour, node] = entry
+    u, v = (ends.ravel() for ends in np.indices(expected.shape))
+    np.testing.assert_array_equal(table.find(u, v), expected.ravel())
+
+
+@settings(max_examples=150)
+@given(random_graphs())
+def test_an_edge_is_found_from_either_end_and_where_there_is_none_nothing_is(graphs: Graphs) -> None:
+    assert_finds_every_edge_and_no_other(graphs)
+
+
+@pytest.mark.parametrize("edges_at_once", [10, 1 << 17])
+def test_edges_that_compete_for_a_slot_are_all_found(edges_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EDGES_AT_ONCE", edges_at_once)
+    edges = np.random.default_rng(0).integers(0, 300, (3000, 2))
+    graphs = Graphs.from_edges(node_counts=[300], edges=edges)
+    assert len(EdgeTable(graphs).tables) > 1
+    assert_finds_every_edge_and_no_other(graphs)
+
+
+def orderly(kind: str) -> Graphs:
+    node = np.arange(2000)
+    pairs = {
+        "path": np.stack([node[:-1], node[1:]], axis=1),
+        "star": np.stack([np.zeros_like(node), node], axis=1),
+        "loops": np.stack([node, node], axis=1),
+        "clique": np.stack(np.triu_indices(200), axis=1),
+        "powers": np.concatenate([np.stack([node[: -(2**k)], node[2**k :]], axis=1) for k in range(10)]),
+    }
+    return Graphs.from_edges(node_counts=[2000], edges=pairs[kind])
+
+
+@pytest.mark.parametrize("kind", ["path", "star", "loops", "clique", "powers"])
+def test_orderly_graphs_do_not_crowd_the_slots(kind: str) -> None:
+    """Most edges stand in the first table: a few steps find any of them."""
+    graphs = orderly(kind)
+    tables = EdgeTable(graphs).tables
+    assert (tables[0] >= 0).sum() > 0.7 * graphs.n_edges
+    assert len(tables) < 12

@@ -66,7 +66,7 @@ def test_colours_are_counted_over_portions_as_over_all(graphs: Graphs, places: l
 @settings(max_examples=30)
 @given(random_graphs(unseen=True, min_graphs=2), st.lists(st.integers(0, 9), max_size=4))
 def test_a_survey_names_the_labels_and_counts_the_degrees_of_all_portions(graphs: Graphs, places: list[int]) -> None:
-    survey = Survey.of(graphs[some] for some in cut(len(graphs), places))
+    survey = Survey(graphs[some] for some in cut(len(graphs), places))
     used = graphs.with_names(nodes=survey.names("node"), edges=survey.names("edge"))
     for before, after in zip(graphs, used, strict=True):
         assert (before.node_label, before.edge_label) == (after.node_label, after.edge_label)

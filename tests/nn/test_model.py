@@ -5,17 +5,18 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from egocnn.config import ModelConfig, Readout
+from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
-from egocnn.nn import EgoCNN
+from egocnn.nn import EgoCNN, PatchySan
 from egocnn.nn.batch import Batch
 from egocnn.nn.embed import PatchShape
-from tests.support.networks import build, doubled, naive_logits, randomise, whole_batch
-from tests.support.samples import cycle
+from tests.support.networks import NaiveNetwork, build, doubled, randomise, whole_batch
+from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import plain_model
 
@@ -36,63 +37,35 @@ def some_graphs() -> Graphs:
     )
 
 
-def without(graphs: Graphs, *columns: str) -> Graphs:
-    names = {f"{column}_names": () for column in columns if column.endswith("label")}
-    return graphs.replace(**(dict.fromkeys(columns) | names))
-
-
-def check_forward(graphs: Graphs, config: ModelConfig) -> None:
-    network, encoder = build(graphs, config, outputs=3)
-    network.double()
-    output = network(doubled(whole_batch(graphs, encoder, config)))
-    np.testing.assert_allclose(output.output.detach().numpy(), naive_logits(network, encoder, graphs), atol=1e-9)
-    assert output.layers[-1].shape == (graphs.n_nodes, config.width)
-
-
 # ── forward ───────────────────────────────────────────────────────────────────────────────────────
 
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"depth": 3, "tie": True, "head_norm": True},
+    {"slots": 1, "count_inputs": True},
+    {"slots": 6, "k": 2, "jump": True},
+    {"depth": 1, "dropout": 0.5, "pool_norm": True},
+    {"embedding": "attributes", "jump": True},
+    {"jump": True, "head_norm": True, "pool_norm": True, "count_inputs": True},
+]
 
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
 @pytest.mark.parametrize("readout", get_args(Readout))
-@pytest.mark.parametrize("embedding", ["patchy-san", "attributes"])
-def test_the_network_computes_its_equations(embedding: Any, readout: Readout) -> None:
-    check_forward(some_graphs(), plain_model(**SMALL, embedding=embedding, readout=readout))
-
-
-@pytest.mark.parametrize(
-    "missing",
-    [
-        ("node_label",),
-        ("edge_label",),
-        ("edge_weight",),
-        ("node_attr",),
-        ("node_label", "edge_label", "edge_weight", "node_attr"),
-    ],
-    ids="+".join,
-)
-def test_columns_may_be_missing(missing: tuple[str, ...]) -> None:
-    check_forward(without(some_graphs(), *missing), plain_model(**SMALL))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"depth": 3, "tie": True},
-        {"slots": 1},
-        {"slots": 6, "k": 2},
-        {"depth": 1},
-        {"dropout": 0.5},
-    ],
-    ids=str,
-)
-def test_other_settings_compute_their_equations_too(settings: dict[str, Any]) -> None:
-    check_forward(some_graphs(), plain_model(**(SMALL | settings)))
-    check_forward(without(some_graphs(), "edge_weight"), plain_model(**(SMALL | settings)))
-
-
-@settings(max_examples=30)
-@given(random_graphs(unseen=True))
-def test_any_graphs_are_computed_as_their_equations_say(graphs: Graphs) -> None:
-    check_forward(graphs, plain_model(**SMALL))
+@settings(max_examples=8)
+@given(graphs=random_graphs(unseen=True), seed=st.integers(0, 99))
+def test_the_network_computes_its_equations(
+    readout: Readout, changes: dict[str, Any], graphs: Graphs, seed: int
+) -> None:
+    """Whatever columns the graphs have or lack; loops, and nodes without neighbours or with unseen labels included."""
+    assume("embedding" not in changes or graphs.node_attr is not None)
+    config = plain_model(**SMALL | changes, readout=readout)
+    network, encoder = build(graphs, config, outputs=3, seed=seed)
+    network.double()
+    output = network(doubled(whole_batch(graphs, encoder, config)))
+    naive = NaiveNetwork(network, encoder, graphs)
+    for found, expected in ((output.output, naive.logits()), *zip(output.layers, naive.h, strict=True)):
+        np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-6 * max(1, np.abs(expected).max()))
 
 
 class LabelTable(nn.Module):
@@ -106,7 +79,7 @@ class LabelTable(nn.Module):
         return self.rows[batch.node_label.long() + 1]
 
 
-def test_a_module_of_the_users_own_takes_the_place_of_the_embedding() -> None:
+def test_a_module_of_the_users_own_takes_the_place_of_the_embedding_and_is_trained() -> None:
     graphs, config = some_graphs(), plain_model(**SMALL)
     embed = LabelTable(3, 7)
     network, encoder = build(graphs, config, embed=embed, embed_width=7)
@@ -115,14 +88,8 @@ def test_a_module_of_the_users_own_takes_the_place_of_the_embedding() -> None:
     assert graphs.node_label is not None
     h = embed.rows.detach().numpy()[graphs.node_label + 1]
     logits = network(doubled(whole_batch(graphs, encoder, config))).output
-    np.testing.assert_allclose(logits.detach().numpy(), naive_logits(network, encoder, graphs, h), atol=1e-9)
-
-
-def test_a_module_of_the_users_own_is_trained_with_the_rest() -> None:
-    graphs, config = some_graphs(), plain_model(**SMALL)
-    embed = LabelTable(3, 7)
-    network, encoder = build(graphs, config, embed=embed, embed_width=7)
-    torch.autograd.backward(network(whole_batch(graphs, encoder, config)).output.sum())
+    np.testing.assert_allclose(logits.detach(), NaiveNetwork(network, encoder, graphs, h).logits(), atol=1e-9)
+    torch.autograd.backward(logits.sum())
     assert embed.rows.grad is not None
     assert (embed.rows.grad != 0).any()
 
@@ -130,14 +97,7 @@ def test_a_module_of_the_users_own_is_trained_with_the_rest() -> None:
 # ── what a prediction depends on ──────────────────────────────────────────────────────────────────
 
 
-NORMS: dict[str, Any] = {"k": 1, "jump": True, "head_norm": True, "pool_norm": True}
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [*({"readout": readout} for readout in get_args(Readout)), NORMS],
-    ids=str,
-)
+@pytest.mark.parametrize("settings", [*({"readout": readout} for readout in get_args(Readout)), CHANGES[-1]], ids=str)
 def test_in_evaluation_a_prediction_does_not_depend_on_the_rest_of_the_batch(settings: dict[str, Any]) -> None:
     graphs, config = some_graphs(), plain_model(**SMALL | settings)
     network, encoder = build(graphs, config)
@@ -162,33 +122,29 @@ def test_dropout_acts_in_training_alone() -> None:
 
 # ── parameters ────────────────────────────────────────────────────────────────────────────────────
 
-
-def count(**settings: Any) -> int:
-    config = plain_model(**settings)
-    shape = PatchShape(slots=config.slots, node_labels=0, edge_labels=0)
-    return EgoCNN(config, shape=shape, attributes=0, outputs=2).n_parameters
-
-
+SHAPE = PatchShape(slots=4, node_labels=2, edge_labels=0)
 PAPER: dict[str, Any] = {"slots": 10, "k": 16, "width": 128, "hidden": 128, "readout": "sort", "sort_nodes": 64}
 
 
-def test_tied_layers_add_no_parameters_and_untied_ones_add_their_own() -> None:
-    K, D = 16, 128
-    shallow, tied, untied = (count(**PAPER, depth=depth, tie=tie) for depth, tie in ((1, False), (5, True), (5, False)))
-    assert tied == shallow
-    assert untied == shallow + 4 * ((K + 1) * D * D + 3 * D)
+def made(shape: PatchShape = SHAPE, attributes: int = 0, **settings: Any) -> EgoCNN:
+    return EgoCNN(plain_model(**settings), shape=shape, attributes=attributes, outputs=2)
+
+
+def count(**settings: Any) -> int:
+    return made(**SMALL | settings).n_parameters
 
 
 def test_parameters_are_about_as_many_as_in_the_papers_fourth_table() -> None:
     """1.3M with one layer or five tied ones, 2.3M with five of their own."""
-    assert count(**PAPER, depth=1) == 1_335_298
-    assert count(**PAPER, depth=5, tie=True) == 1_335_298
-    assert count(**PAPER, depth=5) == 2_450_946
+    shape, (K, D) = PatchShape(slots=10, node_labels=0, edge_labels=0), (16, 128)
+    one, tied, own = (made(shape, **PAPER, depth=d, tie=tie) for d, tie in ((1, False), (5, True), (5, False)))
+    assert one.n_parameters == tied.n_parameters == 1_335_298
+    assert own.n_parameters == 1_335_298 + 4 * ((K + 1) * D * D + 3 * D) == 2_450_946
 
 
 def test_parameters_are_counted_by_layers_widths_and_neighbours() -> None:
-    config = plain_model(depth=3, k=4, width=8, hidden=5)
-    network = EgoCNN(config, shape=PatchShape(slots=10, node_labels=2, edge_labels=3), attributes=4, outputs=2)
+    shape = PatchShape(slots=10, node_labels=2, edge_labels=3)
+    network = made(shape, attributes=4, depth=3, k=4, width=8, hidden=5)
     shapes = [tuple(conv.get_parameter("weight").shape) for conv in network.convs]
     assert shapes == [(5, 8, 8)] * 3
     table = (55 * 3 + 10 * 2) * 8
@@ -197,31 +153,41 @@ def test_parameters_are_counted_by_layers_widths_and_neighbours() -> None:
     assert network.n_parameters == embedding + convs + (8 * 5 + 5) + (5 * 2 + 2)
 
 
+def test_the_settings_add_the_parameters_that_they_need_and_no_others() -> None:
+    D, hidden, plain = 5, 4, count()
+    assert count(jump=True) == plain + 2 * D * hidden
+    assert count(jump=True, readout="mean+max") == count(readout="mean+max") + 2 * 2 * D * hidden
+    assert count(head_norm=True) == plain + 2 * hidden
+    assert count(pool_norm=True) == plain + 2 * D
+    assert count(count_inputs=True) == plain + SHAPE.node_labels * hidden
+    assert made(**SMALL, attributes=2, count_inputs=True).hidden.in_features == D + SHAPE.node_labels + 2 * 16
+    assert not any(name.startswith(("norm.", "pool_norm.")) for name in made(**SMALL).state_dict())
+
+
 @pytest.mark.parametrize(("readout", "inputs"), [("max", 8), ("mean+max", 16), ("sort", 24)])
 def test_the_head_fits_the_readout(readout: Any, inputs: int) -> None:
-    config = plain_model(depth=1, width=8, readout=readout, sort_nodes=3)
-    network = EgoCNN(config, shape=PatchShape(slots=2, node_labels=0, edge_labels=0), attributes=0, outputs=2)
-    assert network.hidden.in_features == inputs
+    assert made(depth=1, width=8, readout=readout, sort_nodes=3).hidden.in_features == inputs
 
 
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────
 
-SHAPE = PatchShape(slots=4, node_labels=0, edge_labels=0)
+OWN: dict[str, Any] = {"embed": nn.Identity(), "embed_width": 5}
 
 
-def test_tied_layers_of_unequal_widths_are_refused() -> None:
-    config = plain_model(depth=2, width=8, k=3, tie=True, embedding="attributes")
-    with pytest.raises(ConfigError, match="the embedding gives 3, not 8"):
-        EgoCNN(config, shape=SHAPE, attributes=3, outputs=2)
-    with pytest.raises(ConfigError, match="the embedding gives 5, not 8"):
-        EgoCNN(plain_model(width=8, tie=True), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity(), embed_width=5)
-
-
-def test_an_embedding_that_lacks_what_it_needs_is_refused() -> None:
-    with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
-        EgoCNN(plain_model(embedding="attributes"), shape=SHAPE, attributes=0, outputs=2)
-    with pytest.raises(ConfigError, match="needs embed_width"):
-        EgoCNN(plain_model(), shape=SHAPE, attributes=0, outputs=2, embed=nn.Identity())
+@pytest.mark.parametrize(
+    ("settings", "more", "rule"),
+    [
+        ({"tie": True, "embedding": "attributes"}, {"attributes": 3}, "the embedding gives 3, not 8"),
+        ({"tie": True}, {"attributes": 0, **OWN}, "the embedding gives 5, not 8"),
+        ({"embedding": "attributes"}, {"attributes": 0}, "needs graphs whose nodes have attributes"),
+        ({}, {"attributes": 0, "embed": nn.Identity()}, "needs embed_width"),
+    ],
+)
+def test_an_embedding_of_another_width_or_that_lacks_what_it_needs_is_refused(
+    settings: dict[str, Any], more: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(ConfigError, match=rule):
+        EgoCNN(plain_model(depth=2, width=8, k=3, **settings), shape=SHAPE, outputs=2, **more)
 
 
 # ── gradients ─────────────────────────────────────────────────────────────────────────────────────
@@ -256,3 +222,23 @@ def test_gradients_of_the_whole_network_equal_finite_differences(readout: Readou
             flat[at] = before
             expected = (above - below) / (2 * step)
             assert gradient.view(-1)[at].item() == pytest.approx(expected, rel=1e-4, abs=1e-6), name
+
+
+# ── the embedding ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_the_rows_of_entries_that_exist_are_trained() -> None:
+    graphs, config = one_graph(4, cycle(0, 1, 2, 3)), plain_model(slots=4, k=3)
+    network, encoder = build(graphs, config)
+    layer = network.embed
+    assert isinstance(layer, PatchySan)
+    (gradient,) = torch.autograd.grad(layer(whole_batch(graphs, encoder, config)).sum(), layer.table)
+    touched = set(torch.nonzero(gradient.abs().sum(1)).flatten().tolist())
+    # of the pairs (0,0) (0,1) (0,2) (0,3) (1,1) (1,2) ... only (0,1) and (0,2) are edges in a ring of four
+    assert touched <= {1, 2}
+
+
+def test_attributes_reach_no_farther_than_the_neighbours_of_a_batch() -> None:
+    shape = PatchShape(slots=10, node_labels=0, edge_labels=0)
+    assert PatchySan(shape, attributes=2, width=3, k=4).attributes.shape == (5, 2, 3)
+    assert PatchySan(shape, attributes=2, width=3, k=16).attributes.shape == (10, 2, 3)

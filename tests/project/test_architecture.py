@@ -37,9 +37,7 @@ LAZY = (
 )
 """Imported inside the functions that need them: they are slow to import, or optional."""
 
-KERNELS = tuple(
-    f"egocnn.nn.engines.gpu.{name}" for name in ("conv_kernels", "norm_kernels", "pool_kernels", "row_masks")
-)
+KERNELS = tuple(f"egocnn.nn.engines.gpu.{name}" for name in ("conv_kernels", "row_kernels"))
 """GPU programs, which are nothing without Triton; imported as lazily as Triton itself."""
 
 LONGEST = 400

@@ -18,8 +18,7 @@ from tests.support.tiny import FLAGS, PATIENCE
 
 Run = Callable[..., tuple[int, str, str]]
 
-SHORT = [*FLAGS, "--epochs", "2", "--quiet"]
-"""a small network, trained shortly and silently"""
+SHORT = [*FLAGS, "--epochs", "2", "--quiet"]  # a small network, trained shortly and silently
 
 
 def runner(capsys: pytest.CaptureFixture[str]) -> Run:

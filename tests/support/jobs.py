@@ -17,8 +17,7 @@ from egocnn.errors import DataError, MissingExtraError
 from lab.rivals.rival import Rival
 from tests.support.tiny import names_in
 
-LONG = 60.0
-"""seconds that nobody waits for"""
+LONG = 60.0  # seconds that nobody waits for
 
 
 def attempt_in(folder: Path) -> int:

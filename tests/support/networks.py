@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from egocnn.config import ModelConfig
-from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
-from egocnn.nn import EgoCNN, PatchySan
+from egocnn.nn import Attributes, EgoCNN, PatchySan
 from egocnn.nn.batch import Batch
 
 Array = NDArray[np.float64]
@@ -69,98 +68,135 @@ def doubled(batch: Batch) -> Batch:
     )
 
 
-def naive_logits(network: EgoCNN, encoder: Encoder, graphs: Graphs, h: Array | None = None) -> Array:
-    """What the network computes in evaluation mode, from its equations; ``h`` are embeddings of the user's own."""
-    config = network.config
-    ranking = encoder.ranking
-    table = ranking.neighbours(graphs, max(config.k, config.slots))
-    h = _embed(network, encoder, graphs, table) if h is None else h
-    for conv in network.convs:
-        weight, bias = _array(conv.get_parameter("weight")), _array(conv.get_parameter("bias"))
-        rows = []
-        for node in range(graphs.n_nodes):
-            ego = [node, *table[node, : config.k]]
-            rows.append(bias + sum(h[source] @ weight[rank] for rank, source in enumerate(ego) if source >= 0))
-        h = np.maximum(_norm(np.array(rows), conv.get_submodule("norm")), 0)
-    return np.array(
-        [_head(network, _read_out(config, h, nodes)) for nodes in _nodes_of(graphs, ranking.order(graphs).place)]
-    )
+class NaiveNetwork:
+    """The network in evaluation mode, in plain loops from its equations; ``h`` are embeddings of the user's own."""
 
+    def __init__(self, network: EgoCNN, encoder: Encoder, graphs: Graphs, h: Array | None = None) -> None:
+        self.network, self.encoder, self.config = network, encoder, network.config
+        self.graphs = graphs = encoder.renamed(graphs)
+        self.table = encoder.ranking.neighbours(graphs, max(self.config.k, self.config.slots))
+        self.weights: dict[tuple[int, int], tuple[float, int]] = {}
+        """weight and label of every edge, in both directions"""
+        for entry, ends in enumerate(zip(graphs.entry_node.tolist(), graphs.indices.tolist(), strict=True)):
+            weight = 1.0 if graphs.edge_weight is None else float(graphs.edge_weight[entry])
+            self.weights[ends] = weight, 0 if graphs.edge_label is None else int(graphs.edge_label[entry])
+        self.attributes = np.zeros((graphs.n_nodes, 0))
+        if graphs.node_attr is not None:
+            raw = (graphs.node_attr - encoder.attr_mean) / encoder.attr_scale
+            self.attributes = raw.astype(np.float32).astype(np.float64)
+        self.h = [self._embedded() if h is None else h]
+        for number in range(self.config.depth):
+            W, b = self.filters(number)
+            sums = [b + sum(self.h[-1][m] @ w for m, w in self.senders(n, W)) for n in range(graphs.n_nodes)]
+            self.h.append(np.maximum(np.array(sums).reshape(graphs.n_nodes, W.shape[2]), 0))
 
-def _embed(network: EgoCNN, encoder: Encoder, graphs: Graphs, table: Ints) -> Array:
-    config = network.config
-    attributes = np.zeros((graphs.n_nodes, 0))
-    if graphs.node_attr is not None:
-        attributes = (graphs.node_attr - encoder.attr_mean) / encoder.attr_scale
-    attributes = attributes.astype(np.float32).astype(np.float64)
-    if config.embedding == "attributes":
-        return attributes
-    edges = _edges(graphs)
-    embed = network.embed
-    assert isinstance(embed, PatchySan)
-    filters, of_attributes = _array(embed.table), _array(embed.attributes)
-    shape, P = encoder.shape(config), config.slots
-    rows = []
-    for node in range(graphs.n_nodes):
-        y = _array(embed.bias).copy()
-        slots = [node, *(int(m) for m in table[node, : P - 1])]
-        pair = 0
+    def ego(self, node: int) -> list[int]:
+        """The node and its ranked neighbours, as far as there are any."""
+        return [node, *(int(m) for m in self.table[node, : self.config.k] if m >= 0)]
+
+    def senders(self, node: int, weight: Array) -> list[tuple[int, Array]]:
+        """Who sends to the units of a node, the node itself first, and through which filters."""
+        return [(m, weight[k]) for k, m in enumerate(self.ego(node))]
+
+    def filters(self, layer: int, gamma: float = 0) -> tuple[Array, Array]:
+        """Those of the ranks, and the bias; positive numbers favoured by gamma."""
+        conv = self.network.convs[layer]
+        norm, parts = conv.get_submodule("norm"), dict(conv.named_parameters())
+        weight, bias = _folded(norm, array(parts["weight"]), array(parts["bias"]))
+        weight, bias = (part + gamma * np.maximum(part, 0) for part in (weight, bias))
+        return weight, bias
+
+    def patch(self, node: int) -> list[tuple[int, int, int, float]]:
+        """Patchy-San's non-zero entries around a node: both ends (a label: its node twice), table row, value."""
+        shape, P = self.encoder.shape(self.config), self.config.slots
+        slots = [node, *(int(m) for m in self.table[node, : P - 1])]
+        found, pair = [], 0
         for i in range(P):
             for j in range(i, P):
-                weight, label = edges.get((slots[i], slots[j]), (0.0, -1))
-                if label >= 0:
-                    y += weight * filters[pair * max(shape.edge_labels, 1) + label]
+                if slots[i] >= 0 and slots[j] >= 0 and (slots[i], slots[j]) in self.weights:
+                    weight, label = self.weights[slots[i], slots[j]]
+                    if label >= 0:
+                        found.append((slots[i], slots[j], pair * max(shape.edge_labels, 1) + label, weight))
                 pair += 1
         for slot, source in enumerate(slots):
-            if source >= 0 and graphs.node_label is not None and graphs.node_label[source] >= 0:
-                y += filters[shape.edge_rows + slot * shape.node_labels + graphs.node_label[source]]
-            if source >= 0 and slot <= config.k:  # a batch brings no more neighbours than that
-                y += attributes[source] @ of_attributes[slot]
-        rows.append(y)
-    return np.maximum(_norm(np.array(rows), embed.norm), 0)
+            if source >= 0 and self.graphs.node_label is not None and self.graphs.node_label[source] >= 0:
+                row = shape.edge_rows + slot * shape.node_labels + int(self.graphs.node_label[source])
+                found.append((source, source, row, 1.0))
+        return found
+
+    def attribute_slots(self, node: int) -> list[tuple[int, int]]:
+        """Slot and node whose attributes are read there; a batch brings no more than K neighbours."""
+        last = min(self.config.slots, self.config.k + 1)
+        around = [node, *(int(m) for m in self.table[node, : last - 1])]
+        return [(slot, m) for slot, m in enumerate(around) if m >= 0] if self.attributes.shape[1] else []
+
+    def patchy_san(self) -> tuple[Array, Array, Array]:
+        embed = self.network.embed
+        assert isinstance(embed, PatchySan)
+        table, bias = _folded(embed.norm, array(embed.table), array(embed.bias))
+        return table, _folded(embed.norm, array(embed.attributes), array(embed.bias))[0], bias
+
+    def read(self, node: int, filters: tuple[Array, Array, Array]) -> Array:
+        """What Patchy-San's filters find around a node, without the bias."""
+        table, of_attributes, bias = filters
+        found = sum((value * table[row] for _, _, row, value in self.patch(node)), np.zeros_like(bias))
+        return found + sum((self.attributes[m] @ of_attributes[s] for s, m in self.attribute_slots(node)), 0 * bias)
+
+    def _embedded(self) -> Array:
+        embed, N = self.network.embed, self.graphs.n_nodes
+        if isinstance(embed, Attributes):
+            return self.attributes
+        filters = self.patchy_san()
+        rows = [filters[2] + self.read(n, filters) for n in range(N)]
+        embedded: Array = np.maximum(np.array(rows).reshape(N, len(filters[2])), 0)
+        return embedded
+
+    def logits(self) -> Array:
+        """(G, C)"""
+        place, inputs = self.encoder.ranking.order(self.graphs).place, self._inputs()
+        rows = []
+        for first, last in pairwise(self.graphs.node_ptr.tolist()):
+            nodes = sorted(range(first, last), key=lambda node: int(place[node]))
+            read = [self._read_out(h, nodes) for h in (self.h if self.config.jump else self.h[-1:])]
+            counted = self._read_out(inputs, nodes)
+            read.append(counted.reshape(-1, max(inputs.shape[1], 1)).T.ravel())
+            hidden = array(self.network.hidden.weight) @ _normed(np.concatenate(read), self.network.pool_norm)
+            hidden = np.maximum(_normed(hidden + array(self.network.hidden.bias), self.network.norm), 0)
+            rows.append(array(self.network.out.weight) @ hidden + array(self.network.out.bias))
+        return np.array(rows)
+
+    def _inputs(self) -> Array:
+        """(N, columns) what nodes add to the counts of the inputs: the bins of every attribute, then the label"""
+        if not self.network.counted:
+            return np.zeros((self.graphs.n_nodes, 0))
+        bins = [np.interp(values, np.linspace(-3, 3, 16), hat) for values in self.attributes.T for hat in np.eye(16)]
+        none = np.full(self.graphs.n_nodes, -1)
+        label = none if self.graphs.node_label is None else self.graphs.node_label
+        known = np.eye(self.network.counted - len(bins) + 1)[label][:, :-1]  # -1: none of them
+        return np.column_stack([*bins, known])
+
+    def _read_out(self, h: Array, nodes: list[int]) -> Array:
+        rows, total = h[nodes], h[nodes].sum(axis=0)
+        if self.config.readout == "sort":
+            missing = self.config.sort_nodes - len(rows)
+            return np.concatenate([rows[: self.config.sort_nodes], np.zeros((max(missing, 0), h.shape[1]))]).flatten()
+        log = np.sign(total) * np.log1p(np.abs(total))
+        parts = {"max": rows.max(axis=0), "sum": total, "mean": total / len(rows), "log": log}
+        return np.concatenate([parts[kind] for kind in self.config.readout.split("+")])
 
 
-def _edges(graphs: Graphs) -> dict[tuple[int, int], tuple[float, int]]:
-    """Weight and label of every edge, in both directions."""
-    found = {}
-    for entry, (u, v) in enumerate(zip(graphs.entry_node.tolist(), graphs.indices.tolist(), strict=True)):
-        weight = 1.0 if graphs.edge_weight is None else float(graphs.edge_weight[entry])
-        found[u, v] = (weight, 0 if graphs.edge_label is None else int(graphs.edge_label[entry]))
-    return found
+def _folded(norm: nn.Module, weight: Array, bias: Array) -> tuple[Array, Array]:
+    """Filters that do what they and the norm after them do, and their bias"""
+    if not isinstance(norm, nn.BatchNorm1d):
+        return weight, bias
+    mean, variance = (array(norm.get_buffer(f"running_{name}")) for name in ("mean", "var"))
+    scale = array(norm.weight) / np.sqrt(variance + norm.eps)
+    return weight * scale, (bias - mean) * scale + array(norm.bias)
 
 
-def _norm(y: Array, norm: nn.Module) -> Array:
-    assert isinstance(norm, nn.BatchNorm1d)
-    mean, variance = (_array(norm.get_buffer(f"running_{name}")) for name in ("mean", "var"))
-    scaled = (y - mean) / np.sqrt(variance + norm.eps)
-    out: Array = scaled * _array(norm.weight) + _array(norm.bias)
-    return out
+def _normed(y: Array, norm: nn.Module) -> Array:
+    return _folded(norm, np.ones_like(y), y)[1]
 
 
-def _nodes_of(graphs: Graphs, place: Ints) -> list[list[int]]:
-    """The nodes of every graph, in the order of the ranking."""
-    return [
-        sorted(range(first, last), key=lambda node: int(place[node]))
-        for first, last in pairwise(graphs.node_ptr.tolist())
-    ]
-
-
-def _read_out(config: ModelConfig, h: Array, nodes: list[int]) -> Array:
-    rows = [h[node] for node in nodes]
-    largest = np.array([max(row[d] for row in rows) for d in range(h.shape[1])])
-    total = np.array([sum(row[d] for row in rows) for d in range(h.shape[1])])
-    if config.readout == "sort":
-        kept = rows[: config.sort_nodes]
-        return np.concatenate([*kept, np.zeros((config.sort_nodes - len(kept)) * h.shape[1])])
-    parts = {"max": largest, "sum": total, "mean": total / len(rows), "log": np.sign(total) * np.log1p(np.abs(total))}
-    return np.concatenate([parts[kind] for kind in config.readout.split("+")])
-
-
-def _head(network: EgoCNN, vector: Array) -> Array:
-    hidden = np.maximum(_array(network.hidden.weight) @ vector + _array(network.hidden.bias), 0)
-    logits: Array = _array(network.out.weight) @ hidden + _array(network.out.bias)
-    return logits
-
-
-def _array(tensor: Tensor) -> Array:
+def array(tensor: Tensor) -> Array:
     return tensor.detach().double().numpy()

@@ -31,8 +31,7 @@ CRITICAL = "  critical:"
 class Block:
     kind: str
     text: str
-    start: int
-    """where its text begins on the page"""
+    start: int  # where its text begins on the page
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from egocnn.data.graphs import Graphs
 NODE_NAMES = ("C", "N", "O")
 EDGE_NAMES = ("single", "double")
 CLASS_NAMES = ("no", "yes")
-WEIGHTS = (0.5, 1.0, 2.0)
-"""few values, so that equal ones are common"""
+WEIGHTS = (0.5, 1.0, 2.0)  # few values, so that equal ones are common
 
 
 @st.composite

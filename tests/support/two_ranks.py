@@ -38,8 +38,7 @@ CASES: dict[str, tuple[ModelConfig, TrainConfig]] = {
     "several networks": (plain_model(**EXACT), replace(TRAIN, batch_size=3, networks=2, epochs=3)),
     "stopped early": (plain_model(**EXACT), replace(TRAIN, epochs=20, patience=3, learning_rate=0.3)),
 }
-ROWS = ((5, 2), (4, 0), (1, 1))
-"""How many rows each of the two ranks has, in three batches."""
+ROWS = ((5, 2), (4, 0), (1, 1))  # How many rows each of the two ranks has, in three batches.
 
 
 def trained(case: str, *, together: bool) -> tuple[dict[str, Tensor], History]:

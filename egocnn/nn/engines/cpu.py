@@ -9,17 +9,15 @@ layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from egocnn.errors import ConfigError
-
-Dims: TypeAlias = tuple[Any, ...]  # per input: the axis that torch.func.vmap maps over, or None
 
 
 class Products(NamedTuple):
@@ -123,79 +121,44 @@ def ego_conv_ragged(x: Tensor, plan: Plan, weight: Tensor, bias: Tensor) -> Tens
     return _ego_conv(x, weight, bias, plan.products)
 
 
-# ── for eager torch and torch.func ────────────────────────────────────────────────────────────────
+def _keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Sequence[Tensor]], output: Tensor) -> None:  # noqa: ARG001
+    x, weight, _, products = inputs
+    ctx.save_for_backward(x, weight, *products)
+
+
+def _found(ctx: Any, gradient: Tensor, compute: Callable[..., tuple[Tensor, ...]]) -> list[Tensor | None]:
+    """Gradients of x, weight and bias; None where not wanted"""
+    x, weight, *products = ctx.saved_tensors
+    wanted = ctx.needs_input_grad[:3]
+    found = compute(gradient, x, weight, Products(*products), wanted)
+    return [g if w else None for g, w in zip(found, wanted, strict=True)]
 
 
 class _Ragged(torch.autograd.Function):
+    """For eager torch and torch.func."""
+
     @staticmethod
     def forward(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:
         return _forward(x, weight, bias, products)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Products], output: Tensor) -> None:  # noqa: ARG004
-        x, weight, _, ctx.products = inputs
-        ctx.save_for_backward(x, weight)
+    setup_context = staticmethod(_keep)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[:3]
-        compute = _gradients if torch.is_grad_enabled() else _backward  # recorded only for gradients of gradients
-        found = compute(gradients[0], x, weight, ctx.products, wanted)
-        return (*(g if w else None for g, w in zip(found, wanted, strict=True)), None)
+        compute = _differentiable_backward if torch.is_grad_enabled() else _backward  # only for gradients of gradients
+        return (*_found(ctx, gradients[0], compute), None)
 
     @staticmethod
-    def vmap(info: Any, in_dims: Dims, *inputs: Any) -> tuple[Tensor, int]:
-        return torch.stack([_ego_conv(*each) for each in _one_by_one(info.batch_size, in_dims, inputs)]), 0
-
-
-class _Gradients(torch.autograd.Function):
-    """The gradients of :class:`_Ragged` are ego-convolutions themselves, in each of their inputs."""
-
-    @staticmethod
-    def forward(
-        gradient: Tensor, x: Tensor, weight: Tensor, products: Products, wanted: Sequence[bool]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        return _backward(gradient, x, weight, products, wanted)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ARG004
-        gradient, x, weight, ctx.products, ctx.wanted = inputs
-        ctx.save_for_backward(gradient, x, weight)
-
-    @staticmethod
-    def backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
-        gradient, x, weight = ctx.saved_tensors
-        (to_x, to_weight, to_bias), products = arriving, ctx.products
-        no_bias = gradient.new_zeros(gradient.shape[1])
-        for_gradient, for_x, for_weight = torch.zeros_like(gradient), torch.zeros_like(x), torch.zeros_like(weight)
-        if ctx.wanted[0]:
-            for_gradient = for_gradient + _ego_conv(to_x, weight, no_bias, products)
-            for_weight = _gradients(gradient, to_x, weight, products, (False, True, False))[1]
-        if ctx.wanted[1]:
-            for_gradient = for_gradient + _ego_conv(x, to_weight, no_bias, products)
-            for_x = _gradients(gradient, x, to_weight, products, (True, False, False))[0]
-        if ctx.wanted[2]:
-            for_gradient = for_gradient + to_bias
-        return for_gradient, for_x, for_weight, None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Dims, *inputs: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        each = [_gradients(*one) for one in _one_by_one(info.batch_size, in_dims, inputs)]
-        return tuple(torch.stack(parts) for parts in zip(*each, strict=True)), (0, 0, 0)
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        """One after the other: the entries share a plan."""
+        several = [
+            value.unbind(dim) if isinstance(value, Tensor) and dim is not None else [value] * info.batch_size
+            for value, dim in zip(inputs, in_dims, strict=True)
+        ]
+        return torch.stack([_ego_conv(*each) for each in zip(*several, strict=True)]), 0
 
 
 _ego_conv: Callable[..., Tensor] = _Ragged.apply
-_gradients: Callable[..., tuple[Tensor, Tensor, Tensor]] = _Gradients.apply
-
-
-def _one_by_one(size: int, in_dims: Dims, inputs: tuple[Any, ...]) -> Iterator[list[Any]]:
-    """The inputs of every entry of a batch that share one plan."""
-    for number in range(size):
-        yield [
-            value.select(dim, number) if isinstance(value, Tensor) and dim is not None else value
-            for value, dim in zip(inputs, in_dims, strict=True)
-        ]
 
 
 # ── for torch.compile ─────────────────────────────────────────────────────────────────────────────
@@ -214,40 +177,22 @@ def ragged_backward(
 
 
 @ragged.register_fake
-def _ragged_shape(x: Tensor, weight: Tensor, bias: Tensor, products: Sequence[Tensor]) -> Tensor:  # noqa: ARG001
+def _ragged_shape(x: Tensor, weight: Tensor, *_: Any) -> Tensor:
     return x.new_empty(x.shape[0], weight.shape[2])
 
 
 @ragged_backward.register_fake
 def _ragged_backward_shapes(
-    gradient: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    products: Sequence[Tensor],  # noqa: ARG001
-    wanted: Sequence[bool],
+    gradient: Tensor, x: Tensor, weight: Tensor, _: Sequence[Tensor], wanted: Sequence[bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    for_x, for_weight, for_bias = wanted
-    return (
-        x.new_empty(x.shape if for_x else (0, x.shape[1])),
-        weight.new_empty(weight.shape if for_weight else (0,)),
-        gradient.new_empty(gradient.shape[1] if for_bias else 0),
-    )
+    shapes = (x.shape, (0, x.shape[1])), (weight.shape, (0,)), (gradient.shape[1:], (0,))
+    for_x, for_weight, for_bias = (full if each else none for each, (full, none) in zip(wanted, shapes, strict=True))
+    return x.new_empty(for_x), weight.new_empty(for_weight), gradient.new_empty(for_bias)
 
 
-def _remember(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Sequence[Tensor]], output: Tensor) -> None:  # noqa: ARG001
-    x, weight, _, products = inputs
-    ctx.save_for_backward(x, weight, *products)
-
-
-def _differentiate(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, list[None]]:
-    x, weight, *products = ctx.saved_tensors
-    wanted = ctx.needs_input_grad[:3]
-    found = ragged_backward(gradient, x, weight, products, wanted)
-    for_x, for_weight, for_bias = (g if w else None for g, w in zip(found, wanted, strict=True))
-    return for_x, for_weight, for_bias, [None] * len(products)
-
-
-ragged.register_autograd(_differentiate, setup_context=_remember)
+ragged.register_autograd(
+    lambda ctx, gradient: (*_found(ctx, gradient, ragged_backward), [None] * len(Products._fields)), setup_context=_keep
+)
 
 
 # ── the arithmetic ────────────────────────────────────────────────────────────────────────────────
@@ -291,6 +236,23 @@ def _backward(
         weight_gradient,
         gradient.sum(0) if for_bias else gradient.new_empty(0),
     )
+
+
+def _differentiable_backward(
+    gradient: Tensor, x: Tensor, weight: Tensor, products: Products, _: Sequence[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`_backward` in operations that torch can differentiate and map over once more."""
+    sizes, V = products.counts.tolist(), len(products.sources)
+    ends = torch.diff(products.readers_from, append=products.readers_from.new_tensor([len(products.readers)]))
+    product = torch.repeat_interleave(torch.arange(V, device=ends.device), ends)
+    read = gradient.new_zeros(V, gradient.shape[1]).index_add(0, product, gradient[products.readers])
+    node = torch.cat([torch.arange(len(x), device=ends.device), products.sources])
+    arriving, rows = (torch.split(each, [len(x), *sizes]) for each in (torch.cat([gradient, read]), x[node]))
+    parts = list(zip(arriving, rows, weight.unbind(), strict=False))
+    for_x = torch.zeros_like(x).index_add(0, node, torch.cat([part @ filters.t() for part, _, filters in parts]))
+    unused = weight.new_zeros(len(weight) - len(parts), *weight.shape[1:])
+    for_weight = torch.cat([torch.stack([row.t() @ part for part, row, _ in parts]), unused])
+    return for_x, for_weight, gradient.sum(0)
 
 
 def _add_up(rows: Tensor, chosen: Tensor, starts: Tensor) -> Tensor:

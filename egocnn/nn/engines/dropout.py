@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 MULTIPLIERS = (-4658895280553007687, -7723592293110705685)  # of the mixing of 64 bits, by Stafford's thirteenth variant
-
 GOLDEN = -7046029254386353131  # 2^64 divided by the golden ratio, odd, as a signed number
 
 
@@ -45,19 +44,18 @@ class Dropout:
 
     _rows: Tensor  # (layers, R, rows)
     _columns: Tensor
-    _share: float
 
     @staticmethod
-    def of(seeds: Tensor, steps: Tensor, share: float, *, layers: int, rows: int, columns: int) -> Dropout:
+    def of(seeds: Tensor, steps: Tensor, *, layers: int, rows: int, columns: int) -> Dropout:
         """seeds (R), steps done (R); as many rows and columns as the largest layer has"""
         key = mix(mix(seeds) + steps * GOLDEN)
         key = mix(key + torch.arange(1, layers + 1, device=seeds.device)[:, None])  # (layers, R)
-        drawn = _high(mix(key[..., None] + torch.arange(rows, device=seeds.device) * GOLDEN))
-        odd = _high(mix(torch.arange(1, columns + 1, device=seeds.device) * GOLDEN)) | 1
-        return Dropout(drawn, odd, share)
+        drawn = mix(key[..., None] + torch.arange(rows, device=seeds.device) * GOLDEN) >> 32
+        odd = mix(torch.arange(1, columns + 1, device=seeds.device) * GOLDEN) >> 32 | 1
+        return Dropout(drawn.to(torch.int32), odd.to(torch.int32))
 
-    def layer(self, number: int, rows: int, columns: int) -> Draws:
-        return Draws(self._rows[number, :, :rows], self._columns[:columns], self._share)
+    def layer(self, number: int, rows: int, columns: int, share: float) -> Draws:
+        return Draws(self._rows[number, :, :rows], self._columns[:columns], share)
 
 
 def mix(bits: Tensor) -> Tensor:
@@ -70,7 +68,3 @@ def mix(bits: Tensor) -> Tensor:
 def _shifted(bits: Tensor, places: int) -> Tensor:
     """To the right, zeros moving in: torch's own shift repeats the sign."""
     return (bits >> places) & ((1 << (64 - places)) - 1)
-
-
-def _high(bits: Tensor) -> Tensor:
-    return (bits >> 32).to(torch.int32)

@@ -8,7 +8,7 @@ nodes that it costs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -43,22 +43,11 @@ class Mode:
     there: Tensor | None = None  # (R, M) which nodes these are; None: the first of the M
 
     @staticmethod
-    def of(present: Tensor, active: Tensor) -> Mode:
-        """present (R, M), false for padding alone, which comes last; active (R)"""
+    def of(present: Tensor, active: Tensor, *, parts: bool = False) -> Mode:
+        """present (R, M): false for padding, which comes last, and in ``parts`` of graphs for nodes before it, too"""
         count = present.sum(1)
-        return Mode(count, count > 1, active)  # a single node has no spread for the norms to learn
-
-    @staticmethod
-    def among(there: Tensor, active: Tensor) -> Mode:
-        """The same where nodes are missing before the padding, too."""
-        return replace(Mode.of(there, active), there=there)
-
-
-def norm_relu(y: Tensor, scale: Tensor, shift: Tensor, running: Running, present: Tensor) -> Tensor:
-    """Evaluation: by the running statistics; 0 for padding."""
-    slope = scale * torch.rsqrt(running.variance + EPSILON)
-    offset = shift - running.mean * slope
-    return torch.where(present[..., None], torch.relu(y * slope[:, None] + offset[:, None]), 0)
+        # a single node has no spread for the norms to learn
+        return Mode(count, count > 1, active, present if parts else None)
 
 
 def norm_relu_dropout(
@@ -87,10 +76,8 @@ def norm_graphs(y: Tensor, scale: Tensor, shift: Tensor, running: Running, exist
         mean = torch.where(there, y, 0).sum(1) / count
         variance = torch.where(there, y - mean[:, None], 0).square().sum(1) / count
         _learn(running, mean.detach(), variance.detach(), count, mode)
-        mean, variance = (
-            torch.where(mode.learns[:, None], new, old)
-            for new, old in ((mean, running.mean), (variance, running.variance))
-        )
+        learns = mode.learns[:, None]
+        mean, variance = torch.where(learns, mean, running.mean), torch.where(learns, variance, running.variance)
         running.batches.add_(mode.learns & mode.active)
     slope = scale * torch.rsqrt(variance + EPSILON)
     normed = torch.addcmul(shift[:, None], y - mean[:, None], slope[:, None])
@@ -117,10 +104,15 @@ class PlainNorm(torch.autograd.Function):
         ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None
     ) -> Tensor:
         there = torch.arange(y.shape[1], device=y.device) < mode.count[:, None] if mode.there is None else mode.there
-        present = there[..., None]
+        present, first = there[..., None], y[:, :1]
+        if mode.there is not None:
+            first = torch.take_along_dim(y, there.int().argmax(1)[:, None, None], 1)
         count = mode.count.clamp(min=1)[:, None].to(scale.dtype)
-        pivot = y[:, :1] if mode.there is None else _first_of(y, there)
-        mean, variance = _statistics(y, pivot, present, count)
+        pivot = full(first)  # near all values, so that squares of differences from it lose nothing
+        away = torch.where(present, y - pivot, 0)
+        mean = away.sum(1) / count
+        variance = (torch.linalg.vector_norm(away, dim=1).square() / count - mean.square()).clamp(min=0)
+        mean = pivot[:, 0] + mean
         learns = mode.learns[:, None]
         _learn(running, mean, variance, count, mode)
         mean = torch.where(learns, mean, running.mean)
@@ -150,29 +142,14 @@ class PlainNorm(torch.autograd.Function):
         return back, product * factor, total * factor, None, None, None
 
 
-def _first_of(y: Tensor, there: Tensor) -> Tensor:
-    """(R, 1, D) the first row that is there"""
-    first = there.int().argmax(1)[:, None, None]
-    return y.gather(1, first.expand(-1, -1, y.shape[2]))
-
-
-def _statistics(y: Tensor, pivot: Tensor, present: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance (R, D) over the nodes present, of which the pivot is one."""
-    pivot = full(pivot)  # near all values, so that squares of differences from it lose nothing
-    away = torch.where(present, y - pivot, 0)
-    mean = away.sum(1) / count
-    variance = torch.linalg.vector_norm(away, dim=1).square() / count - mean.square()
-    return pivot[:, 0] + mean, variance.clamp(min=0)
-
-
 class FusedNorm(torch.autograd.Function):
-    """By the kernels of :mod:`egocnn.nn.engines.gpu.norm_kernels`."""
+    """By the kernels of :mod:`egocnn.nn.engines.gpu.row_kernels`."""
 
     @staticmethod
     def forward(
         ctx: Any, y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None
     ) -> Tensor:
-        from egocnn.nn.engines.gpu.norm_kernels import norm_forward
+        from egocnn.nn.engines.gpu.row_kernels import norm_forward
 
         y = y.contiguous()
         R, M, D = y.shape
@@ -193,7 +170,7 @@ class FusedNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        from egocnn.nn.engines.gpu.norm_kernels import norm_backward
+        from egocnn.nn.engines.gpu.row_kernels import norm_backward
 
         y, out, scale, mean, inverse, count, learns, there = ctx.saved_tensors
         R, M, D = y.shape
@@ -203,3 +180,37 @@ class FusedNorm(torch.autograd.Function):
         settings = {"PARTS": there is not None, **BLOCKS}
         norm_backward[(R, -(-D // BLOCK_D))](*known, back, of_scale, of_shift, M, D, ctx.amplify, **settings)
         return back, of_scale, of_shift, None, None, None
+
+
+# ── rows that are not in one place: sums of every part -> mean and variance of all rows together ──
+
+
+def sums_of(x: Tensor) -> tuple[Tensor, int]:
+    """x (n, D, ...) -> (2, D) n m and n (v + m²) with m the mean and v the variance, in double precision; and n.
+
+    Sums of several parts are added up. As m is the same rounded number in both, what cancels out in the end cancels to
+    the last digit of a double, however far the mean is from zero.
+    """
+    rows = x.numel() // x.shape[1] if x.shape[1] else 0
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    if rows:
+        others = [dim for dim in range(x.ndim) if dim != 1]
+        variance, mean = (each.double() for each in torch.var_mean(wide, others, correction=0))
+    else:
+        variance, mean = wide.new_zeros(2, x.shape[1], dtype=torch.float64)
+    return rows * torch.stack([mean, variance + mean.square()]), rows
+
+
+def statistics(sums: Tensor, rows: Tensor | int) -> tuple[Tensor, Tensor]:
+    """Sums of all parts (2, D) and the number of their rows -> mean and biased variance (D)"""
+    mean, square = sums / rows
+    return mean, (square - mean.square()).clamp(min=0)
+
+
+@torch.no_grad()
+def update_running(
+    running: tuple[Tensor, Tensor], mean: Tensor, variance: Tensor, rows: Tensor | int, momentum: float | Tensor
+) -> None:
+    """Move the running mean and variance of a batch norm towards those of a batch, as torch does."""
+    for remembered, seen in zip(running, (mean, variance * rows / (rows - 1)), strict=True):
+        remembered += momentum * (seen.to(remembered.dtype) - remembered)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from egocnn.nn.engines.gpu import has_kernels
 from egocnn.nn.engines.norm import full
-from egocnn.nn.readout import log_of
+from egocnn.nn.readout import largest, log_of, sums
 
 BLOCK_D = 32
 BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program on the GPU takes at once.
@@ -25,10 +25,10 @@ def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str, presence: Tenso
     counts (R, B): nodes of every graph; graph_of (R, M): B for padding; presence (R, M): how far the nodes are there,
     by which h has been multiplied already, see :func:`egocnn.nn.readout.pool`
     """
-    reduce: Callable[..., tuple[Tensor, Tensor]] = (FusedPool if has_kernels(h) else PlainPool).apply
-    total, largest = reduce(h, counts, graph_of, None if presence is None else presence > 0)
+    reduce: Callable[..., tuple[Tensor, Tensor]] = FusedPool.apply if has_kernels(h) else plain_pool
+    total, most = reduce(h, counts, graph_of, None if presence is None else presence > 0)
     parts: dict[str, Callable[[], Tensor]] = {
-        "max": lambda: largest,
+        "max": lambda: most,
         "sum": lambda: total,
         "mean": lambda: total / _nodes(counts, graph_of, presence)[..., None],
         "log": lambda: log_of(total),
@@ -55,78 +55,49 @@ def first_of_each(h: Tensor, present: Tensor, graph_of: Tensor, rank: Tensor, gr
     return flat[:, :-1].reshape(R, B, nodes * D)
 
 
-class PlainPool(torch.autograd.Function):
+def plain_pool(h: Tensor, counts: Tensor, graph_of: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
     """Sum and maximum over every graph's nodes, in full precision; nodes that share a maximum share its gradient.
 
     ``there`` (R, M): which nodes are not missing; the others are 0, attain no maximum and have no gradient.
     """
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, counts: Tensor, graph_of: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
-        ctx.set_materialize_grads(False)
-        values = full(h)
-        total = torch.segment_reduce(values, "sum", lengths=counts, axis=1, unsafe=True)
-        seen = values if there is None else values.masked_fill(~there[..., None], -torch.inf)
-        largest = torch.segment_reduce(seen, "max", lengths=counts, axis=1, unsafe=True)
-        largest = torch.where(counts[..., None] > 0, largest, 0)
-        largest = largest if there is None else torch.where(largest == -torch.inf, 0, largest)
-        ctx.save_for_backward(h, largest, counts, graph_of, there)
-        return total, largest
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, None, None, None]:
-        h, largest, counts, graph_of, there = ctx.saved_tensors
-        of_total, of_largest = gradients
-        back = torch.zeros_like(h) if of_total is None else _spread(of_total.to(h.dtype), graph_of)
-        back = back if there is None else torch.where(there[..., None], back, 0)
-        if of_largest is not None:
-            seen = graph_of < counts.shape[1] if there is None else there
-            attains = (h == _spread(largest.to(h.dtype), graph_of)) & seen[..., None]
-            sharing = torch.segment_reduce(attains.to(of_largest.dtype), "sum", lengths=counts, axis=1, unsafe=True)
-            each = (of_largest / sharing.clamp(min=1)).to(h.dtype)
-            back = back + torch.where(attains, _spread(each, graph_of), 0)
-        return back, None, None, None
+    (R, M, D), B = h.shape, counts.shape[1]
+    lengths = torch.cat([counts, M - counts.sum(1, keepdim=True)], dim=1)  # padding as one more graph
+    before = torch.arange(R, device=h.device)[:, None] * (B + 1)
+    values, seen = full(h), graph_of
+    if there is not None:
+        values, seen = torch.where(there[..., None], values, 0), torch.where(there, graph_of, B)
+    values = values.flatten(0, 1)
+    total = sums(values, (before + graph_of).flatten(), lengths.flatten())
+    most = largest(values, (before + seen).flatten(), R * (B + 1))
+    return total.view(R, B + 1, D)[:, :-1], most.view(R, B + 1, D)[:, :-1]
 
 
 class FusedPool(torch.autograd.Function):
-    """The same by the kernels of :mod:`egocnn.nn.engines.gpu.pool_kernels`."""
+    """The same by the kernels of :mod:`egocnn.nn.engines.gpu.row_kernels`."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        h: Tensor,
-        counts: Tensor,
-        graph_of: Tensor,  # noqa: ARG004
-        there: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        from egocnn.nn.engines.gpu.pool_kernels import pool_forward
+    def forward(ctx: Any, h: Tensor, counts: Tensor, _: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
+        from egocnn.nn.engines.gpu.row_kernels import pool_forward
 
         h = h.contiguous()
         (R, M, D), B = h.shape, counts.shape[1]
         first = counts.cumsum(1) - counts
-        total, largest, sharing = (torch.empty(R, B, D, device=h.device) for _ in range(3))
+        total, most, sharing = (torch.empty(R, B, D, device=h.device) for _ in range(3))
         known = (h, first, counts, h if there is None else there)
         settings = {"PARTS": there is not None, **BLOCKS}
-        pool_forward[(R * B, -(-D // BLOCK_D))](*known, total, largest, sharing, M, B, D, **settings)
-        ctx.save_for_backward(h, first, counts, there, largest, sharing)
-        return total, largest
+        pool_forward[(R * B, -(-D // BLOCK_D))](*known, total, most, sharing, M, B, D, **settings)
+        ctx.save_for_backward(h, first, counts, there, most, sharing)
+        return total, most
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        from egocnn.nn.engines.gpu.pool_kernels import pool_backward
+        from egocnn.nn.engines.gpu.row_kernels import pool_backward
 
-        h, first, counts, there, largest, sharing = ctx.saved_tensors
+        h, first, counts, there, most, sharing = ctx.saved_tensors
         (R, M, D), B = h.shape, counts.shape[1]
         of_total, of_largest = (gradient.float().contiguous() for gradient in gradients)
         back = torch.zeros_like(h)  # as it stays for padding
-        known = (h, first, counts, h if there is None else there, largest, sharing, of_total, of_largest)
+        known = (h, first, counts, h if there is None else there, most, sharing, of_total, of_largest)
         settings = {"PARTS": there is not None, **BLOCKS}
         pool_backward[(R * B, -(-D // BLOCK_D))](*known, back, M, B, D, **settings)
         return back, None, None, None
-
-
-def _spread(of_graphs: Tensor, graph_of: Tensor) -> Tensor:
-    """(R, B, D), (R, M) -> every node its graph's row (R, M, D), 0 for padding"""
-    padded = torch.cat([of_graphs, of_graphs.new_zeros(len(of_graphs), 1, of_graphs.shape[2])], dim=1)
-    first = torch.arange(len(padded), device=padded.device)[:, None] * padded.shape[1]
-    return padded.flatten(0, 1)[first + graph_of]

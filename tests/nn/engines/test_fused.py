@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from egocnn.nn.engines.gpu import fused as engine
-from egocnn.nn.engines.gpu import launches, tiles
+from egocnn.nn.engines.gpu import tiles
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, TileRows, Tiles, Transposed, windows_of
 from lab.bench.agreement.engine_agreement import TOLERANCE, ConvolutionCase, build, compare
+from tests.nn.engines.test_ops import check_single_gradients
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton runs on Linux only")
 
@@ -40,11 +41,15 @@ def cases(draw: st.DrawFn) -> ConvolutionCase:
     )
 
 
+def check(case: ConvolutionCase, kind: str = "float32", **settings: int) -> None:
+    errors = compare(case, getattr(torch, kind), DEVICE, **settings)
+    assert max(errors.values()) <= TOLERANCE[kind], errors
+
+
 @settings(max_examples=40, deadline=None)
 @given(cases(), st.integers(0, 99))
 def test_output_and_gradients_equal_the_float64_reference(case: ConvolutionCase, seed: int) -> None:
-    errors = compare(case, torch.float32, DEVICE, seed=seed)
-    assert max(errors.values()) <= TOLERANCE["float32"], errors
+    check(case, seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -59,19 +64,17 @@ def test_output_and_gradients_equal_the_float64_reference(case: ConvolutionCase,
 )
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_shapes_that_need_several_tiles_are_right_too(case: ConvolutionCase, kind: str) -> None:
-    errors = compare(case, getattr(torch, kind), DEVICE)
-    assert max(errors.values()) <= TOLERANCE[kind], errors
+    check(case, kind)
 
 
 def test_whole_tiles_of_filters_may_be_fetched_by_the_copy_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launches, "_has_copy_engine", lambda _: True)
+    monkeypatch.setattr(engine, "_has_copy_engine", lambda _: True)
     for case in (ConvolutionCase(70, 3, 32, 64), ConvolutionCase(30, 2, 64, 16, replicas=2)):
-        errors = compare(case, torch.float32, DEVICE)
-        assert max(errors.values()) <= TOLERANCE["float32"], errors
+        check(case)
 
 
 def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (tiles, launches):
+    for module in (tiles, engine):
         monkeypatch.setattr(module, "WINDOW", 128)
     monkeypatch.setattr(tiles, "ROOM", 50)
     for case in (
@@ -79,26 +82,17 @@ def test_large_graphs_are_differentiated_in_chunks(monkeypatch: pytest.MonkeyPat
         ConvolutionCase(128, 3, 16, 16),
         ConvolutionCase(257, 2, 16, 16, hubs=True),
     ):
-        errors = compare(case, torch.float32, DEVICE)
-        assert max(errors.values()) <= TOLERANCE["float32"], errors
+        check(case)
     table = build(ConvolutionCase(400, 3, 16, 16, absent=0.2), torch.float32, DEVICE, 0)[1].int()
     back = Transposed.of(table, 400)
     assert len(back.starts) == 5
     assert back.room == int(back.starts.diff().max()) < len(back.first)
 
 
-@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
-def test_a_single_gradient_is_the_same_as_together_with_the_others(wanted: tuple[bool, bool, bool]) -> None:
-    x, table, weight, bias = build(ConvolutionCase(20, 3, 8, 8), torch.float32, DEVICE, 0)
+def test_a_single_gradient_is_the_same_as_together_with_the_others() -> None:
+    x, table, *filters = build(ConvolutionCase(20, 3, 8, 8), torch.float32, DEVICE, 0)
     planned = Tiles.of(table, gradients=True)
-    together = [t.clone().requires_grad_() for t in (x, weight, bias)]
-    expected = torch.autograd.grad(ego_conv_fused(together[0], planned, *together[1:]).square().sum(), together)
-    alone = [t.clone().requires_grad_(one) for t, one in zip((x, weight, bias), wanted, strict=True)]
-    torch.autograd.backward(ego_conv_fused(alone[0], planned, *alone[1:]).square().sum())
-    for tensor, gradient, is_wanted in zip(alone, expected, wanted, strict=True):
-        assert (tensor.grad is not None) == is_wanted
-        if tensor.grad is not None:
-            torch.testing.assert_close(tensor.grad, gradient)
+    check_single_gradients(lambda x, *filters: ego_conv_fused(x, planned, *filters), (x, *filters))
 
 
 def test_a_replica_that_diverged_does_not_disturb_the_others() -> None:
@@ -152,7 +146,7 @@ def test_the_transposed_table_names_every_entry_once(nodes: int, K: int, seed: i
     order, *columns = back.rows.columns.tolist()
     for rank, column in enumerate(columns):
         for target, source in zip(order, column, strict=True):
-            first, count = (source, 1) if source < nodes else (back.first[source - nodes], back.count[source - nodes])
+            first, count = (source, 1) if source < nodes else (back.first[source - nodes], back.counts[source - nodes])
             addends = [source] if source < nodes else back.sources[int(first) : int(first) + int(count)].tolist()
             assert source < nodes or len(addends) > 1
             found |= {(node, rank): target for node in addends if node >= 0}
@@ -184,10 +178,7 @@ def test_where_triton_is_missing_the_reference_takes_over_with_one_line(
         assert not is_available(torch.device("cuda"))
         assert not is_available(torch.device("cuda"))
     is_available.cache_clear()
+    assert not is_available(torch.device("cpu"))
     assert [record.message for record in caplog.records] == [
         "triton is not installed: ego-convolutions on the GPU run by the slower reference"
     ]
-
-
-def test_a_cpu_never_asks_for_the_gpu_engine() -> None:
-    assert not is_available(torch.device("cpu"))

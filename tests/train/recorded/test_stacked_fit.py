@@ -15,7 +15,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN
 from egocnn.nn.predict import predict
-from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.nn.stacked import StackedNetwork
 from egocnn.train import loop
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded import engine

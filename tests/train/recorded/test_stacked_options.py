@@ -20,8 +20,7 @@ from egocnn.encode.encoder import Encoder
 from egocnn.nn import EgoCNN
 from egocnn.nn.engines.norm import Mode
 from egocnn.nn.rows import Learning
-from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.nn.stacked import StackedBatch, StackedNetwork
 from egocnn.train.engines.recorded.joined import BatchShape, join
 from tests.support.networks import doubled, randomise
 from tests.support.tiny import TRAIN, alcohols, fit, plain_model
@@ -91,7 +90,7 @@ def compare_with_each_alone(
     active = batch.exists.any(1)
     kept = torch.rand(batch.present.shape, generator=torch.Generator().manual_seed(0)) >= missing
     there = batch.present & kept if missing else None
-    mode = Mode.of(batch.present, active) if there is None else Mode.among(there, active)
+    mode = Mode.of(batch.present if there is None else there, active, parts=there is not None)
     logits = together.logits(batch, Learning(mode, None), there)
     losses = [loss_of(logits[r][exists], batch.target[r][exists]) for r, exists in enumerate(batch.exists)]
     gradients = torch.autograd.grad(torch.stack(losses).sum(), list(together.parameters.values()))

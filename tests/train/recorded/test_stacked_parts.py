@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from egocnn.nn.engines.dropout import Draws, Dropout
-from egocnn.nn.engines.norm import FusedNorm, Mode, PlainNorm, Running, norm_relu, norm_relu_dropout
+from egocnn.nn.engines.norm import FusedNorm, Mode, PlainNorm, Running, norm_graphs, norm_relu_dropout
 from egocnn.train.engines.common import STEEPEST
 from egocnn.train.engines.recorded.adamw import StackedAdamW, lengths, update_fused, update_plain
 
@@ -28,8 +28,8 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 def _draws(seeds: list[int], step: int, layer: int, rows: int, columns: int, share: float = 0.2) -> Draws:
     seed = torch.tensor(seeds)
-    dropout = Dropout.of(seed, torch.full_like(seed, step), share, layers=layer + 2, rows=rows + 3, columns=columns + 5)
-    return dropout.layer(layer, rows, columns)
+    dropout = Dropout.of(seed, torch.full_like(seed, step), layers=layer + 2, rows=rows + 3, columns=columns + 5)
+    return dropout.layer(layer, rows, columns, share)
 
 
 # ── norm ──────────────────────────────────────────────────────────────────────────────────────────
@@ -81,8 +81,8 @@ def test_the_norm_of_every_replica_is_that_of_its_own_nodes(counts: list[int], s
         torch.testing.assert_close(running.variance[r], norm.running_var)
         assert running.batches[r] == norm.num_batches_tracked
         norm.eval()
-        evaluated = norm_relu(y.detach(), scale.detach(), shift.detach(), running, present)
-        torch.testing.assert_close(evaluated[r, :n], torch.relu(norm(own.detach())))
+        evaluated = norm_graphs(y.detach(), scale.detach(), shift.detach(), running, present, None)
+        torch.testing.assert_close(evaluated[r, :n], norm(own.detach()))
 
 
 def test_the_gradient_passes_through_what_dropout_keeps() -> None:
@@ -117,7 +117,9 @@ def test_where_nodes_are_missing_the_norm_is_that_of_the_others(places: list[lis
     # a node that is not there may be anything: were it read, the others would lose their digits
     y = torch.where(there[..., None], 100 + random(len(there), 7, D, seed=seed), 1e9).requires_grad_()
     weight = random(len(there), 7, D, seed=seed + 1)
-    out = norm_relu_dropout(y, scale, shift, running, Mode.among(there, torch.ones(len(there), dtype=torch.bool)))
+    out = norm_relu_dropout(
+        y, scale, shift, running, Mode.of(there, torch.ones(len(there), dtype=torch.bool), parts=True)
+    )
     found = torch.autograd.grad((out * weight).sum(), (y, scale, shift))
     assert not out[~there].any()
     assert not found[0][~there].any()
@@ -155,7 +157,7 @@ def test_the_fused_norm_is_the_plain_one(kind: torch.dtype, drops: bool, parts: 
         y = (3 + random(4, M, D)).to(kind).to(DEVICE).requires_grad_()
         own = [t.detach().float().to(DEVICE).requires_grad_() for t in (scale, shift)]
         apply: Any = norm.apply
-        place = (Mode.among if parts else Mode.of)(there.to(DEVICE), active.to(DEVICE))
+        place = Mode.of(there.to(DEVICE), active.to(DEVICE), parts=parts)
         moved = Running(running.mean.to(DEVICE), running.variance.to(DEVICE), running.batches.to(DEVICE))
         chosen = None if draws is None else Draws(draws.rows.to(DEVICE), draws.columns.to(DEVICE), draws.share)
         out = apply(y, *own, moved, place, chosen)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from egocnn.nn.engines.pool import FusedPool, PlainPool
+from egocnn.nn.engines.pool import FusedPool, plain_pool
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -39,10 +39,10 @@ def test_the_kernel_pools_as_torch_does_with_ties_empty_graphs_and_padding(
     h = h if there is None else h * there[..., None]
     weights = [_numbers(2, 4, D, seed=seed).to(DEVICE) for seed in (1, 2)]
     results = []
-    for pool in (PlainPool, FusedPool):
+    fused_pool: Any = FusedPool.apply
+    for pool in (plain_pool, fused_pool):
         asked = h.clone().requires_grad_()
-        apply: Any = pool.apply
-        pooled = apply(asked, counts, graph_of, there)
+        pooled = pool(asked, counts, graph_of, there)
         loss = sum((weight * each).sum() for weight, each in zip(weights, pooled, strict=True))
         results.append((*pooled, *torch.autograd.grad(loss, asked)))
     tolerance = 1e-5 if kind == torch.float32 else 2e-2
@@ -55,7 +55,6 @@ def test_the_kernel_pools_as_torch_does_with_ties_empty_graphs_and_padding(
 @pytest.mark.parametrize("taken", [0, 1])
 def test_a_readout_that_takes_one_of_the_two_has_a_gradient_all_the_same(taken: int) -> None:
     h = _numbers(1, 4, 3).relu().requires_grad_()
-    apply: Any = PlainPool.apply
-    pooled = apply(h, torch.tensor([[2, 2]]), torch.tensor([[0, 0, 1, 1]]), None)
+    pooled = plain_pool(h, torch.tensor([[2, 2]]), torch.tensor([[0, 0, 1, 1]]), None)
     (gradient,) = torch.autograd.grad(pooled[taken].sum(), h)
     assert float(gradient.sum()) == pytest.approx(12 if taken == 0 else 6)

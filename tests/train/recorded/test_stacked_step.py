@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from egocnn.nn.engines import ego_conv_reference
-from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.nn.stacked import StackedNetwork
 from egocnn.train.engines.recorded.adamw import StackedAdamW
 from egocnn.train.engines.recorded.joined import BatchShape, join
 from egocnn.train.engines.recorded.presence import StackedPresence
@@ -76,7 +76,7 @@ def _training(
     monkeypatch: pytest.MonkeyPatch, dropout: float = 0.2, parts: float = 0.0, **model: Any
 ) -> tuple[TrainingStep, Schedule]:
     monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
-    monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
+    monkeypatch.setattr("egocnn.nn.stacked.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], plain_model(**(SIZES | model), dropout=dropout))
     data, numbers = join([(train, validation) for _, train, validation in own])
     schedule = Schedule([train for train, _ in numbers], [0, 1], data.sizes, CONFIG)
@@ -115,7 +115,7 @@ def test_a_step_is_the_same_operations_on_the_same_shapes_and_waits_for_nothing(
 
 def test_the_evaluation_waits_for_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("egocnn.nn.conv.ego_conv", _reference)
-    monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
+    monkeypatch.setattr("egocnn.nn.stacked.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], plain_model(**SIZES))
     data, numbers = join([(train, validation) for _, train, validation in own])
     chosen, shape = portions([validation for _, validation in numbers], data.sizes, 40)

@@ -57,26 +57,25 @@ def convolve(
         next_rank = tl.minimum((step + 1) // slices, reach - 1).to(tl.int64)
         following = tl.load(columns + next_rank * total + at, mask=inside, other=-1)
         row = source[:, None]
+        start = x + row.to(tl.int64) * D
         if IS_BACK:
-            start = tl.where(row < total, x + row.to(tl.int64) * D, sums + (row - before).to(tl.int64) * D)
-        else:
-            start = x + row.to(tl.int64) * D
+            start = tl.where(row < total, start, sums + (row - before).to(tl.int64) * D)
         filters = replica * ranks + rank
+        known = (row >= 0) if EVEN else (row >= 0) & (begin + d < D)[None, :]
         if EVEN:
             start = tl.multiple_of(start, (16, 16))
-            gathered = tl.load(start + (begin + d)[None, :], mask=row >= 0, other=0.0)
+        gathered = tl.load(start + (begin + d)[None, :], mask=known, other=0.0)
+        if BY_TILES and IS_BACK:
+            part = tl.trans(weight_tiles.load([(filters * D_out).to(tl.int32) + first_out, begin]))
+        elif BY_TILES:
+            part = weight_tiles.load([(filters * D).to(tl.int32) + begin, first_out])
         else:
-            gathered = tl.load(start + (begin + d)[None, :], mask=(row >= 0) & (begin + d < D)[None, :], other=0.0)
-        if BY_TILES:
-            if IS_BACK:
-                part = tl.trans(weight_tiles.load([(filters * D_out).to(tl.int32) + first_out, begin]))
-            else:
-                part = weight_tiles.load([(filters * D).to(tl.int32) + begin, first_out])
-        else:
-            if IS_BACK:
-                place = weight + filters * D * D_out + (begin + d)[:, None] + o[None, :] * D
-            else:
-                place = weight + filters * D * D_out + (begin + d)[:, None] * D_out + o[None, :]
+            bank = weight + filters * D * D_out
+            place = (
+                bank + (begin + d)[:, None] + o[None, :] * D
+                if IS_BACK
+                else bank + (begin + d)[:, None] * D_out + o[None, :]
+            )
             part = tl.load(place, mask=(begin + d < D)[:, None] & (o < D_out)[None, :], other=0.0)
         accumulator = tl.dot(gathered, part, accumulator, input_precision=PRECISION)
         source = following
@@ -85,11 +84,10 @@ def convolve(
     if RELU:
         accumulator = tl.maximum(accumulator, 0.0)
     start = y + tl.load(columns + at, mask=inside, other=0)[:, None].to(tl.int64) * D_out
+    written = inside[:, None] if EVEN else inside[:, None] & (o < D_out)[None, :]
     if EVEN:
         start = tl.multiple_of(start, (16, 16))
-        tl.store(start + o[None, :], accumulator.to(y.dtype.element_ty), mask=inside[:, None])
-    else:
-        tl.store(start + o[None, :], accumulator.to(y.dtype.element_ty), mask=inside[:, None] & (o < D_out)[None, :])
+    tl.store(start + o[None, :], accumulator.to(y.dtype.element_ty), mask=written)
 
 
 @kernel
@@ -119,12 +117,9 @@ def correlate(
             row = source[:, None]
             place = x + row.to(tl.int64) * D + d[None, :]
             arrived = gradient + node[:, None].to(tl.int64) * D_out + o[None, :]
-            if EVEN:
-                gathered = tl.load(place, mask=row >= 0, other=0.0)
-                arriving = tl.load(arrived, mask=row >= 0, other=0.0)
-            else:
-                gathered = tl.load(place, mask=(row >= 0) & (d < D)[None, :], other=0.0)
-                arriving = tl.load(arrived, mask=(row >= 0) & (o < D_out)[None, :], other=0.0)
+            known = row >= 0
+            gathered = tl.load(place, mask=known if EVEN else known & (d < D)[None, :], other=0.0)
+            arriving = tl.load(arrived, mask=known if EVEN else known & (o < D_out)[None, :], other=0.0)
             accumulator = tl.dot(tl.trans(gathered), arriving, accumulator, input_precision=PRECISION)
             node = next_node
             source = next_source
@@ -162,14 +157,11 @@ def add_up(
         begin = tl.load(first + number, mask=inside, other=0).to(tl.int64)
         accumulator = tl.zeros((BLOCK_S, BLOCK_D), dtype=tl.float32)
         for step in range(0, tl.max(addends), BLOCK_A):
-            place = step + tl.arange(0, BLOCK_A)
-            here = place[None, :] < addends[:, None]
-            node = tl.load(sources + begin[:, None] + place[None, :], mask=here, other=0).to(tl.int64)
-            rows = tl.load(
-                gradient + node[:, :, None] * D + d[None, None, :],
-                mask=here[:, :, None] & (d < D)[None, None, :],
-                other=0.0,
-            )
+            addend = step + tl.arange(0, BLOCK_A)
+            here = addend[None, :] < addends[:, None]
+            node = tl.load(sources + begin[:, None] + addend[None, :], mask=here, other=0).to(tl.int64)
+            source = gradient + node[:, :, None] * D + d[None, None, :]
+            rows = tl.load(source, mask=here[:, :, None] & (d < D)[None, None, :], other=0.0)
             accumulator += tl.sum(rows.to(tl.float32), axis=1)
         place = sums + (number - lowest).to(tl.int64)[:, None] * D + d[None, :]
         tl.store(place, accumulator.to(sums.dtype.element_ty), mask=inside[:, None] & (d < D)[None, :])

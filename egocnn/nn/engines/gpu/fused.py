@@ -10,10 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from egocnn.nn.engines.gpu.launches import convolve, convolve_back, correlate
-from egocnn.nn.engines.gpu.tiles import Tiles, Transposed, table_of
+from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Tiles, Transposed, chunk_nodes, table_of, windows_of
 
 log = logging.getLogger(__name__)
+
+SHARES = 64
+"""Parts that the nodes of a replica are cut into for the gradient of the filters: enough to keep a GPU busy."""
+
+PROGRAMS = 8192  # At most so many programs share sums among themselves: several rounds of a large GPU.
 
 
 @cache
@@ -43,8 +47,9 @@ def ego_conv_fused(x: Tensor, tiles: Tiles, weight: Tensor, bias: Tensor, *, rel
 
 def _fused(x: Tensor, weight: Tensor, bias: Tensor, tiles: list[Tensor], room: int, relu: bool) -> Tensor:  # noqa: ARG001
     """x (N, D) or (R, N, D) and so on -> (..., N, D')"""
-    columns, length = tiles[:2]
-    return convolve(x.contiguous(), weight, bias.contiguous(), columns, length, relu=relu)
+    (columns, length), y = tiles[:2], x.new_empty(*x.shape[:-1], weight.shape[-1])
+    _convolve(x.contiguous(), weight, bias.contiguous(), columns, length, y, relu=relu)
+    return y
 
 
 def _fused_backward(
@@ -64,18 +69,12 @@ def _fused_backward(
     return x_gradient, weight_gradient
 
 
-def _shape_of_fused(x: Tensor, weight: Tensor, *_: Any) -> Tensor:
-    return x.new_empty(*x.shape[:-1], weight.shape[-1])
-
-
-def _shapes_of_fused_backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, tiles: list[Tensor], room: int, for_x: bool, for_weight: bool
-) -> tuple[Tensor, Tensor]:
-    del tiles, room
-    return (
-        torch.empty_like(x) if for_x else gradient.new_empty(0),
-        torch.empty_like(weight) if for_weight else gradient.new_empty(0),
+def _shapes_of_fused_backward(gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    for_x, for_weight = (
+        torch.empty_like(each) if wanted else gradient.new_empty(0)
+        for each, wanted in zip((x, weight), rest[2:], strict=True)
     )
+    return for_x, for_weight
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -90,10 +89,10 @@ def _backward(ctx: Any, gradient: Tensor, operator: Any) -> list[Any]:
     if ctx.relu:
         gradient = torch.where(rest[0] > 0, gradient, 0)
     asked = ctx.needs_input_grad[:3]
-    found = operator(gradient, x, weight, rest[-ctx.n_tiles :], ctx.room, asked[0], asked[1])
+    found = operator(gradient, x, weight, rest[-ctx.n_tiles :], ctx.room, *asked[:2])
     return [
-        each if wanted else None
-        for each, wanted in zip((*found, gradient.sum(-2) if asked[2] else None), asked, strict=True)
+        *(each if wanted else None for each, wanted in zip(found, asked, strict=False)),
+        gradient.sum(-2) if asked[2] else None,
     ]
 
 
@@ -106,10 +105,6 @@ class _Fused(torch.autograd.Function):
         return (*_backward(ctx, gradients[0], _fused_backward), None, None, None)
 
 
-def _backward_of_operator(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-    return (*_backward(ctx, gradient, torch.ops.egocnn.fused_backward), [None] * ctx.n_tiles, None, None)
-
-
 # not torch.library.custom_op: its first call waits seconds for torch's compiler, which mostly is not wanted
 library: Any = torch.library  # parts of it have no types
 LIBRARY = library.Library("egocnn", "FRAGMENT")
@@ -118,8 +113,142 @@ LIBRARY.define(
     "fused_backward(Tensor gradient, Tensor x, Tensor weight, Tensor[] tiles, SymInt room, "
     "bool for_x, bool for_weight) -> (Tensor, Tensor)"
 )
-LIBRARY.impl("fused", _fused, "CompositeExplicitAutograd")
-LIBRARY.impl("fused_backward", _fused_backward, "CompositeExplicitAutograd")
-torch.library.register_fake("egocnn::fused", _shape_of_fused, lib=LIBRARY)
-torch.library.register_fake("egocnn::fused_backward", _shapes_of_fused_backward, lib=LIBRARY)
-torch.library.register_autograd("egocnn::fused", _backward_of_operator, setup_context=_keep, lib=LIBRARY)
+for name, compute, shapes in (
+    ("fused", _fused, lambda x, weight, *_: x.new_empty(*x.shape[:-1], weight.shape[-1])),
+    ("fused_backward", _fused_backward, _shapes_of_fused_backward),
+):
+    LIBRARY.impl(name, compute, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"egocnn::{name}", shapes, lib=LIBRARY)
+torch.library.register_autograd(
+    "egocnn::fused",
+    lambda ctx, gradient: (
+        *_backward(ctx, gradient, torch.ops.egocnn.fused_backward), [None] * ctx.n_tiles, None, None
+    ),
+    setup_context=_keep,
+    lib=LIBRARY,
+)  # fmt: skip
+
+
+# ── launches ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dict[str, Any]:
+    """The kernels' constants: how much a program computes at once, and how.
+
+    Measured best on an H200; lab/bench/NOTES.md has the others. EVEN: tiles of both widths are full.
+    """
+    most_in, most_out, stages = (128, 128, 3) if correlates else (64, 128, 3)
+    precision = "ieee"  # without effect on 16-bit numbers
+    if dtype == torch.float32:
+        most_in, most_out, stages = (64, 64, 1) if correlates else (32, 64, 3)
+        precision = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
+    width_in, width_out = min(_power_of_two(D), most_in), min(_power_of_two(D_out), most_out)
+    blocks = {"BLOCK_N": 64 if correlates else 128, "BLOCK_IN": width_in, "BLOCK_OUT": width_out}
+    sizes = {"D": D, "D_out": D_out, "EVEN": D % width_in == 0 and D_out % width_out == 0}
+    return {**sizes, **blocks, "PRECISION": precision, "num_warps": 4, "num_stages": stages}
+
+
+def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor]) -> Tensor:
+    """The gradient of x: the ego-convolution of the transposed table, a chunk of nodes after the other.
+
+    The sums of a chunk are used up before those of the next one take their place.
+    """
+    columns, length, *addends, starts = back
+    x_gradient = gradient.new_empty(*gradient.shape[:-1], weight.shape[-2])
+    sums = gradient.new_empty(room, gradient.shape[-1])
+    chunks = len(starts) - 1
+    together = chunk_nodes(gradient.shape[-2], chunks)
+    for chunk in range(chunks):
+        span = starts[chunk : chunk + 2]
+        _add_up(gradient, sums, span, *addends)
+        nodes = slice(chunk * together, (chunk + 1) * together)
+        _convolve(gradient, weight, None, columns, length, x_gradient, summed=(sums, span), nodes=nodes)
+    return x_gradient
+
+
+def _convolve(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    columns: Tensor,
+    length: Tensor,
+    y: Tensor,
+    *,
+    summed: tuple[Tensor, Tensor] | None = None,
+    nodes: slice | None = None,
+    relu: bool = False,
+) -> None:
+    """Backward where ``summed`` names the sums and which of them they are."""
+    from egocnn.nn.engines.gpu import conv_kernels as kernels
+
+    if y.numel() == 0:
+        return
+    weight = weight.contiguous()
+    N, D, D_out = x.shape[-2], x.shape[-1], y.shape[-1]
+    is_back = summed is not None
+    sums, span = summed or (x, length)
+    first, last, _ = (nodes or slice(0, N)).indices(N)
+    options = _options(D, D_out, x.dtype, correlates=False)
+    size, width_in, width_out = (options[f"BLOCK_{name}"] for name in ("N", "IN", "OUT"))
+    tiles = -(-(last - first) // size)
+    by_tiles = options["EVEN"] and _has_copy_engine(x.device)
+    block = [width_out, width_in] if is_back else [width_in, width_out]
+    descriptor = None
+    if by_tiles:
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        descriptor = TensorDescriptor.from_tensor(weight.view(-1, weight.shape[-1]), block)
+    filters = (weight, descriptor, x if bias is None else bias)
+    sizes = (N, len(length), len(columns), first // size, tiles)
+    kernels.convolve[(tiles * (len(length) // N), -(-D_out // width_out))](
+        *(x, sums, span, *filters, y, columns, length, *sizes),
+        **{"IS_BACK": is_back, "HAS_BIAS": bias is not None, "RELU": relu, "BY_TILES": by_tiles},
+        **options,
+    )
+
+
+@cache
+def _has_copy_engine(device: torch.device) -> bool:
+    """Hopper and later move whole tiles by themselves."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def _add_up(gradient: Tensor, sums: Tensor, span: Tensor, *addends: Tensor) -> None:
+    """The sums of the span; addends: sources, first, count, long and longs of :class:`Transposed`"""
+    from egocnn.nn.engines.gpu import conv_kernels as kernels
+
+    D, long = gradient.shape[-1], addends[3]
+    width = min(_power_of_two(D), 128)
+    kinds = ((len(sums), 0, LONG, 16, 2), (len(long), LONG + 1, 2**31 - 1, 1, 32))
+    for kind, (places, shortest, longest, together, at_once) in enumerate(kinds):
+        if places:
+            kernels.add_up[(min(-(-places // together), PROGRAMS), -(-D // width))](
+                *(gradient, sums, span, *addends),
+                **{"D": D, "LISTED": kind == 1, "SHORTEST": shortest, "LONGEST": longest},
+                **{"BLOCK_S": together, "BLOCK_A": at_once, "BLOCK_D": width, "num_warps": 4},
+            )
+
+
+def correlate(x: Tensor, gradient: Tensor, columns: Tensor, active: Tensor) -> Tensor:
+    """The gradient of the filters."""
+    from egocnn.nn.engines.gpu import conv_kernels as kernels
+
+    nodes, D, D_out = x.shape[-2], x.shape[-1], gradient.shape[-1]
+    ranks, total = columns.shape
+    windows = windows_of(nodes)
+    replicas, shares = len(active) // windows, min(windows, SHARES)
+    options = _options(D, D_out, x.dtype, correlates=True)
+    tiles_in, tiles_out = -(-D // options["BLOCK_IN"]), -(-D_out // options["BLOCK_OUT"])
+    partial = torch.empty(replicas * shares, ranks, D, D_out, dtype=torch.float32, device=x.device)
+    if partial.numel():
+        sizes = (nodes, total, ranks, windows, shares, tiles_out)
+        kernels.correlate[(ranks, replicas * shares, tiles_in * tiles_out)](
+            *(x, gradient, partial, columns, active, *sizes), WINDOW=WINDOW, **options
+        )
+    summed = partial.view(replicas, shares, ranks, D, D_out).sum(1) if shares > 1 else partial
+    return (summed if x.dim() == 3 else summed[0]).to(x.dtype)
+
+
+def _power_of_two(width: int) -> int:
+    """The smallest the matrix units take, or the next larger one."""
+    return max(16, 1 << (width - 1).bit_length())

@@ -13,7 +13,7 @@ All of it is fixed-shape tensor arithmetic without a look at the numbers, as CUD
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,18 +22,15 @@ WINDOW = 8192  # Nodes among which rows are reordered: their embeddings fit the 
 
 LONG = 32  # Sums of more rows than this get a program of their own: one hub must not hold up its neighbours.
 
-
 ROOM = 1 << 20  # Sums that are held at once, about, backward: a quarter of a gigabyte at 128 columns of 16 bits.
 
 SPARE = 4096  # Cells for what is to be thrown away.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TileRows:
+class TileRows(NamedTuple):
     """A table's rows by falling length, within every window of every replica."""
 
-    columns: Tensor
-    """(K + 1, R N) in that order: the node itself, then its neighbours; counted through all replicas, -1: absent"""
+    columns: Tensor  # (K + 1, R N) in that order: node, then neighbours; counted through all replicas, -1: absent
     length: Tensor  # (R N) in that order: columns up to the last neighbour
 
     @staticmethod
@@ -51,14 +48,13 @@ class TileRows:
         return TileRows(columns, length[order].to(torch.int32))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Transposed:
+class Transposed(NamedTuple):
     """Which gradients flow into which node."""
 
     rows: TileRows  # of the transposed table; R N + s stands for the s-th sum
     sources: Tensor  # nodes whose gradients are summed, the addends of one sum next to each other
     first: Tensor  # where the addends of each sum start in ``sources``; as many places as there may be sums
-    count: Tensor  # how many addends each sum has, 0 for places that are not taken
+    counts: Tensor  # how many addends each sum has, 0 for places that are not taken
     long: Tensor  # numbers of the sums with more than ``LONG`` addends
     longs: Tensor  # how many long ones there are; places may be more
     starts: Tensor  # which sum is the first of every chunk of nodes, and how many there are; replicas make one chunk
@@ -74,14 +70,14 @@ class Transposed:
         is_first[1:] = is_last[:-1] = key[1:] != key[:-1]
         is_sum = is_known & is_first & ~is_last
         number = is_sum.cumsum(0) - 1
-        (places,) = _read(is_sum.sum(), bounds=(len(key) // 2,))
+        places = _read(is_sum.sum(), bound=len(key) // 2)
         chunks = max(1, -(-places // ROOM)) if nodes == total else 1
         reach = chunk_nodes(total, chunks)
         chunks = max(1, -(-total // max(reach, 1)))
         ends = torch.arange(chunks + 1, device=key.device, dtype=key.dtype) * (reach * K)
         before = torch.cat([number.new_zeros(1), number + 1])
         starts = before[torch.searchsorted(key, ends.clamp(max=total * K))].to(torch.int32)
-        (room,) = _read(starts.diff().amax(), bounds=(reach * K // 2,))
+        room = _read(starts.diff().amax(), bound=reach * K // 2)
         is_addend = is_known & ~(is_first & is_last)
         first = _scattered(places, torch.where(is_sum, number, -1), position)
         count = torch.zeros(max(places, 1), dtype=torch.int32, device=key.device)
@@ -89,20 +85,18 @@ class Transposed:
         count = count.scatter_add_(0, spread, is_addend.to(torch.int32))[:places]
         is_long = count > LONG
         longs = is_long.sum().to(torch.int32)
-        (long_places,) = _read(longs, bounds=(len(key) // (LONG + 1),))
+        long_places = _read(longs, bound=len(key) // (LONG + 1))
         at = torch.where(is_long, is_long.cumsum(0) - 1, -1)
         long = _scattered(long_places, at, torch.arange(len(count), device=key.device))
         named = torch.where(is_sum, total + number, sources)
         back = _scattered(total * K, torch.where(is_known & is_first, key, -1), named, empty=-1)
         return Transposed(TileRows.of(back.view(total, K), nodes), sources, first, count, long, longs, starts, room)
 
-    def tensors(self) -> list[Tensor]:
-        rows = self.rows
-        return [rows.columns, rows.length, self.sources, self.first, self.count, self.long, self.longs, self.starts]
+    def tensors(self) -> list[Any]:
+        return [*self.rows, *self[1:-1]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tiles:
+class Tiles(NamedTuple):
     """What the fused engine reads beside embeddings and filters."""
 
     rows: TileRows
@@ -127,7 +121,7 @@ class Tiles:
     def tensors(self) -> list[Tensor]:
         """What an operator can take as an argument."""
         back = [] if self.transposed is None else self.transposed.tensors()
-        return [self.rows.columns, self.rows.length, self.active, *back]
+        return [*self.rows, self.active, *back]
 
 
 def chunk_nodes(nodes: int, chunks: int) -> int:
@@ -171,9 +165,9 @@ def _by_target(table: Tensor) -> tuple[Tensor, Tensor]:
     return key, torch.div(entry[by], max(K, 1), rounding_mode="floor").to(torch.int32)
 
 
-def _read(*numbers: Tensor, bounds: tuple[int, ...]) -> list[int]:
-    """Read numbers back from the device; while a CUDA graph is recorded that cannot be, and bounds take their place."""
-    return list(bounds) if _is_captured(numbers[0]) else [int(n) for n in torch.stack(numbers).tolist()]
+def _read(number: Tensor, *, bound: int) -> int:
+    """Read a number back from the device; while a CUDA graph is recorded that cannot be: a bound takes its place."""
+    return bound if _is_captured(number) else int(number)
 
 
 def _scattered(places: int, index: Tensor, values: Tensor, *, empty: int = 0) -> Tensor:

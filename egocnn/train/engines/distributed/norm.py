@@ -13,7 +13,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from egocnn.nn.engines.norm_sums import statistics, sums_of, update_running
+from egocnn.nn.engines.norm import statistics, sums_of, update_running
 
 
 class SharedNorm(nn.BatchNorm1d):

@@ -101,7 +101,7 @@ def update_fused(
     parameter: Tensor, gradient: Tensor, first: Tensor, second: Tensor, settings: Tensor, active: Tensor
 ) -> None:
     """The same in one pass over memory."""
-    from egocnn.nn.engines.gpu.norm_kernels import adamw
+    from egocnn.nn.engines.gpu.row_kernels import adamw
 
     replicas, numbers = len(parameter), parameter[0].numel()
     adamw[(-(-numbers // BLOCK), replicas)](

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Bools, Floats
 from egocnn.nn.device import choose_device
-from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.nn.stacked import StackedNetwork
 from egocnn.train.engines.common import Member, Progress, copy_of
 from egocnn.train.engines.recorded.adamw import StackedAdamW
 from egocnn.train.engines.recorded.joined import join

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from egocnn.data.arrays import Ints
 from egocnn.encode.batch import EncodedGraphs
-from egocnn.nn.stacked.batch import StackedBatch
+from egocnn.nn.stacked import StackedBatch
 
 Parts = tuple[EncodedGraphs, EncodedGraphs]  # the graphs to learn from, and those that choose the best epoch
 

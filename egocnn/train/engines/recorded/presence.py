@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from egocnn.config import TrainConfig
-from egocnn.nn.stacked.batch import StackedBatch
+from egocnn.nn.stacked import StackedBatch
 from egocnn.train.missing import present_nodes
 
 

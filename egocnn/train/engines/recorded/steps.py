@@ -14,8 +14,7 @@ from torch import Tensor
 
 from egocnn.nn.engines.norm import Mode
 from egocnn.nn.rows import Learning
-from egocnn.nn.stacked.batch import StackedBatch
-from egocnn.nn.stacked.network import StackedNetwork
+from egocnn.nn.stacked import StackedBatch, StackedNetwork
 from egocnn.train.engines.recorded.adamw import StackedAdamW
 from egocnn.train.engines.recorded.joined import BatchShape, JoinedGraphs
 from egocnn.train.engines.recorded.presence import StackedPresence
@@ -122,7 +121,7 @@ class TrainingStep(RecordedStep):
         rows = max(shape.nodes, batch.exists.shape[1])
         dropout = self._network.draw(self._seeds, self._optimizer.steps, rows=rows)
         there = None if self._presence is None else self._presence.of(batch)
-        mode = Mode.of(batch.present, active) if there is None else Mode.among(there, active)
+        mode = Mode.of(batch.present if there is None else there, active, parts=there is not None)
         # recorded casts must be replayed every time, so none may come from the cache
         with torch.autocast("cuda", torch.bfloat16, enabled=self._lower_precision, cache_enabled=False):
             logits = self._network.logits(batch, Learning(mode, dropout), there)

@@ -1,7 +1,9 @@
-"""GPU kernels of the stacked training: the norm with what follows it, forward and backward, and the optimiser's update.
+"""GPU kernels over rows of R networks: norm with what follows it, pools over every graph, and the optimiser's update.
 
 A program of the norm takes a few columns of one replica and goes through its nodes once for every sum that it needs
-and once to write; only the first time do they come from far.
+and once to write; only the first time do they come from far. One of a pool takes a tile of nodes at a time, always the
+same in the same order, so that all runs give the same bits; torch's own segment_reduce adds up one node after the
+other, and a graph may have thousands.
 """
 
 from __future__ import annotations
@@ -12,9 +14,16 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from egocnn.nn.engines.gpu.row_masks import is_there
+kernel: Callable[[Callable[..., Any]], Any] = triton.jit  # which has no types of its own
 
-kernel: Callable[[Callable[..., None]], Any] = triton.jit  # which has no types of its own
+
+@kernel
+def is_there(row: tl.tensor, end: tl.tensor, there: tl.tensor, begin: tl.tensor, PARTS: tl.constexpr) -> tl.tensor:
+    """Rows before the end; where graphs are shown in part, those of them that ``there``, from ``begin`` on, says."""
+    found = row < end
+    if PARTS:
+        found = tl.load(there + begin + row, mask=found, other=0).to(tl.int32) != 0
+    return found
 
 
 @kernel
@@ -31,9 +40,7 @@ def norm_forward(
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D
     nodes = tl.load(count + replica)
-    end = nodes
-    if PARTS:
-        end = M
+    end = M if PARTS else nodes
     is_learning = tl.load(learns + replica).to(tl.int32) != 0
     m = tl.arange(0, BLOCK_M)
     begin = replica * M * D
@@ -91,9 +98,7 @@ def norm_backward(
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     known = d < D
     nodes = tl.load(count + replica)
-    end = nodes
-    if PARTS:
-        end = M
+    end = M if PARTS else nodes
     is_learning = tl.load(learns + replica).to(tl.int32) != 0
     m = tl.arange(0, BLOCK_M)
     begin = replica * M * D
@@ -153,3 +158,63 @@ def adamw(
         tl.store(parameter + at, value, mask=here)
         tl.store(first + at, mean, mask=here)
         tl.store(second + at, square, mask=here)
+
+
+@kernel
+def pool_forward(
+    h: tl.tensor, first: tl.tensor, count: tl.tensor, there: tl.tensor, total: tl.tensor, largest: tl.tensor,
+    sharing: tl.tensor, M: tl.tensor, B: tl.tensor, D: tl.tensor,
+    PARTS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
+    """Sum and maximum over a graph's nodes, and how many of them attain the maximum; 0 for a graph without nodes."""
+    graph = tl.program_id(0).to(tl.int64)
+    d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    known = d < D
+    m = tl.arange(0, BLOCK_M)
+    nodes = tl.load(count + graph)
+    begin = (graph // B) * M + tl.load(first + graph)
+    added = tl.zeros((BLOCK_D,), dtype=tl.float32)
+    most = tl.full((BLOCK_D,), float("-inf"), dtype=tl.float32)
+    for start in range(0, nodes, BLOCK_M):
+        here = is_there(start + m, nodes, there, begin, PARTS)[:, None] & known[None, :]
+        value = tl.load(h + (begin + start + m)[:, None] * D + d[None, :], mask=here, other=0.0).to(tl.float32)
+        added += tl.sum(value, axis=0)
+        most = tl.maximum(most, tl.max(tl.where(here, value, float("-inf")), axis=0))
+    most = tl.where(nodes > 0, most, 0.0)
+    if PARTS:
+        most = tl.where(most == float("-inf"), 0.0, most)
+    many = tl.zeros((BLOCK_D,), dtype=tl.float32)
+    for start in range(0, nodes, BLOCK_M):
+        here = is_there(start + m, nodes, there, begin, PARTS)[:, None] & known[None, :]
+        value = tl.load(h + (begin + start + m)[:, None] * D + d[None, :], mask=here, other=0.0).to(tl.float32)
+        many += tl.sum(tl.where(here & (value == most[None, :]), 1.0, 0.0), axis=0)
+    place = graph * D + d
+    tl.store(total + place, added, mask=known)
+    tl.store(largest + place, most, mask=known)
+    tl.store(sharing + place, many, mask=known)
+
+
+@kernel
+def pool_backward(
+    h: tl.tensor, first: tl.tensor, count: tl.tensor, there: tl.tensor, largest: tl.tensor, sharing: tl.tensor,
+    of_total: tl.tensor, of_largest: tl.tensor, back: tl.tensor, M: tl.tensor, B: tl.tensor, D: tl.tensor,
+    PARTS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
+) -> None:  # fmt: skip
+    """The gradient of the sum to every node, that of the maximum shared by those that attain it."""
+    graph = tl.program_id(0).to(tl.int64)
+    d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    known = d < D
+    m = tl.arange(0, BLOCK_M)
+    nodes = tl.load(count + graph)
+    begin = (graph // B) * M + tl.load(first + graph)
+    place = graph * D + d
+    most = tl.load(largest + place, mask=known, other=0.0)
+    shared = tl.load(of_largest + place, mask=known, other=0.0)
+    shared = shared / tl.maximum(tl.load(sharing + place, mask=known, other=1.0), 1.0)
+    every = tl.load(of_total + place, mask=known, other=0.0)
+    for start in range(0, nodes, BLOCK_M):
+        here = is_there(start + m, nodes, there, begin, PARTS)[:, None] & known[None, :]
+        at = (begin + start + m)[:, None] * D + d[None, :]
+        value = tl.load(h + at, mask=here, other=0.0).to(tl.float32)
+        slope = every[None, :] + tl.where(value == most[None, :], shared[None, :], 0.0)
+        tl.store(back + at, slope.to(back.dtype.element_ty), mask=here)
