@@ -35,9 +35,7 @@ def rich_trees(n_graphs: int = 3) -> Graphs:
     """Labels, attributes and weights together."""
     random = np.random.default_rng(0)
     trees = random_trees(2 * n_graphs, nodes=6, seed=5)
-    trees = trees[
-        np.flatnonzero(trees.node_counts > 2)[:n_graphs]
-    ]  # two nodes alone may be alike: a kink of the maximum
+    trees = trees[np.flatnonzero(trees.node_counts > 2)[:n_graphs]]  # two nodes may be alike: a kink of the maximum
     assert len(trees) == n_graphs
     value = random.uniform(1, 2, trees.n_nodes).astype(np.float32)
     return trees.replace(
@@ -62,9 +60,6 @@ def scaled(batch: Batch, part: str, at: tuple[int, ...], factor: float) -> Batch
         return replace(batch, bags=replace(batch.bags, weight=values))
     changed: dict[str, Any] = {part: values}
     return replace(batch, **changed)
-
-
-# ── gradients ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @READ_MORE
@@ -154,9 +149,6 @@ def test_one_step_of_integrated_gradients_is_the_gradient_half_way_times_the_inp
     assert_close(by_integrated_gradients(explained).nodes, wanted.detach())
 
 
-# ── the trace ─────────────────────────────────────────────────────────────────────────────────────
-
-
 @READ_MORE
 @pytest.mark.parametrize("technique", ["relevance", "paper", "grad-cam"])
 @settings(max_examples=15)
@@ -176,26 +168,22 @@ def test_the_trace_starts_at_the_deepest_layer_and_ends_with_the_importances(
     assert torch.equal(importances.trace[-1][1], importances.edges)
 
 
-def test_evidence_against_a_class_counts_as_much_as_it_is_told_to() -> None:
+def test_evidence_against_a_class_counts_as_much_as_it_is_told_to_and_what_lowers_a_value_fully() -> None:
     trees = random_trees(5, nodes=8, seed=1)
-    predictor = predictor_for(trees, outputs=2)
-    none, some, whole = (
-        TECHNIQUES["relevance"](forward_pass(predictor, trees, against=against)).trace[0][0]
-        for against in (0.0, 0.5, 1.0)
+    classifier = predictor_for(trees, outputs=2)
+    regressor = predictor_for(trees, outputs=1, seed=4, width=8, hidden=16, readout="sum")
+    (none, some, whole), (lowest, _, highest) = (
+        [
+            TECHNIQUES["relevance"](forward_pass(model, trees, against=against)).trace[0][0]
+            for against in (0.0, 0.5, 1.0)
+        ]
+        for model in (classifier, regressor)
     )
     assert bool((none >= 0).all())
     assert float((none - whole).max()) > 0
     assert_close(some, (none + whole) / 2)
-
-
-def test_what_lowers_a_value_always_counts_as_much_as_what_raises_it() -> None:
-    trees = random_trees(5, nodes=8, seed=1)
-    predictor = predictor_for(trees, outputs=1, seed=4, width=8, hidden=16, readout="sum")
-    tops = [
-        TECHNIQUES["relevance"](forward_pass(predictor, trees, against=against)).trace[0][0] for against in (0.0, 1.0)
-    ]
-    assert torch.equal(tops[0], tops[1])
-    assert float(tops[0].min()) < 0 < float(tops[0].max())
+    assert torch.equal(lowest, highest)
+    assert float(lowest.min()) < 0 < float(lowest.max())
 
 
 def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
@@ -207,9 +195,6 @@ def test_no_technique_changes_the_network_or_leaves_gradients_in_it() -> None:
         technique(explained)
     assert all(torch.equal(value, before[name]) for name, value in predictor.networks[0].state_dict().items())
     assert all(parameter.grad is None for parameter in predictor.networks[0].parameters())
-
-
-# ── sums over nodes and edges ─────────────────────────────────────────────────────────────────────
 
 
 @settings(max_examples=60)
@@ -248,9 +233,6 @@ def test_nodes_together_hold_what_edges_together_hold_where_all_nodes_have_edges
     assert_close(nodes[~apart].sum(), importances.edges.sum(), tolerance=1e-5 * max(1.0, float(np.abs(nodes).sum())))
 
 
-# ── occlusion ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def margin_of(predictor: Model, graphs: Graphs, number: int) -> float:
     """By the formula, from the public outputs."""
     (logits,) = predictor.outputs(graphs).astype(np.float64)
@@ -287,21 +269,14 @@ def test_occlusion_equals_a_prediction_for_every_graph_cut_by_hand(
     np.testing.assert_allclose(edges, wanted_edges, atol=2e-5, rtol=1e-5)
 
 
-def test_cutting_in_portions_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    trees = random_trees(5, nodes=8, seed=0)
-    predictor = predictor_for(trees, outputs=2)
-    classes = np.zeros(5, np.int64)
-    at_once = occlude(predictor, trees, classes, device="cpu")
-    monkeypatch.setattr(techniques, "NODES_AT_ONCE", 10)
-    for one, other in zip(at_once, occlude(predictor, trees, classes, device="cpu"), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-def test_explaining_by_occlusion_gives_its_importances_and_no_trace() -> None:
+def test_explaining_by_occlusion_gives_its_importances_also_in_portions_and_no_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     trees = random_trees(4, nodes=6, seed=3, target=np.array([0, 1, 0, 1]), class_names=("no", "yes"))
     predictor = predictor_for(trees)
     found = explain(predictor, trees, ExplainConfig(technique="occlusion"), classes="yes")
-    nodes, edges = occlude(predictor, trees, np.ones(4, np.int64), device="cpu")
-    np.testing.assert_allclose(np.concatenate([s.node_importance for s in found]), nodes, atol=1e-6)
-    np.testing.assert_allclose(np.concatenate([s.edge_importance for s in found]), edges, atol=1e-6)
     assert all(structure.trace is None for structure in found)
+    monkeypatch.setattr(techniques, "NODES_AT_ONCE", 10)
+    nodes, edges = occlude(predictor, trees, np.ones(4, np.int64), device="cpu")
+    np.testing.assert_allclose(np.concatenate([s.node_importance for s in found]), nodes, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate([s.edge_importance for s in found]), edges, atol=1e-5)

@@ -22,6 +22,9 @@ def test_without_words_everything_that_can_be_run_is_listed(capsys: pytest.Captu
     assert {"table1", "figure5", "alcohols", "explain", "layer", "chart", *SCRIPTS} <= set(listed)
     assert main(["--help"]) == 0
     assert "python -m lab measure NAME" in capsys.readouterr().out
+    command = [sys.executable, "-m", "lab", "measure"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HOME.parent, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(SCRIPTS)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -56,13 +59,6 @@ def test_what_is_not_there_is_refused_in_one_line(
     assert out == ""
     (line,) = err.splitlines()
     assert reason in line
-
-
-def test_it_runs_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "lab", "measure"], capture_output=True, text=True, cwd=HOME.parent, check=True
-    )
-    assert [line.split()[0] for line in done.stdout.splitlines()] == list(SCRIPTS)
 
 
 def test_libraries_that_a_bare_machine_lacks_are_imported_where_they_are_used() -> None:

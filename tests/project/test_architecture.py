@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -40,6 +41,8 @@ LAZY = (
 KERNELS = tuple(f"egocnn.nn.engines.gpu.{name}" for name in ("conv_kernels", "row_kernels"))
 """GPU programs, which are nothing without Triton; imported as lazily as Triton itself."""
 
+UNSAFE = ("pickle", "dill", "cloudpickle", "marshal", "shelve")
+
 LONGEST = 400
 """Lines of a file beside its docstrings, which a user reads one at a time."""
 
@@ -47,26 +50,22 @@ Import = tuple[int, str]
 """line, dotted name"""
 
 
-def files() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
 def module_name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {module_name(path): path for path in files()}
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def is_type_checking(test: ast.expr) -> bool:
-    return "TYPE_CHECKING" in ast.unparse(test)
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
     """All statements that run: not those under TYPE_CHECKING, and those in functions only if asked for."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and is_type_checking(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for branch in node.orelse:
                 yield branch
                 yield from statements(branch, inside_functions=inside_functions)
@@ -79,7 +78,7 @@ def statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
 
 def imports(path: Path, *, inside_functions: bool) -> list[Import]:
     found: list[Import] = []
-    for node in statements(ast.parse(path.read_text(encoding="utf-8")), inside_functions=inside_functions):
+    for node in statements(tree_of(path), inside_functions=inside_functions):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -90,34 +89,30 @@ def imports(path: Path, *, inside_functions: bool) -> list[Import]:
     return found
 
 
-def room(module: str) -> int:
-    """Where the room of a module stands in the order."""
-    name = module.split(".")[1]
-    assert name in ROOMS, f"egocnn.{name} is no room: give it a place in ROOMS"
-    return ROOMS.index(name)
-
-
-def ours(path: Path) -> list[Import]:
-    return [(line, name) for line, name in imports(path, inside_functions=True) if name.split(".")[0] == "egocnn"]
+def ours(module: str) -> list[Import]:
+    """Imports of the package itself, other than those of a convenience."""
+    found = imports(MODULES[module], inside_functions=True)
+    inside = [(line, name) for line, name in found if name.startswith("egocnn.")]
+    return [(line, name) for line, name in inside if (module, name.split(".")[1]) not in CONVENIENCE]
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_room_imports_only_from_rooms_before_it_and_nothing_of_lab_and_tests(module: str) -> None:
+def test_a_room_imports_only_from_rooms_before_it_and_slow_libraries_where_they_are_used(module: str) -> None:
     for line, name in imports(MODULES[module], inside_functions=True):
-        assert name.split(".")[0] not in ("lab", "tests"), f"{module}, line {line}: imports {name}"
-    if module == "egocnn":
-        assert ours(MODULES[module]) == []  # the root imports public names only when they are used
-        return
-    for line, name in ours(MODULES[module]):
-        if name != "egocnn" and (module, name.split(".")[1]) not in CONVENIENCE:
-            assert room(name) <= room(module), f"{module}, line {line}: imports {name}, a later room"
+        where = f"{module}, line {line}: imports {name}"
+        assert name.split(".")[0] not in ("lab", "tests", *UNSAFE), where
+    for line, name in ours(module):
+        assert module != "egocnn", "the root imports public names only when they are used"
+        later, here = (ROOMS.index(each.split(".")[1]) for each in (name, module))
+        assert later <= here, f"{module}, line {line}: imports {name}, a later room"
+    for line, name in imports(MODULES[module], inside_functions=False):
+        lazy = name in KERNELS or any(f"{name}.".startswith(f"{each}.") for each in LAZY)
+        # kernels may use one another as they use Triton
+        assert module in KERNELS or not lazy, f"{module}, line {line}: import {name} in the function that needs it"
 
 
 def test_no_import_leads_back_to_where_it_started() -> None:
-    graph = {
-        module: {name for _, name in ours(path) if name != "egocnn" and (module, name.split(".")[1]) not in CONVENIENCE}
-        for module, path in MODULES.items()
-    }
+    graph = {module: {name for _, name in ours(module)} for module in MODULES}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -134,53 +129,30 @@ def test_every_floor_fits_in_one_look(top: str) -> None:
         assert len(entries - {"conftest.py"}) <= most, f"{folder.relative_to(ROOT)} has {len(entries)} entries"
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in files()}), ids=lambda folder: folder.name)
-def test_a_room_says_in_one_sentence_what_comes_in_and_what_goes_out(folder: Path) -> None:
-    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
-    assert 20 < len(text.split("\n\n")[0]) <= 240, f"{folder.name}/__init__.py: {text!r}"
+def lines_of(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_no_function_is_longer_than_a_screen_or_two(module: str) -> None:
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert lines <= LONGEST_FUNCTION, f"{module}.{node.name} has {lines} lines"
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_slow_and_optional_libraries_are_imported_where_they_are_used(module: str) -> None:
-    for line, name in imports(MODULES[module], inside_functions=False):
-        if module in KERNELS:  # which may use one another as they use Triton
-            continue
-        where = f"{module}, line {line}: {name} is imported at the top; import it in the function that needs it"
-        assert name not in KERNELS, where
-        assert not any(f"{name}.".startswith(f"{lazy}.") for lazy in LAZY), where
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_nothing_is_unpickled_or_evaluated(module: str) -> None:
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    for line, name in imports(MODULES[module], inside_functions=True):
-        assert name.split(".")[0] not in ("pickle", "dill", "cloudpickle", "marshal", "shelve"), f"line {line}: {name}"
+def test_a_file_says_what_it_is_for_stays_short_and_evaluates_nothing(module: str) -> None:
+    path, tree = MODULES[module], tree_of(MODULES[module])
+    text = ast.get_docstring(tree)
+    assert text, f"{module} has no docstring"
+    if path.name == "__init__.py":  # a room says in one sentence what comes in and what goes out
+        assert 20 < len(text.split("\n\n")[0]) <= 240, f"{module}: {text!r}"
+    in_docstrings = 0
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            in_docstrings += lines_of(node.body[0]) if ast.get_docstring(node) else 0
+            is_class = isinstance(node, ast.ClassDef)
+            assert is_class or lines_of(node) <= LONGEST_FUNCTION, f"{module}.{node.name} has {lines_of(node)} lines"
+        elif isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            where = f"line {node.lineno}: {called}"
+            where = f"{module}, line {node.lineno}: {called}"
             assert called not in ("eval", "exec", "compile", "torch.load", "torch.save"), where
             allowed = [ast.unparse(k.value) for k in node.keywords if k.arg == "allow_pickle"]
             assert allowed in ([], ["False"]), where
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_a_file_opens_with_what_it_is_for_and_stays_short(module: str) -> None:
-    text = MODULES[module].read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    assert ast.get_docstring(tree), f"{module} has no docstring"
-    objects = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.ClassDef))
-    documented = [each.body[0] for each in objects if ast.get_docstring(each)]
-    in_docstrings = sum((each.end_lineno or each.lineno) - each.lineno + 1 for each in documented)
-    assert len(text.splitlines()) - in_docstrings <= LONGEST
+    assert len(path.read_text(encoding="utf-8").splitlines()) - in_docstrings <= LONGEST
 
 
 TORCH_FREE = [

@@ -16,55 +16,31 @@ INFINITE = float("inf")
 @pytest.mark.parametrize(
     ("config", "settings", "message"),
     [
-        (
-            ModelConfig,
-            {"readout": "median"},
-            r"readout must be one of max, mean, sum, log, .*, mean\+log\+max, sort, got 'median'",
-        ),
-        (
-            ModelConfig,
-            {"embedding": "node2vec"},
-            "one of patchy-san, attributes, got 'node2vec'",
-        ),
+        (ModelConfig, {"readout": "median"}, r"readout must be one of max, .*mean\+log\+max, sort, got 'median'"),
+        (ModelConfig, {"embedding": "node2vec"}, "one of patchy-san, attributes, got 'node2vec'"),
         (ModelConfig, {"readout": "max+log"}, r"readout must be one of .*, got 'max\+log'"),
         (ModelConfig, {"jump": "yes"}, "jump must be true or false, got 'yes'"),
-        (ModelConfig, {"degrees": None}, "degrees must be true or false, got None"),
         (ModelConfig, {"readout": ["max"]}, "readout must be one of"),
         (ModelConfig, {"slots": 0}, "slots must be at least 1, got 0"),
-        (ModelConfig, {"depth": 0}, "depth must be at least 1, got 0"),
-        (ModelConfig, {"sort_nodes": 0}, "sort_nodes must be at least 1"),
         (ModelConfig, {"hidden": -3}, "hidden must be at least 1, got -3"),
-        (ModelConfig, {"k": 0}, "k must be at least 1, got 0"),
-        (ModelConfig, {"width": 0}, "width must be at least 1, got 0"),
         (ModelConfig, {"k": 2.5}, "k must be a whole number, got 2.5"),
         (ModelConfig, {"width": (4, 4, 4)}, "width must be a whole number, got"),
-        (ModelConfig, {"depth": "3"}, "depth must be a whole number, got '3'"),
         (ModelConfig, {"tie": "no"}, "tie must be true, false or auto, got 'no'"),
         (ModelConfig, {"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
-        (ModelConfig, {"dropout": -0.1}, "dropout must be at least 0 and below 1"),
         (ModelConfig, {"dropout": NAN}, "dropout must be at least 0 and below 1"),
         (ModelConfig, {"dropout": "0.5"}, "dropout must be a number"),
         (ModelConfig, {"pool_dropout": 1.0}, "pool_dropout must be at least 0 and below 1, got 1.0"),
         (TrainConfig, {"epochs": 0}, "epochs must be at least 1"),
-        (TrainConfig, {"batch_size": 0}, "batch_size must be at least 1"),
-        (TrainConfig, {"patience": 0}, "patience must be at least 1"),
         (TrainConfig, {"seed": -1}, "seed must be at least 0"),
         (TrainConfig, {"seed": 0.5}, "seed must be a whole number"),
         (TrainConfig, {"weight_decay": -1e-9}, "weight_decay must be at least 0"),
-        (TrainConfig, {"weight_decay": NAN}, "weight_decay must be at least 0"),
         (TrainConfig, {"learning_rate": 0}, "learning_rate must be above 0"),
-        (TrainConfig, {"learning_rate": NAN}, "learning_rate must be above 0"),
         (TrainConfig, {"learning_rate": INFINITE}, "learning_rate must be above 0"),
         (TrainConfig, {"validation": 0.0}, "validation must be between 0 and 1"),
-        (TrainConfig, {"validation": 1.0}, "validation must be between 0 and 1"),
-        (TrainConfig, {"validation": NAN}, "validation must be between 0 and 1"),
         (TrainConfig, {"schedule": "linear"}, "schedule must be one of cosine, constant"),
-        (TrainConfig, {"precision": "float16"}, "precision must be one of auto, float32, bfloat16"),
         (TrainConfig, {"device": "tpu"}, "device must be one of auto, cpu, cuda"),
-        (TrainConfig, {"class_weights": 1}, "class_weights must be true or false"),
         (ReadConfig, {"task": "ranking"}, "task must be one of auto, classification, regression"),
         (ReadConfig, {"smiles": 3}, "smiles must be a name, got 3"),
-        (ReadConfig, {"hydrogens": None}, "hydrogens must be true or false, got None"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_in_one_line(
@@ -75,18 +51,11 @@ def test_settings_that_make_no_sense_are_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("config", [ReadConfig, ModelConfig, TrainConfig])
-def test_every_field_has_one_line_of_meaning(config: type[Any]) -> None:
-    meaning = field_help(config)
-    assert list(meaning) == [field.name for field in fields(config)]
-    for line in meaning.values():
-        assert line.endswith(".")
-        assert "\n" not in line
-
-
 @pytest.mark.parametrize("config", [ReadConfig(), ModelConfig(), TrainConfig()])
-def test_settings_are_plain_data_and_cannot_be_changed(config: Any) -> None:
+def test_settings_are_plain_data_with_one_line_of_meaning_each_and_cannot_be_changed(config: Any) -> None:
+    meaning = field_help(type(config))
+    assert list(meaning) == [field.name for field in fields(config)]
+    assert [line for line in meaning.values() if "\n" in line or not line.endswith(".")] == []
     assert json.loads(json.dumps(asdict(config))) == asdict(config)
-    field = fields(config)[0].name
     with pytest.raises(FrozenInstanceError):
-        setattr(config, field, None)
+        setattr(config, fields(config)[0].name, None)

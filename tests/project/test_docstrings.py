@@ -5,8 +5,6 @@ from __future__ import annotations
 import doctest
 import inspect
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -113,14 +111,8 @@ def test_a_public_name_says_what_it_takes_and_gives_back_and_has_an_example(modu
         assert list(faults_of(public, text, returns=gives_back(public))) == []
     if not is_record and taken(public):
         assert ">>>" in sections(text).get("Example", ""), "no example"
-
-
-@pytest.mark.parametrize(("module", "name"), NAMES)
-def test_every_method_of_a_public_class_says_what_it_takes_and_gives_back(module: str, name: str) -> None:
-    public = find(module, name)
     for method, called in own_methods(public).items() if isinstance(public, type) else ():
-        faults = list(faults_of(called, called.__doc__, returns=gives_back(called)))
-        assert faults == [], method
+        assert list(faults_of(called, called.__doc__, returns=gives_back(called))) == [], method
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
@@ -139,27 +131,15 @@ def test_its_examples_print_what_they_show(
         assert said == [], "".join(said)
 
 
-@pytest.mark.parametrize("heading", HEADINGS[:2])
-def test_a_docstring_that_lacks_something_is_noticed(heading: str) -> None:
-    def called(one: int, two: int) -> int:
-        """Add them up.
+@pytest.mark.parametrize("lost", ["    one: The first.\n", "Returns:\n    Their sum.\n", "Add them up."])
+def test_a_docstring_that_lacks_something_is_noticed(lost: str) -> None:
+    def called(one: int) -> int:
+        return one
 
-        Arguments:
-            one: The first.
-            two: The second.
+    whole = "Add them up.\n\nArguments:\n    one: The first.\n\nReturns:\n    Their sum.\n"
+    assert list(faults_of(called, whole, returns=True)) == []
+    assert len(list(faults_of(called, whole.replace(lost, ""), returns=True))) == 1
 
-        Returns:
-            Their sum.
-        """
-        return one + two
-
-    assert list(faults_of(called, called.__doc__, returns=True)) == []
-    assert called.__doc__ is not None
-    without = re.sub(rf"{heading}:\n(?: {{12}}.*\n)+", "", called.__doc__)
-    assert len(list(faults_of(called, without, returns=True))) == 1
-
-
-# ── the settings of the estimators ──────────────────────────────────────────────────────────────────
 
 CONFIGS = (ModelConfig, TrainConfig)
 BESIDES = {"embed": None, "embed_width": None, "verbose": False}
@@ -173,36 +153,8 @@ def test_an_estimator_takes_every_field_of_both_records_with_its_type_and_defaul
     wanted = {field.name: field.default for config in CONFIGS for field in fields(config)}
     assert {name: each.default for name, each in signature.items()} == wanted | BESIDES
     types = get_type_hints(estimator.__init__)
+    meant = re.sub(r"\n {8}", " ", sections(EgoCNNClassifier.__init__.__doc__ or "")["Arguments"])
     for config in CONFIGS:
         for name, kind in get_type_hints(config).items():
             assert types[name] == kind, name
-
-
-def test_an_estimator_explains_every_setting_in_the_words_of_the_records() -> None:
-    listed = sections(EgoCNNClassifier.__init__.__doc__ or "")["Arguments"]
-    unwrapped = re.sub(r"\n {8}", " ", listed)
-    meanings = {name: text for config in CONFIGS for name, text in field_help(config).items()}
-    for name, meaning in meanings.items():
-        assert f"    {name}: {meaning}\n" in unwrapped, name
-
-
-def test_a_type_checker_refuses_a_setting_of_the_wrong_type(tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is not installed")
-    home = EgoCNNClassifier.__module__
-    sources = [str(inspect.getsourcefile(import_module(name))) for name in (home, "egocnn.config")]
-    snippet = tmp_path / "snippet.py"
-    snippet.write_text(
-        f"from {home} import EgoCNNClassifier\n"
-        "EgoCNNClassifier(epochs=3, width=8, depth=2, readout='mean+max')\n"
-        "EgoCNNClassifier(epochs='x')\n"
-        "EgoCNNClassifier(readout='median')\n"
-        "EgoCNNClassifier(wdith=8)\n",
-        encoding="utf-8",
-    )
-    # of what these import nothing is followed: the signature alone is asked for, and torch takes a minute to read
-    options = ["--config-file=", "--follow-imports=skip", "--ignore-missing-imports", "--explicit-package-bases"]
-    command = [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path / 'cache'}", str(snippet), *sources]
-    root = Path(__file__).resolve().parent.parent.parent
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    refused = [line for line in done.stdout.splitlines() if "snippet.py" in line and ": error:" in line]
-    assert [int(line.split("snippet.py:")[1].split(":")[0]) for line in refused] == [3, 4, 5], done.stdout + done.stderr
+            assert f"    {name}: {field_help(config)[name]}\n" in meant, name  # in the words of the records

@@ -32,18 +32,14 @@ def number(after: str, text: str) -> float:
     return float(found[1])
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= LONGEST
-    assert max(map(len, text.splitlines())) <= WIDEST
-    assert text.startswith('"""')
-
-
-def test_there_are_four_of_them_and_each_is_run_below() -> None:
+def test_there_are_four_short_examples_that_say_what_they_show_and_each_is_run_below() -> None:
     here = Path(__file__).read_text(encoding="utf-8")
     assert len(EXAMPLES) == 4
     for path in EXAMPLES:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= LONGEST
+        assert max(map(len, text.splitlines())) <= WIDEST
+        assert text.startswith('"""')
         assert f'run("{path.stem}"' in here, path.stem
 
 

@@ -21,7 +21,6 @@ from lab.rivals.kernels.embedded import embed
 from lab.rivals.names import find_rival, rivals
 from lab.rivals.networks.canonical import canonical_order
 from lab.rivals.rival import RivalModel
-from tests.lab.rivals.shapes import rings_with_tails
 from tests.study.crossval.test_crossval_protocols import TRAIN, strangers, trees
 from tests.support.samples import cycle, one_graph
 
@@ -52,7 +51,6 @@ def test_other_test_graphs_change_no_prediction_of_a_rival(name: str) -> None:
     task = make_tasks(graphs, Protocol(folds=4), TRAIN)[0]
     others, same = strangers(graphs, task)
     found: list[Ints] = []
-    given: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     rival = find_rival(name)
 
     @dataclass(slots=True)
@@ -60,9 +58,10 @@ def test_other_test_graphs_change_no_prediction_of_a_rival(name: str) -> None:
         system: RivalModel
         parameters: int | None = 1
 
-        def fit(self, graphs: Graphs, validation: Graphs) -> Self:
-            given.append((graphs.names, validation.names))
-            self.system = self.system.fit(graphs, validation)
+        def fit(self, learned: Graphs, validation: Graphs) -> Self:
+            given = (learned.names, validation.names)
+            assert given == (graphs[task.learned].names, graphs[task.validation].names)
+            self.system = self.system.fit(learned, validation)
             return self
 
         def predict(self, graphs: Graphs) -> Ints:
@@ -70,12 +69,11 @@ def test_other_test_graphs_change_no_prediction_of_a_rival(name: str) -> None:
             return found[-1]
 
     heard = replace(rival, build=lambda seed: Heard(rival.build(seed)))
-    folds = [classifier_fold(each, task, heard, TRAIN) for each in (graphs, others)]
-    assert given == [(graphs[task.learned].names, graphs[task.validation].names)] * 2
+    one, other = (classifier_fold(each, task, heard, TRAIN) for each in (graphs, others))
     validated, tested, validated_again, tested_again = found
     assert validated.tolist() == validated_again.tolist()
     assert tested[same].tolist() == tested_again[same].tolist()
-    assert folds[0].validation_score == folds[1].validation_score
+    assert one.validation_score == other.validation_score
 
 
 @pytest.mark.parametrize(
@@ -92,4 +90,4 @@ def test_a_missing_library_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingExtraError, match=rf"egocnn\[{extra}\]"):
-        call(rings_with_tails(8, seed=0))
+        call(trees(60))

@@ -1,4 +1,4 @@
-"""Canonical orders, receptive fields and the two networks that read sequences of them."""
+"""Canonical orders, receptive fields, nearest nodes, and the two networks that read sequences of them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,25 @@ from hypothesis import strategies as st
 
 pytest.importorskip("igraph", reason="igraph is not installed")
 
-from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.encode.ranking import Ranking
+from egocnn.study.invariance import relabel
+from lab.rivals.networks import reach
 from lab.rivals.networks.canonical import canonical_nodes, canonical_order
 from lab.rivals.networks.encoding import Encoding, Shape
 from lab.rivals.networks.patchy import FIELD, Fields, PatchySanConvolutions, PatchySanNetwork, patch_shape, read_fields
-from tests.support.samples import cycle, molecules, one_graph
+from tests.support.samples import as_list, cycle, molecules, one_graph
+from tests.support.strategies import random_connected
 
 CPU = torch.device("cpu")
-
-
-def renumbered(graphs: Graphs, number: Ints) -> Graphs:
-    """One graph whose node n is now called number[n]."""
-    assert graphs.node_label is not None
-    label = np.empty_like(graphs.node_label)
-    label[number] = graphs.node_label
-    return Graphs.from_edges(
-        node_counts=[graphs.n_nodes],
-        edges=number[graphs.edges],
-        node_label=label,
-        node_label_names=graphs.node_label_names,
-    )
 
 
 def canonical_form(graphs: Graphs) -> tuple[list[int], list[tuple[int, int]]]:
     """Labels and edges by place in the canonical order."""
     order = canonical_order(graphs)
-    assert graphs.node_label is not None
     edges = np.sort(order.place[graphs.edges], axis=1).tolist()
-    return graphs.node_label[order.nodes].tolist(), sorted((u, v) for u, v in edges)
+    labels = as_list(graphs.node_label)
+    return [labels[node] for node in order.nodes], sorted((u, v) for u, v in edges)
 
 
 @settings(max_examples=60, deadline=None)
@@ -51,63 +41,21 @@ def test_the_canonical_form_does_not_know_how_nodes_were_numbered(n_nodes: int, 
     graphs = Graphs.from_edges(
         node_counts=[n_nodes], edges=edges, node_label=random.integers(0, 2, n_nodes), node_label_names=("C", "O")
     )
-    assert canonical_form(renumbered(graphs, random.permutation(n_nodes))) == canonical_form(graphs)
+    assert canonical_form(relabel(graphs, seed)[0]) == canonical_form(graphs)
 
 
-def test_the_canonical_form_parts_what_weisfeiler_and_lehman_cannot() -> None:
-    """A ring of six beside two rings of three: all degrees are 2, and colours are all the same."""
+def test_symmetries_that_no_colours_part_are_settled_and_many_twins_are_no_search() -> None:
+    """Rings of equal degrees, and two cliques of 40 that share a node: too many symmetries to go through one by one."""
     rings = one_graph(12, cycle(0, 1, 2, 3, 4, 5) + cycle(6, 7, 8) + cycle(9, 10, 11), node_label=["C"] * 12)
-    random = np.random.default_rng(0)
-    forms = {str(canonical_form(renumbered(rings, random.permutation(12)))) for _ in range(10)}
-    assert len(forms) == 1
-
-
-def test_the_nodes_of_the_canonical_form_are_listed_and_not_their_places() -> None:
-    """A star of four, its middle called 1: whoever confuses a permutation with its inverse finds another middle."""
-    for middle in range(4):
-        star = one_graph(4, [(middle, leaf) for leaf in range(4) if leaf != middle])
-        listed = canonical_nodes(star, np.arange(4), np.zeros(4, np.int64)).tolist()
-        assert sorted(listed) == [0, 1, 2, 3]
-        assert listed.index(middle) == 3  # BLISS lists the leaves first
-
-
-def test_the_leaves_of_a_hub_are_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[int] = []
-
-    def searching(graphs: Graphs, nodes: Ints, colour: Ints) -> Ints:
-        searched.append(len(nodes))
-        return canonical_nodes(graphs, nodes, colour)
-
-    monkeypatch.setattr("lab.rivals.networks.canonical.canonical_nodes", searching)
-    star = [(0, leaf) for leaf in range(1, 50)]
-    canonical_order(one_graph(50, star))
-    assert searched == []
-    twice = [(u + 50, v + 50) for u, v in star]
-    order = canonical_order(one_graph(100, [*star, *twice, (0, 50)]))
-    assert searched == [4]  # two hubs and a leaf of each
-    assert sorted(order.nodes[:2].tolist()) == [0, 50]
-
-
-def test_cliques_that_share_a_node_are_no_search() -> None:
-    """Two of 40 nodes each: more symmetries than a search without twins could go through node by node."""
+    assert len({str(canonical_form(relabel(rings, seed)[0])) for seed in range(10)}) == 1
     cliques = [[0, *range(1, 41)], [0, *range(41, 81)]]
     edges = [(u, v) for clique in cliques for u in clique for v in clique if u < v]
     graphs = one_graph(81, edges, node_label=["C"] * 81)
     order = canonical_order(graphs)
-    assert order.nodes[0] == 0
     halves = order.nodes[1:] > 40
-    assert (halves[:40] == halves[0]).all()
-    assert (halves[40:] == ~halves[0]).all()
-    assert canonical_form(renumbered(graphs, np.random.default_rng(0).permutation(81))) == canonical_form(graphs)
-
-
-def test_nodes_of_many_neighbours_come_first_and_graph_after_graph() -> None:
-    graphs = Graphs.from_edges(node_counts=[4, 0, 3], edges=np.array([[1, 0], [1, 2], [1, 3], [4, 6], [5, 6]]))
-    order = canonical_order(graphs)
-    assert order.nodes[0] == 1
-    assert order.nodes[4] == 6
-    assert sorted(order.nodes[:4].tolist()) == [0, 1, 2, 3]
-    assert order.nodes[order.place].tolist() == list(range(7))
+    assert order.nodes[0] == 0
+    assert (halves == ([halves[0]] * 40 + [not halves[0]] * 40)).all()
+    assert canonical_form(relabel(graphs)[0]) == canonical_form(graphs)
 
 
 def fields_of(graphs: Graphs) -> tuple[Shape, Fields]:
@@ -116,7 +64,18 @@ def fields_of(graphs: Graphs) -> tuple[Shape, Fields]:
     return shape, read_fields(encoded, shape)
 
 
-def test_a_field_is_filled_with_nodes_several_hops_away() -> None:
+def test_nodes_of_many_neighbours_come_first_and_graph_after_graph() -> None:
+    graphs = Graphs.from_edges(node_counts=[4, 0, 3], edges=np.array([[1, 0], [1, 2], [1, 3], [4, 6], [5, 6]]))
+    order = canonical_order(graphs)
+    assert (order.nodes[0], order.nodes[4], set(order.nodes[:4].tolist())) == (1, 6, {0, 1, 2, 3})
+    assert order.nodes[order.place].tolist() == list(range(7))
+    star = one_graph(4, [(1, leaf) for leaf in (0, 2, 3)])
+    assert (
+        canonical_nodes(star, np.arange(4), np.zeros(4, np.int64))[3] == 1
+    )  # nodes and not places; BLISS: leaves first
+
+
+def test_a_field_is_filled_with_nodes_several_hops_away_and_a_sequence_as_long_as_the_average_graph() -> None:
     chain = one_graph(30, [(i, i + 1) for i in range(29)])
     shape, fields = fields_of(chain)
     rows = patch_shape(shape)
@@ -124,15 +83,10 @@ def test_a_field_is_filled_with_nodes_several_hops_away() -> None:
         mine = fields.patches.rows[fields.patches.ptr[node] : fields.patches.ptr[node + 1]]
         assert (mine < rows.edge_rows).sum() == FIELD - 1  # ten nodes in a row: nine edges
         assert (mine >= rows.edge_rows).sum() == FIELD
-
-
-def test_a_sequence_is_as_long_as_training_graphs_are_on_average() -> None:
-    graphs = Graphs.from_edges(node_counts=[30, 10, 0], edges=np.array([[0, 1], [30, 31]]))
-    _, fields = fields_of(graphs)
+    fields = fields_of(Graphs.from_edges(node_counts=[30, 10, 0], edges=np.array([[0, 1], [30, 31]])))[1]
     assert fields.sequence.shape == (3, 13)
     assert (fields.sequence[0] >= 0).all()
-    assert sorted(fields.sequence[1, :10].tolist()) == list(range(30, 40))
-    assert (fields.sequence[1, 10:] == -1).all()
+    assert sorted(fields.sequence[1].tolist()) == [-1, -1, -1, *range(30, 40)]
     assert (fields.sequence[2] == -1).all()
 
 
@@ -156,11 +110,35 @@ def test_filters_read_the_labelled_adjacency_tensor_of_each_field() -> None:
     expected = expected + filters.table[rows.edge_rows + int(encoded.node_label[7])]
     torch.testing.assert_close(seen[0, place], expected)  # the loop's own label is unknown
     torch.testing.assert_close(seen[1, 3:], filters.bias.expand(FIELD - 3, -1))  # water has three nodes
+    convolutions = PatchySanConvolutions(shape).convs.parameters()
+    assert sum(each.numel() for each in convolutions) == 5 * (17 * 128 * 128 + 128)  # as many as the Ego-CNN has
     assert batch.present.tolist() == [[1] * 4 + [0] * 6, [1] * 3 + [0] * 7]
 
 
-def test_the_supplements_network_has_as_many_weights_as_its_ego_cnn() -> None:
-    shape, _ = fields_of(molecules())
-    network = PatchySanConvolutions(shape)
-    convolutions = sum(p.numel() for p in network.convs.parameters())
-    assert convolutions == 5 * (17 * 128 * 128 + 128)
+def hops_from(graphs: Graphs, start: int, most: int) -> dict[int, int]:
+    """Breadth first: how far every other node within reach is."""
+    distance, frontier = {start: 0}, [start]
+    for hop in range(1, most + 1):
+        reached = [int(n) for node in frontier for n in graphs.indices[graphs.indptr[node] : graphs.indptr[node + 1]]]
+        frontier = [node for node in dict.fromkeys(reached) if node not in distance]
+        distance |= dict.fromkeys(frontier, hop)
+    del distance[start]
+    return distance
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_the_nearest_nodes_are_those_of_fewest_hops_also_in_small_portions(
+    hops: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = random_connected(5, nodes=25, extra=12, seed=1)
+    order = Ranking.fit(graphs).order(graphs)
+    wanted = np.full((graphs.n_nodes, 8), -1)
+    for node in range(graphs.n_nodes):
+        reached = hops_from(graphs, node, hops)
+        best = sorted(reached, key=lambda other: (reached[other], order.place[other]))[:8]
+        wanted[node, : len(best)] = best
+    np.testing.assert_array_equal(reach.nearest_nodes(graphs, order, 8, hops=hops), wanted)
+    chain = one_graph(3, [(0, 1), (1, 2)], edge_weight=[0.1, 9.0])  # a heavy edge brings nothing nearer
+    assert reach.nearest_nodes(chain, Ranking.fit(chain).order(chain), 2, hops=2)[0].tolist() == [1, 2]
+    monkeypatch.setattr(reach, "PAIRS_AT_ONCE", 10)
+    np.testing.assert_array_equal(reach.nearest_nodes(graphs, order, 8, hops=hops), wanted)

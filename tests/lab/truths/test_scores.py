@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import warnings
 from itertools import permutations
 
 import numpy as np
@@ -16,32 +13,8 @@ from sklearn.metrics import roc_auc_score
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.errors import DataError
-from lab.truths import (
-    Importance,
-    Outcomes,
-    Truth,
-    TruthScores,
-    average,
-    characterisation,
-    degree_importances,
-    edge_auc,
-    edges_from_nodes,
-    fidelity_minus,
-    fidelity_plus,
-    jaccard_at_size,
-    label_importances,
-    mirror_correlation,
-    most_important,
-    node_auc,
-    nodes_from_edges,
-    pooled_auc,
-    precision_at_size,
-    random_importances,
-    random_scores,
-    roc_auc,
-    score_structures,
-    unmatched_above_matched,
-)
+from lab import truths
+from lab.truths import Importance, Outcomes, Truth, TruthScores, score_structures, unmatched_above_matched
 from lab.truths.isomers import mirror
 from tests.support.samples import molecules, one_graph
 
@@ -58,15 +31,12 @@ def marks(text: str) -> np.ndarray:
     return np.array([letter == "1" for letter in text])
 
 
-# ── ranking ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=30))
 def test_roc_auc_is_scikit_learns_and_makes_no_sense_where_all_or_none_are_critical(
     rows: list[tuple[int, bool]],
 ) -> None:
     importance, critical = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])
-    found = roc_auc(importance, critical)
+    found = truths.roc_auc(importance, critical)
     if critical.all() or not critical.any():
         assert found is None
     else:
@@ -75,34 +45,28 @@ def test_roc_auc_is_scikit_learns_and_makes_no_sense_where_all_or_none_are_criti
 
 def test_the_best_alternative_counts_and_those_that_say_nothing_are_passed_over() -> None:
     importance = numbers(3, 2, 1, 0)
-    assert node_auc(importance, [nodes(3)]) == 0
-    assert node_auc(importance, [nodes(3), nodes(1), nodes(0, 3)]) == pytest.approx(2 / 3)
-    assert node_auc(importance, [nodes(), nodes(0, 1, 2, 3), nodes(3)]) == 0
-    assert node_auc(importance, [nodes(), nodes(0, 1, 2, 3)]) is None
-    assert node_auc(importance, []) is None
-
-
-def test_an_alternative_that_names_a_node_beyond_the_graph_is_refused() -> None:
+    assert truths.node_auc(importance, [nodes(3)]) == 0
+    assert truths.node_auc(importance, [nodes(3), nodes(1), nodes(0, 3)]) == pytest.approx(2 / 3)
+    assert truths.node_auc(importance, [nodes(), nodes(0, 1, 2, 3), nodes(3)]) == 0
+    assert truths.node_auc(importance, [nodes(), nodes(0, 1, 2, 3)]) is None
+    assert truths.node_auc(importance, []) is None
     with pytest.raises(DataError, match="node 4 of 4"):
-        node_auc(numbers(3, 2, 1, 0), [nodes(4)])
+        truths.node_auc(importance, [nodes(4)])
 
 
 def test_the_pooled_score_compares_edges_of_different_graphs_and_the_mean_does_not() -> None:
     found, known = [numbers(0.2, 0.1), numbers(0.9, 0.8)], [marks("10"), marks("10")]
-    assert [edge_auc(*pair) for pair in zip(found, known, strict=True)] == [1, 1]
-    assert pooled_auc(found, known) == 0.75  # 0.8 of the second graph, not critical, beats 0.2 of the first
-    assert pooled_auc([], []) is None
-
-
-# ── at the size of the truth ──────────────────────────────────────────────────────────────────────────
+    assert [truths.edge_auc(*pair) for pair in zip(found, known, strict=True)] == [1, 1]
+    assert truths.pooled_auc(found, known) == 0.75  # 0.8 of the second graph, not critical, beats 0.2 of the first
+    assert truths.pooled_auc([], []) is None
 
 
 def test_precision_and_overlap_at_the_size_of_the_truth() -> None:
     importance = numbers(5, 4, 3, 2, 1)
-    assert precision_at_size(importance, [nodes(0, 2)]) == 0.5
-    assert jaccard_at_size(importance, [nodes(0, 2)]) == pytest.approx(1 / 3)
-    assert precision_at_size(importance, [nodes(0, 2), nodes(0, 1)]) == 1
-    assert precision_at_size(importance, [nodes(*range(5))]) is None
+    assert truths.precision_at_size(importance, [nodes(0, 2)]) == 0.5
+    assert truths.jaccard_at_size(importance, [nodes(0, 2)]) == pytest.approx(1 / 3)
+    assert truths.precision_at_size(importance, [nodes(0, 2), nodes(0, 1)]) == 1
+    assert truths.precision_at_size(importance, [nodes(*range(5))]) is None
 
 
 @settings(max_examples=40)
@@ -114,41 +78,26 @@ def test_expected_scores_are_the_mean_over_all_ways_to_break_the_ties(values: li
     orders = [sorted(order, key=lambda n: -values[n]) for order in permutations(range(len(values)))]
     hits = [len(known & set(order[:size])) for order in orders]
     alternative = nodes(*sorted(known))
-    assert precision_at_size(importance, [alternative]) == pytest.approx(np.mean(hits) / size)
-    assert jaccard_at_size(importance, [alternative]) == pytest.approx(np.mean([h / (2 * size - h) for h in hits]))
-
-
-# ── fidelity ──────────────────────────────────────────────────────────────────────────────────────────
+    assert truths.precision_at_size(importance, [alternative]) == pytest.approx(np.mean(hits) / size)
+    assert truths.jaccard_at_size(importance, [alternative]) == pytest.approx(
+        np.mean([h / (2 * size - h) for h in hits])
+    )
 
 
 def test_fidelities_are_mean_losses_of_probability() -> None:
     outcomes = Outcomes(full=numbers(0.9, 0.8), removed=numbers(0.1, 0.6), kept=numbers(0.8, 0.9))
-    assert fidelity_plus(outcomes) == pytest.approx(0.5)
-    assert fidelity_minus(outcomes) == pytest.approx(0.0)
-    assert characterisation(0.5, 0.0) == pytest.approx(2 / 3)
-    assert characterisation(-0.1, 0.5) == characterisation(0.5, 1.0) == 0
-
-
-def test_the_characterisation_score_is_that_of_pytorch_geometric() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        metric = pytest.importorskip("torch_geometric.explain.metric", reason="torch-geometric is not installed")
-    import torch
-
-    theirs = metric.characterization_score(torch.tensor([0.7]), torch.tensor([0.2]), 0.25, 0.75)
-    assert characterisation(0.7, 0.2, weight=0.25) == pytest.approx(float(theirs[0]))
-
-
-def test_the_most_important_nodes_at_a_sparsity() -> None:
+    assert truths.fidelity_plus(outcomes) == pytest.approx(0.5)
+    assert truths.fidelity_minus(outcomes) == pytest.approx(0.0)
+    assert truths.characterisation(0.5, 0.0) == pytest.approx(2 / 3)
+    assert truths.characterisation(-0.1, 0.5) == truths.characterisation(0.5, 1.0) == 0
+    assert truths.characterisation(0.7, 0.2, weight=0.25) == pytest.approx(
+        1 / (0.25 / 0.7 + 0.75 / 0.8)
+    )  # as PyG has it
     importance = numbers(0, 3, 1, 3, 2)
-    assert most_important(importance, 0.6).tolist() == [1, 3]
-    assert most_important(importance, 0.99).tolist() == [1]
-    assert most_important(importance, 0).tolist() == [0, 1, 2, 3, 4]
+    for sparsity, chosen in ((0.6, [1, 3]), (0.99, [1]), (0, [0, 1, 2, 3, 4])):
+        assert truths.most_important(importance, sparsity).tolist() == chosen
     with pytest.raises(DataError, match="sparsity"):
-        most_important(importance, 1.0)
-
-
-# ── isomers ───────────────────────────────────────────────────────────────────────────────────────────
+        truths.most_important(importance, 1.0)
 
 
 def chain_with_methyls(*places: int, length: int = 7) -> Graphs:
@@ -160,11 +109,11 @@ def chain_with_methyls(*places: int, length: int = 7) -> Graphs:
 def test_importances_that_are_their_own_mirror_image_correlate_perfectly() -> None:
     graph = chain_with_methyls(3, 1, 5)[0]
     random = np.random.default_rng(0).random(graph.n_nodes)
-    assert mirror_correlation(graph, random + random[mirror(graph)]) == pytest.approx(1)
+    assert truths.mirror_correlation(graph, random + random[mirror(graph)]) == pytest.approx(1)
     one_arm = numbers(0, 0, 0, 0, 0, 0, 1, 0, 0, 0)  # the end of one arm alone
     by_hand = (-0.1 * 0.1 * 10) / (0.1 * 0.9 * 10)
-    assert mirror_correlation(graph, one_arm) == pytest.approx(by_hand)
-    assert mirror_correlation(graph, np.ones(graph.n_nodes)) is None
+    assert truths.mirror_correlation(graph, one_arm) == pytest.approx(by_hand)
+    assert truths.mirror_correlation(graph, np.ones(graph.n_nodes)) is None
 
 
 def test_methyls_without_a_counterpart_must_stand_above_those_with_one() -> None:
@@ -192,13 +141,8 @@ def test_a_matched_methyl_next_to_the_end_may_be_read_as_either_twin() -> None:
     assert unmatched_above_matched(graph, importance) is True
     importance[9] = 3
     assert unmatched_above_matched(graph, importance) is False
-
-
-def test_nothing_is_compared_where_there_is_nothing_to_compare() -> None:
-    symmetric = chain_with_methyls(3, 1, 5)[0]
-    lonely = chain_with_methyls(2)[0]
-    assert unmatched_above_matched(symmetric, np.zeros(symmetric.n_nodes)) is None
-    assert unmatched_above_matched(lonely, np.zeros(lonely.n_nodes)) is None
+    for nothing_to_compare in (chain_with_methyls(3, 1, 5)[0], chain_with_methyls(2)[0]):
+        assert unmatched_above_matched(nothing_to_compare, np.zeros(nothing_to_compare.n_nodes)) is None
 
 
 @pytest.mark.parametrize("edges", [[(0, 1), (1, 2), (2, 0)], [(0, 1)], [(0, 1), (1, 2), (3, 4), (4, 5), (5, 3)]])
@@ -221,61 +165,45 @@ def test_the_generated_isomers_name_the_same_methyls(hydrogens: str) -> None:
     assert score_structures(wrong, truths, graphs=graphs).unmatched_above_matched == 0
 
 
-# ── controls ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_controls_by_degree_and_by_label() -> None:
+def test_controls_by_degree_by_label_and_by_chance() -> None:
     ring = one_graph(4, [(0, 1), (1, 2), (3, 3)], node_label=["C", "O", "F", "C"])
-    (degree,) = degree_importances(ring)
+    (degree,) = truths.degree_importances(ring)
     assert degree.node_importance.tolist() == [1, 2, 1, 1]
     assert degree.edge_importance.tolist() == [3, 3, 2]
-    (label,) = label_importances(ring, {"F", "N"})
+    (label,) = truths.label_importances(ring, {"F", "N"})
     assert label.node_importance.tolist() == [0, 0, 1, 0]
     assert label.edge_importance.tolist() == [0, 1, 0]
     with pytest.raises(DataError, match="no node labels"):
-        label_importances(chain_with_methyls(2), {"C"})
-
-
-def test_random_importances_follow_from_the_seed() -> None:
-    graphs = molecules()
-    one, same, other = (random_importances(graphs, seed=seed) for seed in (1, 1, 2))
+        truths.label_importances(chain_with_methyls(2), {"C"})
+    one, same, other = (truths.random_importances(molecules(), seed=seed) for seed in (1, 1, 2))
     for a, b, c in zip(one, same, other, strict=True):
         assert a.node_importance.tolist() == b.node_importance.tolist() != c.node_importance.tolist()
         assert a.edge_importance.tolist() == b.edge_importance.tolist()
+    graph = one_graph(4, [(0, 1), (1, 2)])[0]  # nodes and edges stand in for each other
+    assert truths.edges_from_nodes(graph, numbers(1, 3, 5, 7)).tolist() == [2, 4]
+    assert truths.nodes_from_edges(graph, numbers(1, 3)).tolist() == [1, 2, 3, 0]
 
 
 def test_chance_scores_one_half_with_one_alternative_and_more_with_several() -> None:
     graphs = Graphs.from_edges(node_counts=[10] * 200, edges=np.zeros((0, 2), np.int64))
-    one = random_scores(graphs, [Truth((nodes(0, 1),))] * 200)
+    one = truths.random_scores(graphs, [Truth((nodes(0, 1),))] * 200)
     assert one.runs == 10
     assert one.mean.node_auc == pytest.approx(0.5, abs=0.02)
     assert one.mean.node_precision == pytest.approx(0.2, abs=0.02)
-    least, mean, most = (scores.node_auc for scores in (one.least, one.mean, one.most))
-    assert least is not None
-    assert mean is not None
-    assert most is not None
-    assert least < mean < most
-    two = random_scores(graphs, [Truth((nodes(0, 1), nodes(5, 6)))] * 200)
-    assert two.mean.node_auc is not None
-    assert two.mean.node_auc > 0.58
+    assert (one.least.node_auc or 1) < (one.mean.node_auc or 0) < (one.most.node_auc or 0)
+    two = truths.random_scores(graphs, [Truth((nodes(0, 1), nodes(5, 6)))] * 200)
+    assert (two.mean.node_auc or 0) > 0.58
 
 
 def test_an_average_leaves_out_runs_that_a_number_does_not_apply_to() -> None:
-    found = average([TruthScores(graphs=2, node_auc=0.5), TruthScores(graphs=2, node_auc=1.0), TruthScores(graphs=2)])
+    found = truths.average(
+        [TruthScores(graphs=2, node_auc=0.5), TruthScores(graphs=2, node_auc=1.0), TruthScores(graphs=2)]
+    )
     assert (found.runs, found.mean.node_auc, found.least.node_auc, found.most.node_auc) == (3, 0.75, 0.5, 1.0)
     assert found.mean.edge_auc is None
     assert found.to_plain()["mean"] == {"graphs": 2, "node_graphs": 0, "edge_graphs": 0, "node_auc": 0.75}
     with pytest.raises(DataError, match="nothing to average"):
-        average([])
-
-
-def test_nodes_and_edges_stand_in_for_each_other() -> None:
-    graph = one_graph(4, [(0, 1), (1, 2)])[0]
-    assert edges_from_nodes(graph, numbers(1, 3, 5, 7)).tolist() == [2, 4]
-    assert nodes_from_edges(graph, numbers(1, 3)).tolist() == [1, 2, 3, 0]
-
-
-# ── all together ──────────────────────────────────────────────────────────────────────────────────────
+        truths.average([])
 
 
 def test_all_numbers_that_apply_are_given_and_no_others() -> None:
@@ -297,15 +225,11 @@ def test_all_numbers_that_apply_are_given_and_no_others() -> None:
 
 
 def test_importances_that_do_not_fit_are_refused() -> None:
-    good = Importance(numbers(2, 1), numbers(1))
-    with pytest.raises(DataError, match="1 importances for 2 truths"):
-        score_structures([good], [Truth(), Truth()])
-    with pytest.raises(DataError, match="graph 0: node importances must be finite"):
-        score_structures([Importance(numbers(np.nan, 1), numbers(1))], [Truth()])
-    with pytest.raises(DataError, match="graph 0: 1 edge importances for 2 edges"):
-        score_structures([good], [Truth(edges=marks("10"))])
-
-
-def test_scoring_does_not_wait_for_torch() -> None:
-    script = "import lab.truths, sys; sys.exit(bool({'torch', 'sklearn', 'rdkit'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    good, odd = Importance(numbers(2, 1), numbers(1)), Importance(numbers(np.nan, 1), numbers(1))
+    for found, known, rule in (
+        (good, [Truth(), Truth()], "1 importances for 2 truths"),
+        (odd, [Truth()], "graph 0: node importances must be finite"),
+        (good, [Truth(edges=marks("10"))], "graph 0: 1 edge importances for 2 edges"),
+    ):
+        with pytest.raises(DataError, match=rule):
+            score_structures([found], known)

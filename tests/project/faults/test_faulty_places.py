@@ -24,39 +24,38 @@ def forbidden() -> Iterator[list[Path]]:
         path.chmod(0o755)
 
 
-def again(run: Path, out: Path) -> dict[str, list[str]]:
-    """The commands for a place where they have been before; a training is one that may not replace the other."""
-    return commands(run, out) | {
-        "train": ["train", ALCOHOLS, "-o", str(out / "another"), *SHORT],
-        "crossval": ["crossval", ALCOHOLS, "--folds", "3", "-o", str(out / "another.json"), *SHORT],
-    }
-
-
-# ── no room ───────────────────────────────────────────────────────────────────────────────────────
-
 LIMITED = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (BYTES, BYTES))  # that a file may have
 """
 
 
-def test_where_files_cannot_grow_earlier_results_stay_as_they_are(run: Path, earlier: Path) -> None:
-    before, words = contents(earlier), again(run, earlier)
-    del words["export"]  # takes its time
-    for done in egocnn(*words.values(), script=LIMITED.replace("BYTES", "300")):
-        done.check_refused("File too large", str(earlier))
+@pytest.mark.parametrize("fault", ["File too large", "Read-only file system", "No space left on device"])
+def test_where_nothing_can_be_written_one_line_says_so_and_earlier_results_stay_as_they_are(
+    fault: str, run: Path, earlier: Path, tmp_path: Path
+) -> None:
+    before, out, start, script = contents(earlier), earlier, list[str](), ""
+    words = commands(run, out) | {  # a training may not replace the other
+        "train": ["train", ALCOHOLS, "-o", str(out / "another"), *SHORT],
+        "crossval": ["crossval", ALCOHOLS, "--folds", "3", "-o", str(out / "another.json"), *SHORT],
+    }
+    if fault == "File too large":
+        script = LIMITED.replace("BYTES", "300")
+        del words["export"]  # takes its time
+    elif fault == "Read-only file system":
+        start = [*mounted(f'--bind "{out}"', out), "sh", "-c", f'mount -o remount,ro,bind "{out}" && exec "$@"', "sh"]
+    else:
+        out, words = tmp_path, commands(run, tmp_path)
+        start = mounted("-t tmpfs -o size=8k tmpfs", out)
+        for small in ("predict", "crossval", "export"):  # their results are smaller than the smallest disk
+            del words[small]
+    for done in egocnn(*words.values(), before=start, script=script):
+        done.check_refused(fault, str(out))
+        assert ".tmp" not in done.said
     for left in ("another", "another.json"):
         assert not (earlier / left).is_file()
         shutil.rmtree(earlier / left, ignore_errors=True)
     assert contents(earlier) == before
-
-
-def test_a_full_disk_is_one_line(run: Path, tmp_path: Path) -> None:
-    words = commands(run, tmp_path)
-    del words["predict"], words["crossval"]  # their results are smaller than the smallest disk
-    del words["export"]
-    for done in egocnn(*words.values(), before=mounted("-t tmpfs -o size=8k tmpfs", tmp_path)):
-        done.check_refused("No space left on device", str(tmp_path))
 
 
 def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(run: Path, tmp_path: Path) -> None:
@@ -69,25 +68,19 @@ def test_a_training_stopped_by_a_full_disk_goes_on_when_there_is_room_again(run:
         assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
 
 
-# ── folders that may only be read ─────────────────────────────────────────────────────────────────
-
-
-def test_a_read_only_file_system_is_one_line(run: Path, earlier: Path) -> None:
-    before = contents(earlier)
-    start = mounted(f'--bind "{earlier}"', earlier)
-    read_only = ["sh", "-c", f'mount -o remount,ro,bind "{earlier}" && exec "$@"', "sh"]
-    for done in egocnn(*again(run, earlier).values(), before=[*start, *read_only]):
-        done.check_refused("Read-only file system", str(earlier))
-        assert ".tmp" not in done.said
-    assert contents(earlier) == before
-
-
-def test_a_folder_without_permission_to_write_is_one_line(run: Path, tmp_path: Path, forbidden: list[Path]) -> None:
+def test_a_folder_or_a_model_without_permission_is_one_line(run: Path, tmp_path: Path, forbidden: list[Path]) -> None:
     (tmp_path / "mine").mkdir(mode=0o555)
     forbidden.append(tmp_path / "mine")
     for done in egocnn(*commands(run, tmp_path / "mine").values(), before=obeying_permissions()):
         done.check_refused("Permission denied", str(tmp_path / "mine"))
         assert ".tmp" not in done.said
+    words = [commands(run, tmp_path)[each] for each in ("predict", "explain", "export")]
+    for name in ("config.json", "model.safetensors"):
+        (run / name).chmod(0)
+        forbidden.append(run / name)
+        for done in egocnn(*words, before=obeying_permissions()):
+            done.check_refused(f"{run / name}: Permission denied")
+        (run / name).chmod(0o644)
     assert contents(tmp_path) == {}
 
 
@@ -101,19 +94,6 @@ def test_a_model_in_a_folder_that_may_only_be_read_is_explained_all_the_same(
     assert done.code == 0, done.said
     assert done.said == f"egocnn: {run}: the attention layer is not kept (Permission denied)\n"
     assert (tmp_path / "report" / "index.html").exists()
-
-
-# ── files that cannot be read ─────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_model_that_may_not_be_read_is_one_line(name: str, run: Path, tmp_path: Path, forbidden: list[Path]) -> None:
-    words = commands(run, tmp_path)
-    (run / name).chmod(0)
-    forbidden.append(run / name)
-    for done in egocnn(*(words[each] for each in ("predict", "explain", "export")), before=obeying_permissions()):
-        done.check_refused(f"{run / name}: Permission denied")
-    assert contents(tmp_path) == {}
 
 
 VANISHING = """

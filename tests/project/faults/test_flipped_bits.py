@@ -1,4 +1,4 @@
-"""One bit flipped in any file of a model or a store: refused in one line, or without any effect."""
+"""One bit flipped in any file of a model or a store: refused in one short line, or without any effect."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from egocnn.errors import DataError, RunError
 from egocnn.explain import fit_attention, load_attention, save_attention
 from egocnn.model import MODEL, Model
 from tests.project.faults.processes import SHORT
+from tests.show.serve.models import classifier
 from tests.support.commands import check_refused, runner
 from tests.support.samples import assert_equal
 from tests.support.sealing import reseal, without_checksums
@@ -45,18 +46,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def flip(path: Path, place: float, bit: int, *, in_head: bool = False) -> bytes:
-    """Flip a bit at this share of the file, or of its first bytes; what the file held before."""
-    before = path.read_bytes()
-    damaged = bytearray(before)
-    damaged[int(place * (min(len(before), 1000) if in_head else len(before)))] ^= 1 << bit
+def flip(path: Path, place: float, bit: int, *, in_head: bool = False) -> None:
+    """Flip a bit at this share of the file, or of its first bytes."""
+    damaged = bytearray(path.read_bytes())
+    damaged[int(place * (min(len(damaged), 1000) if in_head else len(damaged)))] ^= 1 << bit
     path.write_bytes(damaged)
-    return before
 
 
 def read_damaged(read: Callable[[], Any], path: Path, place: float, bit: int, *, in_head: bool = False) -> Any:
     """What is read while a bit of the file is flipped; None where it is refused in one line."""
-    before = flip(path, place, bit, in_head=in_head)
+    before = path.read_bytes()
+    flip(path, place, bit, in_head=in_head)
     try:
         return read()
     except (DataError, RunError) as error:
@@ -68,15 +68,14 @@ def read_damaged(read: Callable[[], Any], path: Path, place: float, bit: int, *,
 def answers(folder: Path) -> tuple[Any, Any]:
     predictor = Model.load(folder)
     attention = load_attention(folder, predictor)
-    return predictor.probabilities(alcohols()), None if attention is None else torch.nn.ModuleList(
-        attention
-    ).state_dict()
+    weights = None if attention is None else torch.nn.ModuleList(attention).state_dict()
+    return predictor.probabilities(alcohols()), weights
 
 
 PLACES: dict[str, Any] = {"place": st.floats(0, 1, exclude_max=True), "bit": st.integers(0, 7)}
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(PARTS), in_head=st.booleans(), **PLACES)
 @example(name="model.safetensors", in_head=False, place=0.9999, bit=0)  # the least bit of a weight
 @example(name="config.json", in_head=True, place=0.002, bit=5)
@@ -93,7 +92,7 @@ def test_a_flipped_bit_in_a_model_is_refused_or_has_no_effect(
         torch.testing.assert_close(found[1], attention, rtol=0, atol=0)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), **PLACES)
 def test_a_flipped_bit_in_a_store_is_refused_or_has_no_effect(
     data: st.DataObject, place: float, bit: int, store: Path
@@ -106,48 +105,22 @@ def test_a_flipped_bit_in_a_store_is_refused_or_has_no_effect(
         assert_equal(found, expected)
 
 
-# ── as a user meets it ────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_no_command_goes_on_with_a_damaged_model(
-    name: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    copy = tmp_path / "run"
-    shutil.copytree(run, copy)
-    flip(copy / name, 0.7, 0)
-    egocnn = runner(capsys)
-    for words in (
-        ["predict", copy, ALCOHOLS, "-o", tmp_path / "p.csv"],
-        ["explain", copy, ALCOHOLS, "-o", tmp_path / "report"],
-        ["export", copy, "-o", tmp_path / "model.onnx"],
-        ["train", ALCOHOLS, "-o", copy, *SHORT, "--resume"],
-    ):
-        check_refused(egocnn, f"{copy}", *words)
-    assert [file.name for file in tmp_path.iterdir()] == ["run"]
-
-
-@pytest.mark.parametrize("name", ["indices.bin", "node_label.bin", "names.bin", "target.bin"])
-def test_no_command_goes_on_with_a_damaged_store(
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "indices.bin", "names.bin"])
+def test_no_command_goes_on_with_a_damaged_model_or_store(
     name: str, run: Path, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy = tmp_path / "store"
-    shutil.copytree(store, copy)
-    flip(copy / name, 0.5, 3)
-    egocnn = runner(capsys)
-    for words in (
-        ["train", copy, "-o", tmp_path / "run", *SHORT],
-        ["predict", run, copy, "-o", tmp_path / "p.csv"],
-        ["explain", run, copy, "-o", tmp_path / "report", "--quiet"],
-        ["info", copy],
-        ["prepare", copy, "-o", tmp_path / "other"],
-        ["crossval", copy, *SHORT],
-    ):
-        check_refused(egocnn, f"{name} is damaged", *words)
-    assert [file.name for file in tmp_path.iterdir()] == ["store"]
-
-
-# ── what has no checksums, or others ──────────────────────────────────────────────────────────────
+    is_store, copy, out = name.endswith(".bin"), tmp_path / "copy", ["-o", tmp_path / "out"]
+    shutil.copytree(store if is_store else run, copy)
+    flip(copy / name, 0.6, 3)
+    model, data = (run, copy) if is_store else (copy, ALCOHOLS)
+    asked = [["predict", model, data, *out], ["explain", model, data, *out]]
+    if is_store:
+        asked += [["train", copy, *out, *SHORT], ["info", copy], ["prepare", copy, *out], ["crossval", copy, *SHORT]]
+    else:
+        asked += [["export", copy, *out], ["train", ALCOHOLS, "-o", copy, *SHORT, "--resume"]]
+    for words in asked:
+        check_refused(runner(capsys), f"{name} is damaged" if is_store else f"{copy}", *words)
+    assert [file.name for file in tmp_path.iterdir()] == ["copy"]
 
 
 def test_a_model_from_before_there_were_checksums_loads_and_has_them_once_it_is_saved_again(
@@ -162,17 +135,32 @@ def test_a_model_from_before_there_were_checksums_loads_and_has_them_once_it_is_
     assert one == other
 
 
-def test_settings_beside_the_weights_of_another_model_are_refused(run: Path, tmp_path: Path) -> None:
-    assert main(["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT, "--seed", "1"]) == 0
-    shutil.copy(run / MODEL, tmp_path / "run" / MODEL)
+def test_the_weights_and_the_attention_of_another_model_are_not_used(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(folder, copy)
+    assert main(["train", ALCOHOLS, "-o", str(copy), *SHORT, "--seed", "1", "--overwrite"]) == 0
+    assert (copy / "attention.safetensors").exists()
+    assert load_attention(copy, Model.load(copy)) is None
+    shutil.copy(folder / MODEL, copy / MODEL)
     with pytest.raises(RunError, match=r"not that of config\.json"):
-        Model.load(tmp_path / "run")
-    reseal(tmp_path / "run")
-    Model.load(tmp_path / "run")
+        Model.load(copy)
+    reseal(copy)
+    Model.load(copy)
 
 
-def test_the_attention_of_a_model_that_was_replaced_is_not_used(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "run")
-    assert main(["train", ALCOHOLS, "-o", str(tmp_path / "run"), *SHORT, "--seed", "1", "--overwrite"]) == 0
-    assert (tmp_path / "run" / "attention.safetensors").exists()
-    assert load_attention(tmp_path / "run", Model.load(tmp_path / "run")) is None
+@pytest.mark.parametrize("odd", ["\x1b[31m" + "9" * 5000, 10**400, ["a\nb"] * 900, b"I" + b"9" * 5000])
+def test_a_refusal_of_a_config_or_a_header_is_one_short_line_that_can_be_printed(odd: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    classifier().predictor.save(folder)
+    if isinstance(odd, bytes):
+        header = json.dumps({"weights": {"dtype": odd.decode(), "shape": [1], "data_offsets": [0, 1]}}).encode()
+        (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0")
+        reseal(folder)
+    else:
+        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        (folder / "config.json").write_text(json.dumps(plain | {"format": odd}), encoding="utf-8")
+    with pytest.raises(RunError) as refused:
+        Model.load(folder)
+    told = str(refused.value).removeprefix(str(folder))
+    assert told.isprintable()
+    assert len(told) < 400

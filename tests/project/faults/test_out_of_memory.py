@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from egocnn.config import ExplainConfig, ModelConfig
+from egocnn.config import ExplainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain
+from egocnn.explain.structure import CriticalStructure
 from egocnn.nn.memory import attempt, by_halves, warn
 from egocnn.train import loop
 from egocnn.train.engines.parts import GradientStep, add_gradients
 from egocnn.train.history import History
 from egocnn.train.metrics import loss_of, weight_of
 from egocnn.train.recipe import learn, prepare_replicas
-from tests.project.faults.memory import Memory
 from tests.support.strategies import random_trees
 from tests.support.tiny import (
     MODEL,
@@ -37,15 +41,63 @@ from tests.support.tiny import (
     plain_model,
     plain_train,
 )
-from tests.train.recorded.stacks import Replica, cast, replicas
+from tests.train.recorded.stacks import cast, replicas
+
+
+class Memory:
+    """Counts the bytes of all tensors that are computed inside and still there; beyond ``most`` it is a full GPU."""
+
+    def __init__(self, most: float = float("inf")) -> None:
+        self.most = most
+        self.held = self.peak = self.refused = 0
+        self._known: dict[int, Any] = {}
+        # made on the fly: torch gives its class no types to inherit
+        methods = {"__torch_dispatch__": lambda _, *call: self._run(*call)}
+        self._mode: Any = type("Mode", (TorchDispatchMode,), methods)()
+
+    def __enter__(self) -> Self:
+        self._mode.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._mode.__exit__(*error)
+
+    def _run(
+        self, func: Callable[..., Any], _: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        for value in tree_leaves(found):
+            if isinstance(value, Tensor):
+                self._hold(value.untyped_storage())
+        return found
+
+    def _hold(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._known:
+            return
+        if self.held + size > self.most:
+            self.refused += 1
+            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} bytes.")
+        self._known[key] = weakref.finalize(storage, self._free, key, size)
+        self.held += size
+        self.peak = max(self.peak, self.held)
+
+    def _free(self, key: int, size: int) -> None:
+        del self._known[key]
+        self.held -= size
+
 
 DRY = plain_model(**SIZES, dropout=0.0)
 """without dropout, which in parts drops other activations"""
 BATCHES = replace(TRAIN, epochs=2, batch_size=16, device="cpu")
 
 
+Fit = Callable[..., History]
+Warnings = Callable[[], list[str]]
+
+
 @pytest.fixture(autouse=True)
-def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[Warnings]:
     """The warnings so far, each given anew in every test."""
     warn.cache_clear()
     caplog.set_level(logging.WARNING, "egocnn")
@@ -53,31 +105,12 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str
     warn.cache_clear()
 
 
-Warnings = Callable[[], list[str]]
-
-
-def losses(history: History) -> list[float]:
-    return [loss for epoch in history.epochs for loss in (epoch.train_loss, epoch.validation_loss)]
-
-
-def scores(history: History) -> list[float]:
-    return [score for epoch in history.epochs for score in (epoch.train_score, epoch.validation_score)]
-
-
-def check_same(one: History, other: History) -> None:
-    np.testing.assert_allclose(losses(one), losses(other), rtol=1e-6)
-    np.testing.assert_allclose(scores(one), scores(other), rtol=1e-6)
-
-
-def exact(graphs: Graphs, model: ModelConfig) -> Replica:
-    """In double precision: a bias before a norm has no slope, and AdamW makes steps of what rounding leaves of it."""
-    (replica,) = replicas([graphs], model)
-    return replica
-
-
-# ── training ──────────────────────────────────────────────────────────────────────────────────────
-
-Fit = Callable[..., History]
+def check_same(*histories: History) -> None:
+    one, other = (
+        [(e.train_loss, e.validation_loss, e.train_score, e.validation_score) for e in history.epochs]
+        for history in histories
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 @pytest.mark.parametrize("run", [fit, fit_recorded])
@@ -95,7 +128,8 @@ def test_a_training_with_too_little_memory_ends_as_one_with_enough(
 ) -> None:
     """The step that fails changes the statistics of the norms; they are as if it had not been tried."""
     model = replace(DRY, **changes)
-    one, other = exact(graphs, model), exact(graphs, model)
+    # in double precision: a bias before a norm has no slope, and AdamW makes steps of what rounding leaves of it
+    (one,), (other,) = replicas([graphs], model), replicas([graphs], model)
     with Memory() as enough:
         unbroken = run(*one, BATCHES)
     assert warnings() == []
@@ -104,14 +138,12 @@ def test_a_training_with_too_little_memory_ends_as_one_with_enough(
     assert little.refused
     check_same(history, unbroken)
     torch.testing.assert_close(other[0].state_dict(), one[0].state_dict(), rtol=1e-5, atol=1e-7)
-    expected = {
-        fit: ["out of memory: batches are computed in parts from here on, with the same result"],
-        fit_recorded: ["out of memory: steps are no longer recorded, which is slower and gives the same result"],
-    }[run]
-    assert warnings()[:1] == expected
+    in_parts = "out of memory: batches are computed in parts from here on, with the same result"
+    unrecorded = "out of memory: steps are no longer recorded, which is slower and gives the same result"
+    assert warnings()[0] == (in_parts if run is fit else unrecorded)
 
 
-def test_parts_take_less_memory_the_more_there_are() -> None:
+def test_parts_take_less_memory_the_more_there_are_and_where_no_graph_fits_the_error_is_passed_on() -> None:
     network, train, _ = parts(oxygens(200), replace(DRY, width=32))
     chosen, peaks = torch.arange(len(train)), []
     for number in (1, 2, 8):
@@ -120,12 +152,8 @@ def test_parts_take_less_memory_the_more_there_are() -> None:
         peaks.append(memory.peak)
     assert peaks[1] < 0.7 * peaks[0]
     assert peaks[2] < 0.5 * peaks[1]
-
-
-def test_where_not_even_one_graph_fits_the_error_is_passed_on() -> None:
-    network, train, validation = parts(alcohols(), DRY)
     with Memory(2000), pytest.raises(torch.OutOfMemoryError):
-        fit(network, train, validation, BATCHES)
+        fit(*parts(alcohols(), DRY), BATCHES)
 
 
 def test_an_error_on_top_of_the_one_that_counts_does_not_hide_it_and_others_are_passed_on() -> None:
@@ -144,20 +172,13 @@ def test_an_error_on_top_of_the_one_that_counts_does_not_hide_it_and_others_are_
         attempt(fail)
 
 
-# ── the gradients themselves ──────────────────────────────────────────────────────────────────────
-
-
 def step_of(network: Any, train: Any, number: int, weights: torch.Tensor | None = None) -> GradientStep:
     def forward(chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         batch = train.batch(chosen)
         return network(batch).output, batch.target
 
     return GradientStep(
-        network,
-        forward,
-        lambda outputs, target: loss_of(outputs, target, weights),
-        lambda target: weight_of(target, weights),
-        number,
+        network, forward, partial(loss_of, weights=weights), partial(weight_of, weights=weights), number
     )
 
 
@@ -200,7 +221,8 @@ def test_gradients_and_statistics_of_parts_are_those_of_the_whole(rows: int, num
 
 @pytest.mark.parametrize("graphs", [alcohols(), oxygens()])
 def test_a_weighted_loss_and_its_gradients_are_the_same_in_parts(graphs: Graphs) -> None:
-    network, train, _ = exact(graphs, replace(DRY, head_norm=True, pool_norm=True, jump=True, count_inputs=True))
+    model = replace(DRY, head_norm=True, pool_norm=True, jump=True, count_inputs=True)
+    ((network, train, _),) = replicas([graphs], model)
     weights = None if not graphs.is_classification else torch.tensor([0.3, 2.0]).double()
     assert train.target is not None
     train = train if graphs.is_classification else replace(train, target=train.target.double())
@@ -223,9 +245,6 @@ def test_dropout_drops_the_same_in_every_pass_and_leaves_the_random_numbers_alon
         outputs, _, _ = step.compute(torch.arange(len(train)))
         found.append((outputs, torch.rand(4), [p.grad for p in network.parameters() if p.grad is not None]))
     torch.testing.assert_close(found[0], found[1], rtol=1e-5, atol=1e-6)
-
-
-# ── many models at once ───────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("share", [0.7, 0.15])
@@ -252,26 +271,24 @@ def test_models_that_do_not_fit_together_are_trained_one_after_the_other(share: 
     assert warnings()[0] == "out of memory: fewer models are trained at a time, with the same result"
 
 
-# ── answers ───────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("technique", ["relevance", "occlusion"])
 def test_graphs_that_do_not_fit_together_are_predicted_and_explained_alike(technique: Any, warnings: Warnings) -> None:
     predictor, _ = learn(alcohols(), DRY, replace(TRAIN, epochs=2))
-    graphs: Graphs = alcohols()
-    run: Callable[[], tuple[Any, list[Any]]] = lambda: (  # noqa: E731
-        predictor.probabilities(graphs),
-        [each.to_plain() for each in explain(predictor, graphs, ExplainConfig(technique=technique))],
-    )
-    with Memory() as enough:
-        probabilities, structures = run()
-    with Memory(0.4 * enough.peak) as little:
-        again, structures_again = run()
+
+    def answer(memory: Memory) -> tuple[Any, list[CriticalStructure]]:
+        with memory:
+            found = explain(predictor, alcohols(), ExplainConfig(technique=technique))
+            return predictor.probabilities(alcohols()), found
+
+    enough = Memory()
+    probabilities, structures = answer(enough)
+    little = Memory(0.4 * enough.peak)
+    again, structures_again = answer(little)
     assert little.refused
     np.testing.assert_allclose(again, probabilities, rtol=1e-5)
     for one, other in zip(structures, structures_again, strict=True):
-        assert one["critical_nodes"] == other["critical_nodes"]
-        np.testing.assert_allclose(one["node_importance"], other["node_importance"], rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(one.critical_nodes, other.critical_nodes)
+        np.testing.assert_allclose(one.node_importance, other.node_importance, rtol=1e-4, atol=1e-6)
     assert warnings() == ["out of memory: fewer graphs are read at a time, with the same result"]
 
 

@@ -21,7 +21,7 @@ from egocnn.model import Model
 from egocnn.train.run import fingerprint
 from lab.__main__ import main as lab
 from lab.bench.real.groups import Expectation
-from lab.bench.real.real_structures import explained_for, measure
+from lab.bench.real.real_structures import measure
 from lab.bench.real.sets import Trainings, load_set, settings_of, some_of
 from tests.support.samples import as_list
 
@@ -63,12 +63,20 @@ def test_models_in_the_folder_are_measured_and_written_with_how_they_were_traine
     page = out.with_suffix(".md").read_text(encoding="utf-8")
     assert f"Not trained by the default settings: {DATA}." in page
     assert page in capsys.readouterr().out
+    for option in ("--seeds", "--limit"):
+        assert lab(["measure", "real_structures", "--sets", DATA, option, "0"]) == 2
+        assert f"{option} must be at least 1, got 0" in capsys.readouterr().err
 
 
-def test_a_training_that_is_missing_is_made_with_its_number_as_seed(
+def test_a_training_that_is_missing_is_made_with_its_number_as_seed_and_one_of_another_split_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graphs = load_set(DATA)
+    model = Trainings(runs=tmp_path, epochs=1, networks=1, device="cpu").model("set", graphs, 5)
+    assert settings_of(model) == {"seed": 5, "networks": 1, "epochs": 1, "is_default": False}
+    put(untrained(graphs.with_parts(np.roll(np.array(as_list(graphs.part)), 1))), tmp_path / "set-0")
+    with pytest.raises(RunError, match="was trained on other graphs or another split"):
+        Trainings(runs=tmp_path).model("set", graphs, 0)
     asked = []
 
     def train(collection: Graphs, folder: Path, model: ModelConfig, config: TrainConfig, **_: object) -> None:
@@ -82,40 +90,18 @@ def test_a_training_that_is_missing_is_made_with_its_number_as_seed(
     assert asked == [(len(graphs), ModelConfig(), TrainConfig(seed=1, epochs=2, networks=1))]
 
 
-def test_what_is_trained_here_can_be_measured_here(tmp_path: Path) -> None:
-    graphs = load_set(DATA)
-    model = Trainings(runs=tmp_path, epochs=1, networks=1, device="cpu").model("set", graphs, 5)
-    assert settings_of(model) == {"seed": 5, "networks": 1, "epochs": 1, "is_default": False}
-
-
-def test_a_model_that_learned_from_another_split_is_refused(tmp_path: Path) -> None:
-    graphs = load_set(DATA)
-    assert graphs.part is not None
-    put(untrained(graphs.with_parts(np.roll(graphs.part, 1))), tmp_path / "set-0")
-    with pytest.raises(RunError, match="was trained on other graphs or another split"):
-        Trainings(runs=tmp_path).model("set", graphs, 0)
-
-
-def test_a_set_without_a_split_is_tested_on_the_same_fifth_of_both_classes_every_time(tmp_path: Path) -> None:
+def test_a_set_without_a_split_and_a_limited_number_of_graphs_hold_both_classes(tmp_path: Path) -> None:
     source = tmp_path / "graphs.safetensors"
     read("compounds:alcohols:sizes=3-7,per_size=4").replace(part=None).save(source)
     one, other = (load_set(str(source)) for _ in range(2))
-    assert one.part is not None
-    assert one.part.tolist() == as_list(other.part)
+    assert as_list(one.part) == as_list(other.part)
     tested = one.select("test")
     assert len(tested) == round(0.2 * len(one))
     assert set(as_list(tested.target)) == {0, 1}
-
-
-def test_of_a_limited_number_of_graphs_both_classes_are_drawn() -> None:
-    graphs = read(DATA)
-    assert graphs.target is not None
-    ordered = graphs[np.argsort(graphs.target, kind="stable")]
+    ordered = one[np.argsort(as_list(one.target), kind="stable")]
     some = some_of(ordered, 6)
-    assert len(some) == 6
-    assert set(as_list(some.target)) == {0, 1}
-    assert some_of(ordered, None) is ordered
-    assert some_of(ordered, 1000) is ordered
+    assert (len(some), set(as_list(some.target))) == (6, {0, 1})
+    assert some_of(ordered, None) is some_of(ordered, 1000) is ordered
 
 
 def test_trainings_that_see_the_same_agree_though_they_predict_other_classes() -> None:
@@ -151,19 +137,3 @@ def test_groups_are_signed_towards_the_class_that_is_named_whatever_is_predicted
         means.append(group["mean"])
     assert means[0] == pytest.approx(means[1], rel=1e-2)
     assert abs(means[0]) > 1e-4
-
-
-@pytest.mark.parametrize("option", ["--seeds", "--limit"])
-def test_no_training_and_no_graph_at_all_are_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert lab(["measure", "real_structures", "--sets", DATA, option, "0"]) == 2
-    assert f"{option} must be at least 1, got 0" in capsys.readouterr().err
-
-
-def test_only_graphs_that_were_explained_for_another_class_are_explained_again() -> None:
-    graphs = read(DATA)
-    model = untrained(graphs)
-    found = explain(model, graphs, classes=["alkane", "alcohol"] * (len(graphs) // 2), fidelity=False, device="cpu")
-    same = explained_for(model, graphs, found, ["alcohol"] * len(graphs), "cpu")
-    assert [one.explained for one in same] == ["alcohol"] * len(graphs)
-    assert [new is old for new, old in zip(same, found, strict=True)] == [False, True] * (len(graphs) // 2)
-    assert [one.name for one in same] == list(graphs.names)

@@ -1,4 +1,4 @@
-"""The search for a preset: its scores come from graphs that no test fold holds."""
+"""The search for a preset: no test fold's graphs are seen; triangles are counted as networkx counts them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.study.crossval import choose_protocol
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.train.recipe import prepare_replicas
-from lab.bench.search import preset_search
+from lab.bench.search import preset_search, triangles
 from lab.bench.search.augmentation import with_copies
 from lab.bench.search.candidates import CHANGES, VARIANTS
 from lab.bench.search.preset_search import CHOICES, inner_tasks, scores
+from lab.bench.search.triangles import count_triangles, with_triangles
+from tests.support.samples import one_graph
+from tests.support.strategies import random_graphs
 from tests.support.tiny import SIZES, plain_model, plain_train
 
 DATA = "compounds:alcohols:sizes=2-9"
@@ -52,12 +59,9 @@ def test_a_search_writes_its_record_and_hands_no_tested_graph_to_any_network(
     words += ["--graphs", str(len(graphs))]
     preset_search.main(words)
     for task, learned_from, scored in zip(outer, list(fitted), list(judged), strict=True):
-        tested, chosen_by, learned = (
-            {graphs.names[number] for number in numbers} for numbers in (task.tested, task.validation, task.learned)
-        )
-        assert learned_from == learned
-        assert scored == chosen_by
-        assert not (learned_from | scored) & tested
+        assert learned_from == set(graphs[task.learned].names)
+        assert scored == set(graphs[task.validation].names)
+        assert not (learned_from | scored) & set(graphs[task.tested].names)
     preset_search.main(words)  # a further run is added to what is there
     (run, again) = json.loads(out.read_text(encoding="utf-8"))["runs"]
     (row,) = run["rows"]
@@ -99,17 +103,34 @@ def test_copies_hold_every_graph_again_with_like_neighbours_in_another_order() -
     once, validation = replica.parts[0].in_memory(), replica.parts[1]
     several, kept = with_copies(replica, graphs[task.learned], 3).parts
     assert kept is validation
-    copied = several.in_memory()
-    assert len(copied) == 3 * len(once)
+    copied, nodes = several.in_memory(), len(once.steps)
     assert once.target is not None
-    assert copied.target is not None
-    assert torch.equal(copied.target, once.target.repeat(3))
-    sizes = once.node_ptr.diff()
-    assert torch.equal(copied.node_ptr.diff(), sizes.repeat(3))
-    nodes = len(once.steps)
-    for copy in range(3):
-        steps = copied.steps[copy * nodes : (copy + 1) * nodes]
-        assert torch.equal((steps != 0).sum(1), (once.steps != 0).sum(1))
-    first, second = (copied.steps[copy * nodes : (copy + 1) * nodes] for copy in (0, 1))
-    assert not torch.equal(first, second)
+    torch.testing.assert_close(copied.target, once.target.repeat(3))
+    assert torch.equal(copied.node_ptr.diff(), once.node_ptr.diff().repeat(3))
+    assert torch.equal((copied.steps != 0).sum(1), (once.steps != 0).sum(1).repeat(3))
+    assert not torch.equal(copied.steps[:nodes], copied.steps[nodes : 2 * nodes])
     assert sorted(copied.place.tolist()) == list(range(3 * nodes))
+
+
+def by_networkx(graphs: Graphs) -> list[int]:
+    network = networkx.Graph()
+    network.add_nodes_from(range(graphs.n_nodes))
+    network.add_edges_from(edge for edge in graphs.edges.tolist() if edge[0] != edge[1])
+    found = networkx.triangles(network)
+    return [found[node] for node in range(graphs.n_nodes)]
+
+
+@settings(max_examples=80)
+@given(random_graphs(max_nodes=9), st.sampled_from([3, triangles.PATHS_AT_ONCE]))
+def test_every_triangle_counts_at_its_three_corners_also_in_small_portions(graphs: Graphs, portion: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(triangles, "PATHS_AT_ONCE", portion)
+        assert count_triangles(graphs).tolist() == by_networkx(graphs)
+
+
+def test_a_node_is_told_its_triangles_and_how_close_its_neighbours_stand() -> None:
+    bow_tie = one_graph(5, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (2, 4)], node_attr=[[float(n)] for n in range(5)])
+    found = with_triangles(bow_tie).node_attr
+    assert found is not None
+    np.testing.assert_allclose(found[2], [2, np.log(3), 2 / 6], rtol=1e-6)
+    np.testing.assert_allclose(found[[0, 1, 3, 4], 1:], [[np.log(2), 1]] * 4, rtol=1e-6)
