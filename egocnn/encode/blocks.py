@@ -22,6 +22,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.patches import NODES_AT_ONCE, patch_portions
 from egocnn.encode.ranking import Order
+from egocnn.encode.words import Words
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
@@ -34,13 +35,13 @@ HUGE = 1_000_000  # Nodes from which on a graph is taken in blocks.
 
 def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, device: torch.device) -> Batch:
     """A collection of one graph, ranked and standardised by what was fitted on the training graphs"""
-    graphs = encoder.renamed(graphs)
+    words, graphs = encoder.words(graphs), encoder.renamed(graphs)
     order = encoder.ranking.order(graphs)
     table = encoder.ranking.neighbours(graphs, max(config.k, config.slots - 1), order=order)
     near = Neighbours(torch.from_numpy(np.ascontiguousarray(table[:, : config.k])), block=NODES_AT_ONCE)
     count = torch.tensor([graphs.n_nodes], device=device)
     batch = _BlockedBatch(
-        encoder=encoder, source=graphs, table=table, order=order,
+        encoder=encoder, source=graphs, words=words, table=table, order=order,
         **_fields_of_batch(device, {"neighbours": near, "node_counts": count}),
     )  # fmt: skip
     if config.embedding == "attributes":
@@ -92,6 +93,7 @@ class _Inputs:
 class _BlockedBatch(Batch):
     encoder: Encoder
     source: Graphs
+    words: Words
     table: Ints  # (N, W)
     order: Order
 
@@ -119,7 +121,7 @@ class _BlockedBatch(Batch):
         """Some nodes after the other, with all that is read around them; nodes of other blocks come last."""
         found = table.new_empty(len(self.table), table.shape[1])
         device = self.attributes.device
-        portions = patch_portions(self.source, self.table, shape)
+        portions = patch_portions(self.source, self.table, shape, self.words)
         for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), portions, strict=True):
             local, numbers = _local(self.table[here], here)
             bags = Bags(

@@ -23,6 +23,7 @@ from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.patches import find_patches
 from egocnn.encode.ranking import Ranking
 from egocnn.encode.survey import ColourCounts, Moments
+from egocnn.encode.words import Words, columns, first_words, further_words, heads, told_apart
 from egocnn.errors import DataError
 from egocnn.nn.embed import PatchShape
 
@@ -35,8 +36,10 @@ class Encoder:
 
     ranking: Ranking
     by_degree: bool  # whether nodes are described by degrees, having no labels of their own
-    node_label_names: tuple[str, ...]
+    node_label_names: tuple[str, ...]  # first words; see :mod:`egocnn.encode.words`
     edge_label_names: tuple[str, ...]
+    node_words: tuple[str, ...] = ()  # further words
+    edge_words: tuple[str, ...] = ()
     class_names: tuple[str, ...]  # empty where the model predicts a value
     attr_mean: Floats
     attr_scale: Floats
@@ -59,7 +62,7 @@ class Encoder:
         """
         colours, moments = ColourCounts(), None
         for graphs in portions:
-            colours.add(Ranking.fit(graphs))
+            colours.add(Ranking.fit(first_words(graphs)))
             moments = moments or Moments(0 if graphs.node_attr is None else graphs.node_attr.shape[1])
             if graphs.node_attr is not None:
                 moments.add(graphs.node_attr)
@@ -71,8 +74,10 @@ class Encoder:
         return Encoder(
             ranking=colours.ranking(),
             by_degree=by_degree,
-            node_label_names=graphs.node_label_names,
-            edge_label_names=graphs.edge_label_names,
+            node_label_names=heads(graphs.node_label_names),
+            edge_label_names=heads(graphs.edge_label_names),
+            node_words=further_words(graphs.node_label_names),
+            edge_words=further_words(graphs.edge_label_names),
             class_names=graphs.class_names,
             attr_mean=attr_mean,
             attr_scale=_scale(deviation, attr_mean),
@@ -82,15 +87,28 @@ class Encoder:
 
     def shape(self, config: ModelConfig) -> PatchShape:
         """How large Patchy-San's table is."""
-        nodes, edges = len(self.node_label_names), len(self.edge_label_names)
-        return PatchShape(slots=config.slots, node_labels=nodes, edge_labels=edges)
+        node_words, edge_words = len(self.node_words), len(self.edge_words)
+        return PatchShape(
+            slots=config.slots,
+            node_labels=len(self.node_label_names) + node_words,
+            edge_labels=len(self.edge_label_names) + edge_words,
+            node_words=node_words,
+            edge_words=edge_words,
+        )
+
+    def words(self, graphs: Graphs) -> Words:
+        """What the labels of the graphs say, word by word."""
+        graphs = self.described(graphs)
+        nodes = columns(graphs.node_label, graphs.node_label_names, self.node_label_names, self.node_words)
+        edges = columns(graphs.edge_label, graphs.edge_label_names, self.edge_label_names, self.edge_words)
+        return Words(nodes, edges)
 
     def apply(self, graphs: Graphs, config: ModelConfig) -> EncodedGraphs:
         """Rank, find patches, standardise; labels are counted by the names of the training graphs."""
-        graphs = self.renamed(graphs)
+        words, graphs = self.words(graphs), self.renamed(graphs)
         order = self.ranking.order(graphs)
         table = self.ranking.neighbours(graphs, max(config.k, config.slots - 1), order=order)
-        patches = find_patches(graphs, table, self.shape(config))
+        patches = find_patches(graphs, table, self.shape(config), words)
         label = np.full(graphs.n_nodes, -1, np.int32) if graphs.node_label is None else graphs.node_label
         return EncodedGraphs(
             node_ptr=torch.from_numpy(graphs.node_ptr.astype(np.int64)),
@@ -108,17 +126,27 @@ class Encoder:
         """A regressor's output in the unit of the target."""
         return standardised * self.target_scale + self.target_mean
 
-    def renamed(self, graphs: Graphs) -> Graphs:
-        """Labels and classes by the training graphs' names; a kind of label the model does not know is left out."""
+    def described(self, graphs: Graphs) -> Graphs:
+        """With what the model reads of nodes and edges; a kind of label that it does not know is left out."""
         graphs = describe_by_degree(graphs) if self.by_degree else graphs
         nodes, edges = self.node_label_names, self.edge_label_names
         for kind, ours, theirs in (("node", nodes, graphs.node_label), ("edge", edges, graphs.edge_label)):
             if ours and theirs is None:
                 some = ", ".join(ours[:4]) + (", …" if len(ours) > 4 else "")
                 raise DataError(f"the model reads {kind} labels ({some}), but these graphs have none")
-        renamed = graphs.with_names(nodes=nodes, edges=edges, classes=self.class_names or None)
-        node_label, edge_label = renamed.node_label if nodes else None, renamed.edge_label if edges else None
-        return replace(renamed, node_label=node_label, edge_label=edge_label)  # nothing to check again
+        node_label, edge_label = graphs.node_label if nodes else None, graphs.edge_label if edges else None
+        return replace(graphs, node_label=node_label, edge_label=edge_label)  # nothing to check again
+
+    def renamed(self, graphs: Graphs) -> Graphs:
+        """Labels, by their first words, and classes by the training graphs' names: what ranks and counts."""
+        return first_words(self.described(graphs)).with_names(
+            nodes=self.node_label_names, edges=self.edge_label_names, classes=self.class_names or None
+        )
+
+    def told_apart(self, graphs: Graphs) -> Graphs:
+        """The same with a label for every combination of words that the model knows."""
+        words = self.words(graphs)
+        return replace(self.renamed(graphs), node_label=told_apart(words.nodes), edge_label=told_apart(words.edges))
 
     def standardised(self, graphs: Graphs) -> NDArray[np.float32]:
         """(N, A) node attributes by the scales of the training graphs"""
@@ -156,7 +184,8 @@ class Encoder:
 
     def texts(self) -> dict[str, Any]:
         """What is saved as JSON."""
-        names = ("by_degree", "node_label_names", "edge_label_names", "class_names", "target_mean", "target_scale")
+        names = ("by_degree", "node_label_names", "edge_label_names", "node_words", "edge_words")
+        names += ("class_names", "target_mean", "target_scale")
         return {name: getattr(self, name) for name in names}
 
     @staticmethod

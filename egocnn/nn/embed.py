@@ -21,6 +21,8 @@ class PatchShape:
     slots: int
     node_labels: int  # 0 where nodes have none
     edge_labels: int  # 0 where edges have none: every edge then counts as one and the same
+    node_words: int = 0  # of these the last so many say more of nodes that have another label, too
+    edge_words: int = 0
 
     @property
     def pairs(self) -> tuple[Ints, Ints]:
@@ -79,6 +81,13 @@ class PatchySan(nn.Module):
     def reset_parameters(self) -> None:
         """Draw the filters anew."""
         nn.init.normal_(self.table, std=0.5)  # a node sums up a handful of rows
+        edges, nodes = self.table.detach().split([self.shape.edge_rows, len(self.table) - self.shape.edge_rows])
+        for rows, labels, words in (
+            (edges, self.shape.edge_labels, self.shape.edge_words),
+            (nodes, self.shape.node_labels, self.shape.node_words),
+        ):
+            if words:  # what a further word adds is learned, not unlearned
+                rows.view(-1, labels, rows.shape[1])[:, labels - words :] = 0
         nn.init.normal_(self.attributes, std=max(self.attributes.shape[1], 1) ** -0.5)
         nn.init.zeros_(self.bias)
 

@@ -97,7 +97,7 @@ class EgoCNN(nn.Module):
         self.readout = SortPool(config.sort_nodes) if config.readout == "sort" else Pool(config.readout)
         self.dropout, self.pool_dropout = SeededDropout(config.dropout), SeededDropout(config.pool_dropout)
         factor = config.sort_nodes if config.readout == "sort" else len(config.readout.split("+"))
-        self.counted = shape.node_labels + attributes * BINS if config.count_inputs else 0
+        self.counted = shape.node_labels - shape.node_words + attributes * BINS if config.count_inputs else 0
         read = (in_width + config.depth * config.width if config.jump else config.width) + self.counted
         self.pool_norm: nn.Module = nn.BatchNorm1d(read * factor) if config.pool_norm else nn.Identity()
         self.hidden = Dense(read * factor, config.hidden)

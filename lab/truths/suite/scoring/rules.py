@@ -137,7 +137,7 @@ def views(model: Model, part: ExplainedPart) -> dict[str, Floats]:
             found[f"relevance {gamma:g}"] = traced.nodes
         assert traced.read_out is not None
         found["read out"] = traced.read_out
-    group, _ = symmetric_groups(model.encoder.renamed(graphs))
+    group, _ = symmetric_groups(model.encoder.told_apart(graphs))
     return {name: mean_in_groups(each.double().numpy(), group) for name, each in found.items()}
 
 
