@@ -22,18 +22,14 @@ PLAUSIBLE = 0.1  # the p-value from which Clauset, Shalizi and Newman call a pow
 
 
 def assess(
-    graphs: Graphs,
-    *,
-    samples: int = 100,
-    seed: int = 0,
-    report: Callable[[int], None] | None = None,
+    graphs: Graphs, *, samples: int = 100, seed: int = 0, report: Callable[[int], None] | None = None
 ) -> Judgement:
     """The judgement with the p-value of so many bootstrap samples (0: none)."""
     judgement = judge(graphs)
-    law = judgement.law
-    if law is None:
+    if judgement.law is None:
         return judgement
-    p = goodness(Counts.of(graphs.degree), law, samples=samples, seed=seed, report=report) if samples else None
+    counts = Counts.of(graphs.degree)
+    p = goodness(counts, judgement.law, samples=samples, seed=seed, report=report) if samples else None
     return replace(judgement, p=p, samples=samples)
 
 
@@ -96,10 +92,8 @@ def _goodness(judgement: Judgement) -> str:
     if judgement.p is None:
         return "not asked for"
     error = sqrt(max(judgement.p * (1 - judgement.p), 1 / judgement.samples) / judgement.samples)
-    if judgement.p >= PLAUSIBLE:
-        meaning = "nothing here that a power law and chance would not bring"
-    else:
-        meaning = "more than chance parts them; how much, the distance says"
+    plausible, not_so = "nothing here that a power law and chance would not bring", "more than chance parts them"
+    meaning = plausible if judgement.p >= PLAUSIBLE else f"{not_so}; how much, the distance says"
     return f"p = {judgement.p:.2f} ± {error:.2f} ({judgement.samples} samples): {meaning}"
 
 

@@ -61,7 +61,9 @@ def crossval(options: argparse.Namespace) -> None:
     protocol = chosen_protocol(options)
     against = read_other(options.against)
     can_stay = isinstance(model, ModelConfig) and not options.stack
-    with progress_and_log(options, "cross-validating", protocol.trainings * train.epochs) as callbacks:
+    with progress_and_log(
+        options, "cross-validating", protocol.folds * protocol.runs * protocol.restarts * train.networks * train.epochs
+    ) as callbacks:
         result = cross_validate(
             read_or_open_graphs(options) if can_stay else read_graphs(options),
             *(model, train),
@@ -74,7 +76,7 @@ def crossval(options: argparse.Namespace) -> None:
             overwrite=options.overwrite,
             **callbacks,
         )
-    plain, lines = result.to_plain(), list(result.lines())
+    plain, lines = asdict(result), list(result.lines())
     if against is not None:
         plain["comparison"] = compare(result, against).to_plain()
         lines.append(sentence(result, against))

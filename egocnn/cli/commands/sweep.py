@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import asdict
 
 from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
 from egocnn.cli.data import read_graphs, read_or_open_graphs
@@ -53,8 +54,7 @@ def sweep(options: argparse.Namespace) -> None:
         raise ConfigError("--stack trains the folds of a setting as one model in one process; leave --jobs out")
 
     from egocnn.study.crossval.ego_folds import Execution
-    from egocnn.study.sweep.folder import check_folder
-    from egocnn.study.sweep.search import sweep
+    from egocnn.study.sweep.search import check_folder, sweep
 
     check_folder(options.out)
     protocol = chosen_protocol(options)
@@ -70,7 +70,7 @@ def sweep(options: argparse.Namespace) -> None:
             command=same_command(options, model, train),
         )
     tables = f"tables: {options.out / 'sweep.csv'}, sweep.json"
-    print_result(options, record.to_plain(), [*record.lines(), tables])
+    print_result(options, asdict(record), [*record.lines(), tables])
 
 
 def same_command(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -18,12 +19,11 @@ from egocnn.errors import ConfigError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import predict_each
-from egocnn.study.crossval.folds import FoldTask
-from egocnn.study.crossval.machine import peak_megabytes
+from egocnn.study.cluster import peak_megabytes
+from egocnn.study.crossval.folds import Combine, FoldTask
 from egocnn.study.crossval.other_models import AnyModel
-from egocnn.study.crossval.protocol import Combine
 from egocnn.study.crossval.record import Fold, FoldRun, make_fold
-from egocnn.train.history import Epoch, History, mean_history
+from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
 from egocnn.train.metrics import accuracy, r2
 from egocnn.train.recipe import (
@@ -38,7 +38,7 @@ from egocnn.train.recipe import (
 from egocnn.train.validation import check_targets
 
 
-def ignore(_: object) -> None:
+def ignore(*_: object) -> None:
     """A callback that does nothing."""
 
 
@@ -93,100 +93,84 @@ class FoldSettings:
         return self.model
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _PreparedFold:
-    """A fold before its training."""
-
-    task: FoldTask
-    replicas: list[Replica]  # the trainings of all its runs and restarts
-    encode_tested: Callable[[], Batchable]
+Prepared: TypeAlias = tuple[FoldTask, list[Replica], Callable[[], Batchable]]
+"""A fold before its training: the trainings of all its runs and restarts, and what encodes the tested graphs"""
 
 
 def ego_fold(settings: FoldSettings, task: FoldTask) -> Fold:
     """One fold of a collection in memory or on disk."""
     started = time.perf_counter()
-    collection = settings.graphs
     parts = (task.learned, task.validation, task.tested)
-    check_targets(collection.outline[task.learned])
+    check_targets(settings.graphs.outline[task.learned])
     here = np.sort(np.concatenate(parts))  # given splits need not name all graphs
-    plan = TrainingPlan.of(collection.choose(task.learned), settings.network)
-    with encode(collection.choose(here), plan) as encoded:
+    plan = TrainingPlan.of(settings.graphs.choose(task.learned), settings.network)
+    with encode(settings.graphs.choose(here), plan) as encoded:
         learned, validation, tested = (np.searchsorted(here, part) for part in parts)
         both = (encoded(learned), encoded(validation))
         replicas = [make_replica(plan, both, seed, settings.train.networks) for seed in _seeds(task)]
-        prepared = _PreparedFold(task, replicas, lambda: encoded(tested))
-        spent = time.perf_counter() - started
         members = [member for each in replicas for member in each.members]
         engine = choose_engine(members, settings.train, stack=settings.execution.stack)
-
-        def report(histories: Sequence[History], _: TrainConfig) -> None:
-            settings.execution.progress(_count_epochs(histories))
-
-        (fold,) = _train_and_test(settings, [prepared], engine, spent, report)
+        (fold,) = _train_and_test(settings, [(task, replicas, lambda: encoded(tested))], engine, started)
     return fold
 
 
 def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator[Fold]:
     """All of these folds trained together as one model."""
     started = time.perf_counter()
-    graphs = settings.graphs.whole()
+    graphs, log = settings.graphs.whole(), settings.execution.log
     parts, seeds = [task.without_tested(graphs) for task in tasks], [_seeds(task) for task in tasks]
     several = prepare_replicas(parts, settings.network, settings.train, seeds)
-    spent = time.perf_counter() - started
-    execution = settings.execution
-    execution.log(f"{len(tasks)} folds prepared in {spent:.1f} s")
+    log(f"{len(tasks)} folds prepared in {time.perf_counter() - started:.1f} s")
 
     def report(histories: Sequence[History], config: TrainConfig) -> None:
-        execution.progress(_count_epochs(histories))
         epoch = max(len(history.epochs) for history in histories)
         best = [history.best.validation_score for history in histories if history.best is not None]
         running = sum(len(history.epochs) == epoch for history in histories)
         shown = f"{np.mean(best):.4f}" if best else "none yet"
         in_training = f"{running} of {len(histories)} in training"
-        execution.log(f"epoch {epoch}/{config.epochs}: {in_training}, mean best validation {shown}")
+        log(f"epoch {epoch}/{config.epochs}: {in_training}, mean best validation {shown}")
 
     folds = [
-        _PreparedFold(task, replicas, partial(replicas[0].predictor.encode, graphs[task.tested]))
+        (task, replicas, partial(replicas[0].predictor.encode, graphs[task.tested]))
         for task, replicas in zip(tasks, several, strict=True)
     ]
-    yield from _train_and_test(settings, folds, "recorded", spent, report)
+    yield from _train_and_test(settings, folds, "recorded", started, report)
 
 
 def _seeds(task: FoldTask) -> list[int]:
     return [seed for run in task.seeds for seed in run]
 
 
-def _count_epochs(histories: Sequence[History]) -> int:
-    return sum(len(history.epochs) for history in histories)
-
-
 def _train_and_test(
-    settings: FoldSettings, folds: Sequence[_PreparedFold], engine: EngineName, preparing: float, report: Reports
+    settings: FoldSettings, folds: Sequence[Prepared], engine: EngineName, begun: float, log: Reports = ignore
 ) -> Iterator[Fold]:
-    """Train all replicas of all folds together, then test one fold after the other."""
+    """Train all replicas of all folds together, then test one fold after the other; ``begun``: when preparing did."""
     started = time.perf_counter()
-    members = [member for fold in folds for each in fold.replicas for member in each.members]
+
+    def report(histories: Sequence[History], config: TrainConfig) -> None:
+        settings.execution.progress(sum(len(history.epochs) for history in histories))
+        log(histories, config)
+
+    members = [member for _, replicas, _ in folds for each in replicas for member in each.members]
     trained = fit(members, settings.train, engine=engine, report=report)
     if any(history.interrupted for history in trained):
         raise KeyboardInterrupt
-    spent = (preparing / len(folds), (time.perf_counter() - started) / len(folds))
+    spent = ((started - begun) / len(folds), (time.perf_counter() - started) / len(folds))
     of_each = iter(trained)
-    histories = (mean_history(list(islice(of_each, len(each.seeds)))) for fold in folds for each in fold.replicas)
+    histories = (mean_history(list(islice(of_each, len(each.seeds)))) for _, replicas, _ in folds for each in replicas)
     for fold in folds:
-        yield _test(settings, fold, list(islice(histories, len(fold.replicas))), spent)
+        yield _test(settings, fold, histories, spent)
 
 
-def _test(
-    settings: FoldSettings, fold: _PreparedFold, histories: Sequence[History], spent: tuple[float, float]
-) -> Fold:
-    """For every run one look at the tested graphs."""
+def _test(settings: FoldSettings, fold: Prepared, histories: Iterator[History], spent: tuple[float, float]) -> Fold:
+    """For every run one look at the tested graphs; ``histories``: of all replicas from those of this fold on"""
     started = time.perf_counter()
     device = choose_device(settings.train.device)
-    replicas, task = fold.replicas, fold.task
-    tested = fold.encode_tested().to(device)  # all replicas read alike
+    task, replicas, encode_tested = fold
+    tested = encode_tested().to(device)  # all replicas read alike
     is_averaged = settings.combine == "average"
     validation = replicas[0].parts[1].to(device) if is_averaged or settings.train.networks > 1 else None
-    trained = iter(zip(replicas, histories, strict=True))
+    trained = zip(replicas, histories, strict=False)
     run = _averaged_run if is_averaged else _run
     runs = [run(task, list(islice(trained, len(seeds))), tested, validation, device) for seeds in task.seeds]
     timing = (*spent, time.perf_counter() - started)
@@ -194,50 +178,45 @@ def _test(
     return make_fold(task, runs, parameters, timing, peak_megabytes(device))
 
 
+Restarts: TypeAlias = Sequence[tuple[Replica, History]]
+
+
 def _averaged_run(
-    task: FoldTask,
-    restarts: Sequence[tuple[Replica, History]],
-    tested: Batchable,
-    validation: Batchable | None,
-    device: torch.device,
+    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable | None, device: torch.device
 ) -> FoldRun:
     """The score of all restarts together."""
     assert validation is not None
-    if any(_has_diverged(history) for _, history in restarts):
-        raise _diverged(task)
-    predictions = [predictions_of(replica, tested, device) for replica, _ in restarts]
-    of_validation = [predictions_of(replica, validation, device) for replica, _ in restarts]
+    _sound(task, restarts, needed=len(restarts))
+    of_tested, of_validation = (
+        [predictions_of(replica, data, device) for replica, _ in restarts] for data in (tested, validation)
+    )
     return FoldRun(
-        score=score_of(predictions, tested),
+        score=score_of(of_tested, tested),
         validation_score=score_of(of_validation, validation),
         restart=0,
         seeds=tuple(replica.seed for replica, _ in restarts),
-        alone=float(np.mean([score_of([each], tested) for each in predictions])),
+        alone=float(np.mean([score_of([each], tested) for each in of_tested])),
     )
 
 
 def _run(
-    task: FoldTask,
-    restarts: Sequence[tuple[Replica, History]],
-    tested: Batchable,
-    validation: Batchable | None,
-    device: torch.device,
+    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable | None, device: torch.device
 ) -> FoldRun:
     """The score of the restart that did best in validation; ``validation``: graphs to judge several networks by."""
-    found = [
-        (number, _in_validation(replica, history, validation, device))
-        for number, (replica, history) in enumerate(restarts)
-        if not _has_diverged(history)
-    ]
-    if not found:
-        raise _diverged(task)
-    chosen, best = found[0]
-    for number, each in found[1:]:
-        if each.beats(best):
-            chosen, best = number, each
+    chosen, best = 0, None
+    for number in _sound(task, restarts, needed=1):
+        replica, history = restarts[number]
+        found = history.best
+        assert found is not None
+        if validation is not None:  # the best epoch, with the score of all networks together
+            score = score_of([predictions_of(replica, validation, device)], validation)
+            found = replace(found, validation_score=score)
+        if found.beats(best):
+            chosen, best = number, found
+    assert best is not None
     replica, history = restarts[chosen]
     is_one = len(replica.predictor.networks) == 1
-    alone = [] if is_one else [score_of([each], tested) for each in predictions_of_each(replica, tested, device)]
+    alone = [] if is_one else [_interpreted(replica, each) for each in _outputs(replica, tested, device)]
     return FoldRun(
         score=score_of([predictions_of(replica, tested, device)], tested),
         validation_score=best.validation_score,
@@ -245,37 +224,22 @@ def _run(
         seeds=tuple(each.seed for each, _ in restarts),
         best_epoch=best.epoch if is_one else None,
         epochs=len(history.epochs),
-        alone=None if is_one else float(np.mean(alone)),
+        alone=None if is_one else float(np.mean([score_of([each], tested) for each in alone])),
     )
 
 
-def _in_validation(replica: Replica, history: History, validation: Batchable | None, device: torch.device) -> Epoch:
-    """The best epoch, with the score of all networks together where there are several."""
-    assert history.best is not None
-    if validation is None:
-        return history.best
-    score = score_of([predictions_of(replica, validation, device)], validation)
-    return replace(history.best, validation_score=score)
-
-
-def _has_diverged(history: History) -> bool:
-    return any(each.best is None for each in history.of_each)
-
-
-def _diverged(task: FoldTask) -> DivergedError:
-    return DivergedError(
-        f"training diverged in fold {task.fold}: no epoch gave a finite loss; try a smaller --learning-rate"
-    )
+def _sound(task: FoldTask, restarts: Restarts, *, needed: int) -> list[int]:
+    """The numbers of the restarts of which no network has diverged; an error where they are fewer than needed."""
+    found = [n for n, (_, history) in enumerate(restarts) if all(each.best is not None for each in history.of_each)]
+    if len(found) < needed:
+        diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
+        raise DivergedError(f"{diverged}; try a smaller --learning-rate")
+    return found
 
 
 def predictions_of(replica: Replica, data: Batchable, device: torch.device) -> Tensor:
     """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs"""
     return _interpreted(replica, _outputs(replica, data, device).mean(dim=0))
-
-
-def predictions_of_each(replica: Replica, data: Batchable, device: torch.device) -> list[Tensor]:
-    """The same of every network"""
-    return [_interpreted(replica, outputs) for outputs in _outputs(replica, data, device)]
 
 
 def _outputs(replica: Replica, data: Batchable, device: torch.device) -> Tensor:

@@ -15,8 +15,8 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from egocnn.nn.device import choose_device
+from egocnn.study.cluster import peak_megabytes
 from egocnn.study.crossval.folds import FoldTask
-from egocnn.study.crossval.machine import peak_megabytes
 from egocnn.study.crossval.record import Fold, FoldRun, make_fold
 
 
@@ -36,11 +36,9 @@ class Classifier(Protocol):
     @property
     def fit(self) -> Callable[..., Any]:
         """Training graphs, and their targets or validation graphs -> the fitted model"""
-        ...
 
     def predict(self, graphs: Graphs, /) -> Any:
         """(G) class numbers, as in ``target`` of the training graphs"""
-        ...
 
 
 @runtime_checkable
@@ -50,12 +48,10 @@ class Builder(Protocol):
     @property
     def name(self) -> str:
         """What the record calls the model."""
-        ...
 
     @property
     def build(self) -> Callable[[int], Classifier]:
         """seed -> an untrained model"""
-        ...
 
 
 AnyModel: TypeAlias = ModelConfig | Classifier | Builder
@@ -72,8 +68,7 @@ def name_of(model: AnyModel) -> str:
 def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder, train: TrainConfig) -> Fold:
     """One fold of a model that is not an Ego-CNN, one training after the other.
 
-    A model without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once,
-    whatever the number of restarts and runs.
+    A model without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once.
     """
     if not graphs.is_classification:
         raise DataError(f"{name_of(model)} tells classes apart; these graphs have none")
@@ -85,16 +80,13 @@ def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder,
     for seeds in task.seeds:
         started = time.perf_counter()
         restarts = _fit_restarts(model, seeds, learned, validation, device)
-        scores = [score for _, score in restarts]
-        chosen = int(np.argmax(scores))  # of equals the first
+        chosen, (fitted, best) = max(enumerate(restarts), key=lambda each: each[1][1])  # of equals the first
         trained = time.perf_counter()
-        score = _accuracy(restarts[chosen][0], tested, name_of(model))
-        own = seeds[: len(restarts)]
-        runs.append(FoldRun(score=score, validation_score=scores[chosen], restart=chosen + 1, seeds=own))
+        score, own = _accuracy(fitted, tested, name_of(model)), seeds[: len(restarts)]
+        runs.append(FoldRun(score=score, validation_score=best, restart=chosen + 1, seeds=own))
         training += trained - started
         testing += time.perf_counter() - trained
-        parameters = _count_parameters(restarts[chosen][0])
-        if parameters is None:
+        if (parameters := _count_parameters(fitted)) is None:
             break
     return make_fold(task, runs, parameters, (0.0, training, testing), peak_megabytes(device))
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
@@ -23,8 +23,7 @@ FIXED = {
 SWITCH = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """A field of the settings and the values to try."""
 
     name: str
@@ -39,14 +38,9 @@ class GridPoint:
     model: ModelConfig
     train: TrainConfig
 
-    @property
-    def words(self) -> str:
-        """``width 8, depth 2``"""
-        return in_words(self.values)
-
 
 def in_words(values: Iterable[tuple[str, Any]]) -> str:
-    """Names and values of settings as a list for people."""
+    """``width 8, depth 2``"""
     return ", ".join(f"{name} {shown(value)}" for name, value in values)
 
 
@@ -57,11 +51,9 @@ def shown(value: Any) -> str:
 
 def changed(model: ModelConfig, train: TrainConfig) -> dict[str, Any]:
     """The settings that are not at their usual values."""
-    found: dict[str, Any] = {}
-    for config in (model, train):
-        usual = asdict(type(config)())
-        found |= {name: value for name, value in asdict(config).items() if value != usual[name]}
-    return {name: value for name, value in found.items() if name != "device"}
+    usual = asdict(ModelConfig()) | asdict(TrainConfig())
+    found = asdict(model) | asdict(train)
+    return {name: value for name, value in found.items() if value != usual[name] and name != "device"}
 
 
 def flags(settings: dict[str, Any]) -> str:
@@ -69,10 +61,7 @@ def flags(settings: dict[str, Any]) -> str:
     words = []
     for name, value in settings.items():
         flag = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{'' if value else 'no-'}{flag}")
-        else:
-            words.append(f"--{flag} {value}")
+        words.append(f"--{'' if value else 'no-'}{flag}" if isinstance(value, bool) else f"--{flag} {value}")
     return " ".join(words)
 
 
@@ -80,18 +69,17 @@ def parse_axis(text: str) -> Axis:
     """``learning_rate=1e-3,3e-4`` -> the axis; an error says what would be one."""
     name, equals, values = text.partition("=")
     name = name.strip().replace("-", "_")
-    types = _types()
+    types = get_type_hints(ModelConfig) | get_type_hints(TrainConfig)
     if not equals:
         raise ConfigError(f"--over takes a field and its values, width=32,64 say, got {text!r}")
     if name in FIXED:
         raise ConfigError(f"--over {name}: {FIXED[name]}")
     if name not in types:
-        near = get_close_matches(name, types, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise ConfigError(f"--over: no setting is called {name!r}; {hint}there are {', '.join(sorted(types))}")
+        known = sorted(types.keys() - FIXED)
+        hint = "".join(f"did you mean {near}? " for near in get_close_matches(name, known, 1))
+        raise ConfigError(f"--over: no setting is called {name!r}; {hint}there are {', '.join(known)}")
     found = tuple(_value(name, word.strip(), types[name]) for word in values.split(","))
-    twice = [shown(value) for number, value in enumerate(found) if value in found[:number]]
-    if twice:
+    if twice := [shown(value) for number, value in enumerate(found) if value in found[:number]]:
         raise ConfigError(f"--over {name}: {twice[0]} is given twice")
     return Axis(name, found)
 
@@ -103,9 +91,8 @@ def draw_settings(
     names = [axis.name for axis in axes]
     if not axes:
         raise ConfigError("a sweep needs something to go over: --over width=32,64,128 say")
-    if len(set(names)) < len(names):
-        again = next(name for number, name in enumerate(names) if name in names[:number])
-        raise ConfigError(f"--over {again} is given twice; name all its values in one, with commas between")
+    if again := [name for number, name in enumerate(names) if name in names[:number]]:
+        raise ConfigError(f"--over {again[0]} is given twice; name all its values in one, with commas between")
     if sample is not None and sample < 1:
         raise ConfigError(f"sample must be at least 1, got {sample}")
     total = math.prod(len(axis.values) for axis in axes)
@@ -120,18 +107,13 @@ def _point(axes: Sequence[Axis], number: int, model: ModelConfig, train: TrainCo
     places = np.unravel_index(number, [len(axis.values) for axis in axes])
     values = tuple((axis.name, axis.values[at]) for axis, at in zip(axes, places, strict=True))
     own = {field.name for field in fields(ModelConfig)}
+    of_model, of_training = (
+        {name: each for name, each in values if (name in own) == is_own} for is_own in (True, False)
+    )
     try:
-        of_model = replace(model, **{name: value for name, value in values if name in own})
-        of_training = replace(train, **{name: value for name, value in values if name not in own})
+        return GridPoint(values, replace(model, **of_model), replace(train, **of_training))
     except ConfigError as error:
         raise ConfigError(f"--over, {in_words(values)}: {error}") from None
-    return GridPoint(values, of_model, of_training)
-
-
-def _types() -> dict[str, Any]:
-    """Every field that may be swept, and what it holds."""
-    found = {**get_type_hints(ModelConfig), **get_type_hints(TrainConfig)}
-    return {name: kind for name, kind in found.items() if name not in FIXED}
 
 
 def _value(name: str, word: str, annotation: Any) -> Any:
@@ -145,10 +127,10 @@ def _value(name: str, word: str, annotation: Any) -> Any:
         return word
     if is_switch or words:
         wanted = " or ".join(("yes", "no", *words)) if is_switch else f"one of {', '.join(words)}"
-        near = get_close_matches(word, words, 1)
-        raise ConfigError(f"--over {name}: {word!r} is not {wanted}{f'; did you mean {near[0]}?' if near else ''}")
-    wanted = "a number" if annotation is float else "a whole number"
+        hint = "".join(f"; did you mean {near}?" for near in get_close_matches(word, words, 1))
+        raise ConfigError(f"--over {name}: {word!r} is not {wanted}{hint}")
     try:
         return float(word) if annotation is float else int(word)
     except ValueError:
+        wanted = "a number" if annotation is float else "a whole number"
         raise ConfigError(f"--over {name}: {word!r} is not {wanted}") from None

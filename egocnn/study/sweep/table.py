@@ -6,7 +6,7 @@ import csv
 import io
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,13 +62,11 @@ class Sweep:
     machine: str
     versions: dict[str, str]
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
     def lines(self) -> Iterator[str]:
         """A table for a terminal."""
-        table = [_header(self), *(_cells(row) for row in self.rows)]
+        score = "accuracy" if self.score == "accuracy" else "R²"
+        names = (name.replace("_", " ") for name in self.over)
+        table = [["", *names, f"validation {score}", "seconds", "parameters"], *map(_cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             yield "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
@@ -105,11 +103,6 @@ def _row(point: GridPoint, own: Sequence[PairScore]) -> Row:
         parameters=max((each.parameters for each in own if each.parameters is not None), default=None),
         scores=tuple(each.score for each in own),
     )
-
-
-def _header(sweep: Sweep) -> list[str]:
-    score = "accuracy" if sweep.score == "accuracy" else "R²"
-    return ["", *(name.replace("_", " ") for name in sweep.over), f"validation {score}", "seconds", "parameters"]
 
 
 def _cells(row: Row) -> list[str]:

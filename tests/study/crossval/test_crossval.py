@@ -19,8 +19,7 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import CrossValidation, Protocol, cross_validate, ego_folds
-from egocnn.study.crossval.folds import FoldTask, fold_numbers, make_tasks
-from egocnn.study.crossval.protocol import Combine
+from egocnn.study.crossval.folds import Combine, FoldTask, fold_numbers, make_tasks
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, Run, check_refused, printed

@@ -17,7 +17,6 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import Protocol, cross_validate, ego_folds, read_record
 from egocnn.study.crossval.folds import make_tasks
-from egocnn.study.crossval.record import FoldRun
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.samples import as_list
@@ -122,12 +121,6 @@ def test_averages_are_kept_and_never_taken_for_those_of_the_best(tmp_path: Path)
         cross_validate(trees(), MODEL, TRAIN, protocol=replace(protocol, combine="best"), out=out)
 
 
-def test_a_run_from_before_there_were_averages_can_be_read() -> None:
-    plain = {"score": 0.5, "validation_score": 0.75, "restart": 2, "seeds": [1, 2], "best_epoch": 3, "epochs": 4}
-    run = FoldRun.from_plain(plain)
-    assert (run.alone, run.seeds, run.restart) == (None, (1, 2), 2)
-
-
 def test_the_command_averages_restarts_over_several_runs(tmp_path: Path, run: Run) -> None:
     out = tmp_path / "record.json"
     words: list[object] = ["crossval", ALCOHOLS, "--folds", 2, "--restarts", 2, "--runs", 2, "--device", "cpu", *SHORT]
@@ -150,7 +143,7 @@ def test_a_fold_of_several_networks_is_tested_by_the_mean_of_their_outputs(stack
     protocol = Protocol(folds=3, restarts=2)
     epochs: list[int] = []
     result = cross_validate(graphs, MODEL, train, protocol=protocol, stack=stack, progress=epochs.append)
-    assert max(epochs) <= protocol.trainings * train.networks * train.epochs
+    assert max(epochs) <= protocol.folds * protocol.runs * protocol.restarts * train.networks * train.epochs
     task, fold = make_tasks(graphs, protocol, train)[1], result.folds[1]
     trained = [
         learn(task.without_tested(graphs), MODEL, replace(train, seed=seed), stack=stack)[0] for seed in task.seeds[0]

@@ -20,9 +20,8 @@ from egocnn.data.read import read
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego_folds, read_record
-from egocnn.study.crossval.folds import FoldTask, make_tasks
+from egocnn.study.crossval.folds import FoldTask, make_tasks, published_splits, read_splits
 from egocnn.study.crossval.other_models import classifier_fold
-from egocnn.study.crossval.protocol import published_splits, read_splits
 from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, Run, check_refused, printed

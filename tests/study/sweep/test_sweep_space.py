@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
-from egocnn.study.sweep.grid import Axis, changed, draw_settings, flags, parse_axis, shown
+from egocnn.study.sweep.grid import Axis, changed, draw_settings, flags, in_words, parse_axis, shown
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_grid_changes_what_is_swept_and_nothing_else() -> None:
     ]
     assert {each.model.depth for each in found} == {2}
     assert {each.train.epochs for each in found} == {7}
-    assert found[0].words == "width 8, learning_rate 0.01"
+    assert in_words(found[0].values) == "width 8, learning_rate 0.01"
     assert flags(changed(found[1].model, found[1].train)) == "--width 8 --depth 2 --epochs 7"
     assert flags({"width": 4, "jump": True, "tie": False}) == "--width 4 --jump --no-tie"
 

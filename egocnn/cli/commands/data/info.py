@@ -16,9 +16,9 @@ def add_arguments(parser: Parser) -> None:
 
 def info(options: argparse.Namespace) -> None:
     """Print the facts about a data set."""
-    from egocnn.study.describe import describe_portions
+    from egocnn.study.describe import describe
 
-    facts = describe_portions(read_portions(options)[0])
+    facts = describe(read_portions(options)[0])
     lines = []
     for name, value in facts.items():
         if name != "problems" and value not in ({}, None):
