@@ -1,15 +1,17 @@
-"""Options that several commands share -> groups of a parser: data, settings, network, training, folds, run, output."""
+"""The table of commands -> one parser with its subparsers; options that several commands share -> groups of these."""
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from egocnn import __version__
+from egocnn.cli.commands import COMMANDS, find_command
 from egocnn.cli.options import EVERYDAY, Parser, add_options
 from egocnn.config import PRESET_NAMES, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
@@ -27,11 +29,37 @@ PRESET_HELP = (
 )
 
 
+def build_parser(words: Sequence[str] | None = None, defaults: Mapping[str, Any] | None = None) -> Parser:
+    """The parser for these words, in which only the command that they call has its options; for all without words.
+
+    ``defaults``: values that take the place of the usual ones.
+    """
+    parser = Parser(prog="egocnn", description="Train Ego-CNNs on graphs and see which part of a graph decided.")
+    parser.add_argument("--version", action="version", version=f"egocnn {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    called = None if words is None else next((word for word in words if not word.startswith("-")), "")
+    for name, sentence in COMMANDS.items():
+        command = subparsers.add_parser(name, help=sentence, description=sentence[0].upper() + sentence[1:] + ".")
+        command.set_defaults(command=name)
+        if called in (None, name):
+            find_command(name)[0](command)
+            add_common_options(command)
+            command.set_defaults(**(defaults or {}))
+            command.put_last("run", "output")
+            command.usage = command.short_usage()
+    return parser
+
+
+def command_parsers() -> dict[str, Parser]:
+    """The parser of every command by its name."""
+    (subparsers,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    return dict(subparsers.choices)
+
+
 def add_common_options(command: Parser) -> None:
     """What every command has."""
-    every = "every random choice follows from it [0]"
+    every, devices = "every random choice follows from it [0]", ("auto", "cpu", "cuda")
     command.add_option("run", "--seed", type=int, default=0, metavar="N", help=every)
-    devices = ("auto", "cpu", "cuda")
     command.add_option("run", "--device", choices=devices, default="auto", help="where to compute [auto]")
     command.add_switch("output", "--json", "print one JSON object for machines")
     command.add_switch("output", "--quiet", "no progress, no remarks")
@@ -129,13 +157,10 @@ def chosen_protocol(options: argparse.Namespace) -> Protocol:
 
 def share(text: str) -> float:
     """A number from 0 to below 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text!r}")
-    return value
+    with suppress(ValueError):
+        if 0 <= float(text) < 1:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text!r}")
 
 
 def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or more") -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from egocnn.cli.options import from_options
+from egocnn.cli.options import Options, from_options
 from egocnn.config import ReadConfig
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from egocnn.model import Model
 
 
-def reading_settings(options: argparse.Namespace, model: Model | None = None) -> tuple[dict[str, Any], str]:
+def reading_settings(options: Options, model: Model | None = None) -> tuple[dict[str, Any], str]:
     """The settings for reading DATA that are not the usual ones, and the part of its split to use ('' for all)."""
     column, part = split_and_part(options)
     settings = {**vars(options), "split": column}
@@ -26,23 +25,23 @@ def reading_settings(options: argparse.Namespace, model: Model | None = None) ->
     return {name: value for name, value in named.items() if value is not None and value != usual.get(name)}, part
 
 
-def split_and_part(options: argparse.Namespace) -> tuple[str | None, str]:
+def split_and_part(options: Options) -> tuple[str | None, str]:
     """``--split COLUMN=test`` -> the column, and the part to use ('' for all)"""
     column, _, part = (options.split or "").partition("=")
     return column or None, part
 
 
-def read_graphs(options: argparse.Namespace, model: Model | None = None) -> Graphs:
+def read_graphs(options: Options, model: Model | None = None) -> Graphs:
     """The graphs of DATA, or the part of them that --split names, in memory."""
     return _opened(options, model)[0].whole()
 
 
-def read_or_open_graphs(options: argparse.Namespace) -> Collection:
+def read_or_open_graphs(options: Options) -> Collection:
     """The same, but graphs that are in a store stay there."""
     return _opened(options, None)[0]
 
 
-def read_for_training(options: argparse.Namespace) -> tuple[Collection, dict[str, Any]]:
+def read_for_training(options: Options) -> tuple[Collection, dict[str, Any]]:
     """The same, and the settings that the graphs were read with: those of a store were given to ``egocnn prepare``."""
     from egocnn.show.streaming import settings_of
 
@@ -50,13 +49,13 @@ def read_for_training(options: argparse.Namespace) -> tuple[Collection, dict[str
     return collection, asdict(from_options(options, ReadConfig) if store is None else settings_of(store))
 
 
-def read_portions(options: argparse.Namespace, model: Model | None = None) -> tuple[Iterable[Graphs], int]:
+def read_portions(options: Options, model: Model | None = None) -> tuple[Iterable[Graphs], int]:
     """The graphs of DATA, those of a store in portions that are read one after the other; and how many there are"""
     collection, _ = _opened(options, model)
     return collection.portions(), len(collection)
 
 
-def _opened(options: argparse.Namespace, model: Model | None) -> tuple[Collection, Store | None]:
+def _opened(options: Options, model: Model | None) -> tuple[Collection, Store | None]:
     """The graphs of DATA, and the store that they are in, if they are in one."""
     from egocnn.data.collection import choose_part
     from egocnn.data.read import read

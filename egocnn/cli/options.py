@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Config = TypeVar("Config", bound="DataclassInstance")
+Options = argparse.Namespace
 
 GROUPS: dict[type[Any], str] = {
     ReadConfig: "data",
@@ -68,11 +69,6 @@ class Parser(argparse.ArgumentParser):
         """Its arguments with a flag."""
         return [action for action in self._actions if action.option_strings]
 
-    def commands(self) -> dict[str, Parser]:
-        """The subparsers by name."""
-        (subparsers,) = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
-        return dict(subparsers.choices)
-
     def short_usage(self) -> str:
         """The words without which the command does nothing."""
         bare = [each for each in self._actions if not each.option_strings]
@@ -87,11 +83,9 @@ class Parser(argparse.ArgumentParser):
         texts = [action.help for action in self._rare]
         for action in self._rare:
             action.help = argparse.SUPPRESS
-        try:
-            text = super().format_help()
-        finally:
-            for action, own in zip(self._rare, texts, strict=True):
-                action.help = own
+        text = super().format_help()
+        for action, own in zip(self._rare, texts, strict=True):
+            action.help = own
         hidden = len({action.dest for action in self._rare})
         return f"{text}\n{hidden} more {'option' if hidden == 1 else 'options'}: {self.prog} --help-all\n"
 

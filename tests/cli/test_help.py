@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import egocnn
+from egocnn.cli.arguments import command_parsers
 from egocnn.cli.commands import COMMANDS
 from egocnn.cli.main import parse
-from egocnn.cli.parser import command_parsers
 from tests.support.commands import Run, printed
 from tests.support.tiny import ALCOHOLS
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
-from egocnn.cli.completion import SHELLS, completion_script
-from egocnn.cli.options import Parser
+from egocnn.cli.completion import SCRIPTS, completion_script
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
 
@@ -14,12 +12,12 @@ def add_arguments(parser: Parser) -> None:
         'bash and zsh: put eval "$(egocnn completion bash)" (or zsh) into ~/.bashrc (or ~/.zshrc, after compinit). '
         "fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish"
     )
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" or ".join(SHELLS))
+    parser.add_argument("shell", metavar="SHELL", choices=tuple(SCRIPTS), help=" or ".join(SCRIPTS))
 
 
-def completion(options: argparse.Namespace) -> None:
+def completion(options: Options) -> None:
     """Print the script."""
-    from egocnn.cli.parser import command_parsers
+    from egocnn.cli.arguments import command_parsers
 
     script = completion_script(options.shell, command_parsers())
     print_result(options, {"shell": options.shell, "script": script}, script.splitlines())

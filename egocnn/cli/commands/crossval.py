@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
 from egocnn.cli.data import read_graphs, read_or_open_graphs
 from egocnn.cli.lab import find_lab
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import check_file, print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
@@ -51,7 +50,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("output", "--against", rare=True, type=Path, metavar="FILE.json", help=against)
 
 
-def crossval(options: argparse.Namespace) -> None:
+def crossval(options: Options) -> None:
     """Cross-validate, print the table and save the record; all that can be checked is checked before graphs are read"""
     from egocnn.study.crossval import compare, cross_validate, sentence
 
@@ -93,7 +92,7 @@ def read_other(path: Path | None) -> CrossValidation | None:
     return record
 
 
-def find_model(options: argparse.Namespace) -> ModelConfig | Builder:
+def find_model(options: Options) -> ModelConfig | Builder:
     """The settings of an Ego-CNN, or the rival that ``--model`` names."""
     from egocnn.study.crossval import EGO_CNN
 

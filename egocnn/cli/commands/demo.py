@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from egocnn.cli.arguments import add_out
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.commands.train import train_and_print
-from egocnn.cli.options import Parser
+from egocnn.cli.options import Options, Parser
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStruc
     return list(structures)
 
 
-def demo(options: argparse.Namespace) -> None:
+def demo(options: Options) -> None:
     """Train on generated molecules, then predict and explain those of sizes never seen."""
     from egocnn.data.read import read
     from egocnn.model import Model

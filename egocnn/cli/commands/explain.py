@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain, islice
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
 from egocnn.cli.data import read_graphs, read_portions
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_remark, print_result
 from egocnn.config import ExplainConfig
 
@@ -31,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("output", "--show", type=whole_number, default=5, metavar="N", help="structures to print [5]")
 
 
-def explain(options: argparse.Namespace) -> None:
+def explain(options: Options) -> None:
     """Explain every prediction and write the report."""
     from egocnn.model import Model
     from egocnn.show.report import sentences
@@ -58,7 +57,7 @@ def explain(options: argparse.Namespace) -> None:
 
 
 def find_structures(
-    options: argparse.Namespace,
+    options: Options,
     model: Model,
     portions: Iterable[Graphs],
     count: int,
@@ -86,7 +85,7 @@ def find_structures(
 
 
 def _attention(
-    options: argparse.Namespace, model: Model, portions: Iterable[Graphs], run_folder: Path
+    options: Options, model: Model, portions: Iterable[Graphs], run_folder: Path
 ) -> tuple[AttentionHead, ...]:
     """The attention layers of the paper's technique, fitted at the first use and kept in the run folder."""
     from egocnn.explain import fit_attention, load_attention, save_attention

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, graph_count
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.data import read_graphs
-from egocnn.cli.options import Parser
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
     add_out(parser, "REPORT", "the folder for the report")
 
 
-def patterns(options: argparse.Namespace) -> None:
+def patterns(options: Options) -> None:
     """Find the patterns, write their page and print a sentence for each."""
     from egocnn.explain.patterns import find_patterns
     from egocnn.model import Model

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files
 from egocnn.cli.data import read_portions
-from egocnn.cli.options import Parser
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result
 
 
@@ -16,7 +14,7 @@ def add_arguments(parser: Parser) -> None:
     add_out(parser, "FILE.csv", "where to write [%(default)s]", default="predictions.csv")
 
 
-def predict(options: argparse.Namespace) -> None:
+def predict(options: Options) -> None:
     """Predict, and write the table."""
     from egocnn.model import Model
     from egocnn.show.streaming import predict_to_csv

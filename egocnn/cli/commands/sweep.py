@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from dataclasses import asdict
 
 from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
 from egocnn.cli.data import read_graphs, read_or_open_graphs
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
@@ -43,7 +42,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("output", "--overwrite", "forget what an earlier sweep left in OUT", rare=True)
 
 
-def sweep(options: argparse.Namespace) -> None:
+def sweep(options: Options) -> None:
     """Try the settings, print their table and save it in the folder."""
     from egocnn.study.sweep.grid import draw_settings, parse_axis
 
@@ -73,7 +72,7 @@ def sweep(options: argparse.Namespace) -> None:
     print_result(options, asdict(record), [*record.lines(), tables])
 
 
-def same_command(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:
+def same_command(options: Options, model: ModelConfig, train: TrainConfig) -> str:
     """A command that does the same again: what is at its usual value is left out."""
     from egocnn.study.sweep.grid import changed, flags
 

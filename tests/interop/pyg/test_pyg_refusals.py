@@ -43,7 +43,7 @@ def test_only_fitted_models_become_modules() -> None:
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for importing in (pyg, masks):
+    for importing in (pyg, egocnn.interop.pyg.module):
         monkeypatch.setattr(importing, "inheriting", inheriting.__wrapped__)  # without its cache
     for name in ("torch_geometric.explain", "torch_geometric.nn", "torch_geometric.data"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from egocnn.cli.arguments import add_data_options
 from egocnn.cli.data import read_portions
-from egocnn.cli.options import Parser
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
 
@@ -14,7 +12,7 @@ def add_arguments(parser: Parser) -> None:
     add_data_options(parser)
 
 
-def info(options: argparse.Namespace) -> None:
+def info(options: Options) -> None:
     """Print the facts about a data set."""
     from egocnn.study.describe import describe
 
