@@ -50,7 +50,7 @@ def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
         "target": None if graphs.target is None else kind,
         "class_counts": _count_values(target, graphs.class_names),
         "parts": _count_values(part, PARTS),
-        "problems": [*_node_problems(count), *_target_problems(target, graphs), *_twin_problems(look, target, graphs)],
+        "problems": list(_problems(count, look, target, graphs)),
     }
 
 
@@ -58,15 +58,12 @@ def _count_values(numbers: NDArray[Any] | None, names: Sequence[str]) -> dict[st
     return {} if numbers is None else {name: int((numbers == i).sum()) for i, name in enumerate(names)}
 
 
-def _node_problems(count: Counter[str]) -> Iterator[str]:
+def _problems(count: Counter[str], look: Ints, target: NDArray[Any] | None, graphs: Graphs) -> Iterator[str]:
+    """``look`` and ``target``: of all portions; ``graphs``: one of them, for what they share"""
     if count["loops"]:
         yield f"{count['loops']} self-loops; they are read as adjacency of a node to itself, never as neighbours"
     if count["isolated"]:
         yield f"{count['isolated']} isolated nodes in {count['with_isolated']} graphs; no neighbour tells about them"
-
-
-def _target_problems(target: NDArray[Any] | None, graphs: Graphs) -> Iterator[str]:
-    """``target``: of all portions; ``graphs``: one of them, for what they share"""
     if target is None:
         yield "no target: good for prediction only"
     elif not graphs.is_classification:
@@ -80,12 +77,9 @@ def _target_problems(target: NDArray[Any] | None, graphs: Graphs) -> Iterator[st
             yield "one class only: there is nothing to tell apart"
         elif counts.min() * 10 < counts.max():
             yield "classes are far from equal in size; accuracy misleads, consider --class-weights"
-
-
-def _twin_problems(look: Ints, target: NDArray[Any] | None, graphs: Graphs) -> Iterator[str]:
-    """Graphs that colours cannot tell apart: duplicates, at least to a model without cycles in its sight."""
-    _, kind, count = np.unique(look, return_inverse=True, return_counts=True)
-    if twins := int((count[kind] > 1).sum()):
+    # graphs that colours cannot tell apart: duplicates, at least to a model without cycles in its sight
+    _, kind, number = np.unique(look, return_inverse=True, return_counts=True)
+    if twins := int((number[kind] > 1).sum()):
         risk = "; a random split can put twins on both sides" if graphs.group is None else ""
         yield f"{twins} graphs have a twin that Weisfeiler-Lehman colours cannot tell from it{risk}"
     if twins and target is not None and graphs.is_classification:

@@ -13,7 +13,7 @@ import pytest
 
 from egocnn.cli.arguments import command_parsers
 from egocnn.cli.commands import COMMANDS
-from egocnn.cli.completion import SCRIPTS, completion_script
+from egocnn.cli.commands.completion import SCRIPTS, completion_script
 from tests.support.commands import Run, check_refused
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")

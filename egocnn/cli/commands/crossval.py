@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
-from egocnn.cli.data import read_graphs, read_or_open_graphs
-from egocnn.cli.lab import find_lab
+from egocnn.cli.commands.lab import find_lab
+from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import check_file, print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.study.crossval import Builder, CrossValidation
+    from egocnn.study.crossval import Builder
 FOR_ALL_MODELS = ("validation", "seed", "device")  # Settings of the training that hold for every model.
 
 
@@ -52,19 +52,21 @@ def add_arguments(parser: Parser) -> None:
 
 def crossval(options: Options) -> None:
     """Cross-validate, print the table and save the record; all that can be checked is checked before graphs are read"""
-    from egocnn.study.crossval import compare, cross_validate, sentence
+    from egocnn.study.crossval import compare, cross_validate, read_record, sentence
 
     if options.out is not None:
         check_file(options.out, options.data)
     model, train = find_model(options), from_options(options, TrainConfig)
     protocol = chosen_protocol(options)
-    against = read_other(options.against)
-    can_stay = isinstance(model, ModelConfig) and not options.stack
+    against = None if options.against is None else read_record(options.against)
+    if options.against is not None and against is None:
+        raise DataError(f"{options.against}: no such file")
     with progress_and_log(
         options, "cross-validating", protocol.folds * protocol.runs * protocol.restarts * train.networks * train.epochs
     ) as callbacks:
+        graphs = open_graphs(options)
         result = cross_validate(
-            read_or_open_graphs(options) if can_stay else read_graphs(options),
+            graphs if isinstance(model, ModelConfig) and not options.stack else graphs.whole(),
             *(model, train),
             protocol=protocol,
             stack=options.stack,
@@ -80,16 +82,6 @@ def crossval(options: Options) -> None:
         plain["comparison"] = compare(result, against).to_plain()
         lines.append(sentence(result, against))
     print_result(options, plain, lines)
-
-
-def read_other(path: Path | None) -> CrossValidation | None:
-    """The record to compare with, where one is named."""
-    from egocnn.study.crossval import read_record
-
-    record = None if path is None else read_record(path)
-    if path is not None and record is None:
-        raise DataError(f"{path}: no such file")
-    return record
 
 
 def find_model(options: Options) -> ModelConfig | Builder:

@@ -54,7 +54,7 @@ def demo(options: Options) -> None:
     train_and_print(options, graphs, asdict(ReadConfig()), SOURCE, run)
     model = Model.load(run)
     write_csv(list(predictions(model, held_out, device=options.device)), table)
-    structures = list(find_structures(options, model, [held_out], len(held_out), run_folder=run))
+    structures = list(find_structures(options, model, held_out, run_folder=run))
     write_explanations(
         opening_first(structures),
         report,

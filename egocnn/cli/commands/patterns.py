@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, graph_count
 from egocnn.cli.commands.explain import find_structures
-from egocnn.cli.data import read_graphs
+from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
@@ -36,9 +36,9 @@ def patterns(options: Options) -> None:
 
     check_folder(options.out)
     model = Model.load(options.run_folder)
-    graphs = read_graphs(options, model)
+    graphs = open_graphs(options, model).whole()
     count, run = len(graphs), options.run_folder
-    structures = list(find_structures(options, model, [graphs], count, run_folder=run, fidelity=False))
+    structures = list(find_structures(options, model, graphs, run_folder=run, fidelity=False))
     found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
     page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
     plain = {"graphs": count, "page": str(page), "patterns": [pattern.to_plain() for pattern in found]}

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import asdict
 
 from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
-from egocnn.cli.data import read_graphs, read_or_open_graphs
+from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
@@ -52,14 +52,15 @@ def sweep(options: Options) -> None:
     if options.stack and (options.jobs or 1) > 1:
         raise ConfigError("--stack trains the folds of a setting as one model in one process; leave --jobs out")
 
-    from egocnn.study.crossval.ego_folds import Execution
+    from egocnn.study.crossval.training import Execution
     from egocnn.study.sweep.search import check_folder, sweep
 
     check_folder(options.out)
     protocol = chosen_protocol(options)
     with progress_and_log(options, "sweeping", len(points) * protocol.folds) as callbacks:
+        graphs = open_graphs(options)
         record = sweep(
-            read_graphs(options) if options.stack else read_or_open_graphs(options),
+            graphs.whole() if options.stack else graphs,
             *(points, axes, protocol, options.out),
             execution=Execution(jobs=options.jobs, ray=options.ray, stack=options.stack, **callbacks),
             sampled=len(points) if options.sample is not None else None,

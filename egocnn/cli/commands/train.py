@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_data_options, add_out, add_training_options, share
-from egocnn.cli.data import read_for_training
+from egocnn.cli.data import open_graphs, read_with
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result
 from egocnn.cli.settings import used_settings
@@ -38,8 +38,8 @@ def train(options: Options) -> None:
     from egocnn.train.engines.distributed.world import World, joined
 
     with joined(World.here(), device=options.device):
-        graphs, reading = read_for_training(options)
-        train_and_print(options, graphs, reading, options.data, options.out)
+        graphs = open_graphs(options)
+        train_and_print(options, graphs, read_with(options, graphs), options.data, options.out)
 
 
 def train_and_print(options: Options, graphs: Collection, reading: dict[str, Any], source: str, folder: Path) -> None:

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from egocnn.files import write_json
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import PairedTest, corrected_t_test
 
-Timing = tuple[float, float, float]
 SECONDS = ("preparing_seconds", "training_seconds", "testing_seconds")
 ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_inputs": False, "networks": 1, "parts": 0.0, "missing": 1.0}
 """Settings that older records do not have, at the values that they were made with."""
@@ -65,27 +63,27 @@ class Fold:
     """of the GPU's memory, or of the process where the CPU computes; None where it is not known"""
 
     @staticmethod
+    def of(
+        task: FoldTask, runs: Sequence[FoldRun], parameters: int | None, timing: tuple[float, ...], peak: float | None
+    ) -> Fold:
+        """From its runs; ``timing``: seconds of preparing, training and testing."""
+        parts = {"train": task.learned, "validation": task.validation, "test": task.tested}
+        return Fold(
+            fold=task.fold,
+            **{name: float(np.mean([getattr(run, name) for run in runs])) for name in ("score", "validation_score")},
+            runs=tuple(runs),
+            **{f"{part}_graphs": len(numbers) for part, numbers in parts.items()},
+            parameters=parameters,
+            **dict(zip(SECONDS, timing, strict=True)),
+            peak_megabytes=peak,
+        )
+
+    @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
         return Fold(
             **{**plain, "runs": tuple(FoldRun(**{**run, "seeds": tuple(run["seeds"])}) for run in plain["runs"])}
         )
-
-
-def make_fold(
-    task: FoldTask, runs: Sequence[FoldRun], parameters: int | None, timing: Timing, peak_megabytes: float | None
-) -> Fold:
-    """A finished fold from its runs."""
-    parts = {"train": task.learned, "validation": task.validation, "test": task.tested}
-    return Fold(
-        fold=task.fold,
-        **{name: float(np.mean([getattr(run, name) for run in runs])) for name in ("score", "validation_score")},
-        runs=tuple(runs),
-        **{f"{part}_graphs": len(numbers) for part, numbers in parts.items()},
-        parameters=parameters,
-        **dict(zip(SECONDS, timing, strict=True)),
-        peak_megabytes=peak_megabytes,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +209,8 @@ class PartialRecord:
         if out is None or (out.exists() and not out.is_file()):  # nothing can stand beside a pipe
             partial.out = None
             return partial
-        partial._clear(*([out, partial.path] if overwrite else []))
+        for path in (out, partial.path) if overwrite else ():
+            path.unlink(missing_ok=True)
         names, what = {"fingerprint", "stated", "seconds", "folds"}, "what an interrupted cross-validation leaves"
         try:
             if (found := read_plain(partial.path, names, what)) is not None:
@@ -239,7 +238,7 @@ class PartialRecord:
                 counts = (len(record.folds), record.runs, record.restarts)
                 stated = state(record.model, record.protocol, *counts, record.settings)
                 self._check(self.out, record.fingerprint, stated)
-                self._clear(self.path)
+                self.path.unlink(missing_ok=True)
         except RunError as error:
             raise RunError(f"{error}; {GIVE_UP}") from None
         return record
@@ -260,13 +259,7 @@ class PartialRecord:
         """Write the record; what was saved on the way is no longer needed."""
         if self.out is not None:
             write_json(self.out, asdict(record))
-            self._clear(self.path)
-
-    def _clear(self, *paths: Path) -> None:
-        """Remove these, and what a killed call left half-written."""
-        assert self.out is not None
-        for path in (*paths, *self.out.parent.glob(f".{escape(self.out.name)}.*.tmp")):
-            path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
 
 def other_settings(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> RunError:

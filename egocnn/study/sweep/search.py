@@ -29,11 +29,10 @@ from egocnn.files import check_is_no_file, write_json, write_text
 from egocnn.nn.device import choose_device
 from egocnn.study.cluster import connected, library_versions, name_machine, one_thread, run_jobs
 from egocnn.study.crossval import Protocol, cross_validate, read_record
-from egocnn.study.crossval.ego_folds import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make_tasks, split_off_validation
 from egocnn.study.crossval.record import SECONDS, fingerprint, other_settings, read_plain
-from egocnn.study.sweep.grid import Axis, GridPoint, changed, flags, in_words
-from egocnn.study.sweep.table import DIVERGED, PairScore, Sweep, ranked
+from egocnn.study.crossval.training import Execution, FoldSettings, ego_fold, ignore, stacked_folds
+from egocnn.study.sweep.grid import DIVERGED, Axis, GridPoint, PairScore, Sweep, changed, flags, in_words, ranked
 from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets
 
@@ -63,8 +62,6 @@ class SweepFolder:
             reason = other_settings(folder, there, stated)
             raise RunError(f"{reason}; --overwrite starts anew, or name another folder")
         pairs.mkdir(parents=True, exist_ok=True)
-        for left in (*folder.glob(".*.tmp"), *pairs.glob(".*.tmp")):
-            left.unlink(missing_ok=True)
         if found is None:
             write_json(about, {"fingerprint": fingerprint, "stated": dict(stated)})
         return SweepFolder(folder, fingerprint)

@@ -20,7 +20,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import describe_by_degree
 from egocnn.explain import explain
 from egocnn.interop.pyg import EgoExplainer, as_module
-from egocnn.interop.pyg.masks import EdgeMask
+from egocnn.interop.pyg.module import EdgeMask
 from egocnn.model import Model
 from tests.interop.pyg.adapters import (
     adapted,

@@ -10,7 +10,8 @@ import torch
 
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.interop import pyg
-from egocnn.interop.pyg import as_module, masks
+from egocnn.interop.pyg import as_module
+from egocnn.interop.pyg import module as modules
 from egocnn.interop.pyg.library import inheriting
 from egocnn.nn import EgoCNN
 from tests.interop.pyg.adapters import alcohol, module, random_predictor, run, trained, unseen_sizes
@@ -43,11 +44,11 @@ def test_only_fitted_models_become_modules() -> None:
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for importing in (pyg, egocnn.interop.pyg.module):
+    for importing in (pyg, modules):
         monkeypatch.setattr(importing, "inheriting", inheriting.__wrapped__)  # without its cache
     for name in ("torch_geometric.explain", "torch_geometric.nn", "torch_geometric.data"):
         monkeypatch.setitem(sys.modules, name, None)
-    for use in (lambda: pyg.EgoExplainer, masks.empty_layer, lambda: module().to_data(unseen_sizes())):
+    for use in (lambda: pyg.EgoExplainer, lambda: as_module(trained()), lambda: module().to_data(unseen_sizes())):
         with pytest.raises(MissingExtraError, match=r"egocnn\[pyg\]"):
             use()
 

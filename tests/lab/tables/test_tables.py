@@ -71,7 +71,7 @@ def test_cells_that_are_finished_are_not_run_again(tmp_path: Path, monkeypatch: 
     def refuse(*_: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("egocnn.study.crossval.all_folds._finish_folds", refuse)
+    monkeypatch.setattr("egocnn.study.crossval.training._finish_folds", refuse)
     assert write(tmp_path, how)["rows"] == first["rows"]
 
 

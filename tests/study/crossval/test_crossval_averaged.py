@@ -15,7 +15,7 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import RunError
-from egocnn.study.crossval import Protocol, cross_validate, ego_folds, read_record
+from egocnn.study.crossval import Protocol, cross_validate, read_record, training
 from egocnn.study.crossval.folds import make_tasks
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, Run, check_refused, printed
@@ -41,8 +41,8 @@ def test_the_score_of_several_is_that_of_their_mean_and_not_of_a_vote() -> None:
     said = [torch.tensor([own, [0.5, 0.5], [0.0, 1.0]]).double() for own in (sure, unsure, unsure)]
     _, learned, _ = parts(trees())
     data = replace(learned, target=torch.tensor([0, 0, 0]))
-    assert ego_folds.score_of(said, data) == pytest.approx(2 / 3)  # a vote would lose the first graph
-    assert [ego_folds.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
+    assert training.score_of(said, data) == pytest.approx(2 / 3)  # a vote would lose the first graph
+    assert [training.score_of([each], data) for each in said] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
 
 
 # ── cross-validation ──────────────────────────────────────────────────────────────────────────────
@@ -55,13 +55,13 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     graphs, protocol = trees(), Protocol(folds=3, runs=2, restarts=3, combine="average")
     target = torch.tensor(as_list(graphs.target))
     said: list[tuple[int, int, Tensor]] = []
-    plain = ego_folds.predictions_of
+    plain = training.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         said.append((replica.seed, len(data), plain(replica, data, device)))
         return said[-1][2]
 
-    monkeypatch.setattr(ego_folds, "predictions_of", spy)
+    monkeypatch.setattr(training, "predictions_of", spy)
     result = cross_validate(graphs, MODEL, TRAIN, protocol=protocol, stack=stack)
     assert (result.runs, result.restarts) == (2, 3)
     assert result.settings["restarts"] == {"combine": "average"}

@@ -14,11 +14,10 @@ from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import Protocol, cross_validate
-from egocnn.study.crossval.ego_folds import Execution
 from egocnn.study.crossval.folds import Split, make_tasks
-from egocnn.study.sweep.grid import draw_settings, parse_axis
+from egocnn.study.crossval.training import Execution
+from egocnn.study.sweep.grid import PairScore, Sweep, draw_settings, parse_axis, ranked
 from egocnn.study.sweep.search import PAIRS, inner_tasks, sweep
-from egocnn.study.sweep.table import PairScore, Sweep, ranked
 from tests.support.commands import Run, check_refused, rows
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens, plain_model, plain_train
 

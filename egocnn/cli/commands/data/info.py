@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from egocnn.cli.arguments import add_data_options
-from egocnn.cli.data import read_portions
+from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
@@ -16,7 +16,7 @@ def info(options: Options) -> None:
     """Print the facts about a data set."""
     from egocnn.study.describe import describe
 
-    facts = describe(read_portions(options)[0])
+    facts = describe(open_graphs(options).portions())
     lines = []
     for name, value in facts.items():
         if name != "problems" and value not in ({}, None):

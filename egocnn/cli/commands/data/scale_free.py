@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from egocnn.cli.arguments import add_data_options, add_out, whole_number
-from egocnn.cli.data import read_graphs
+from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result
 
@@ -28,7 +28,7 @@ def scale_free(options: Options) -> None:
     if options.out is not None:
         check_file(options.out, options.data)
         check_plot(options.out)
-    graphs = read_graphs(options)
+    graphs = open_graphs(options).whole()
     with counting_report("drawing samples", options.samples, visible=not options.quiet) as report:
         judgement = assess(graphs, samples=options.samples, seed=options.seed, report=report)
     if options.out is not None:

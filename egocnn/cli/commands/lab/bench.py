@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from egocnn.cli.arguments import add_offline, add_out
-from egocnn.cli.lab import find_lab
+from egocnn.cli.commands.lab import find_lab
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result, remarks
 

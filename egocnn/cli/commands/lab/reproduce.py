@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from egocnn.cli.arguments import add_offline, add_out
-from egocnn.cli.lab import find_lab
+from egocnn.cli.commands.lab import find_lab
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result, remarks
 
