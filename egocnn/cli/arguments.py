@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from egocnn import __version__
 from egocnn.cli.commands import COMMANDS, find_command
-from egocnn.cli.options import EVERYDAY, Parser, add_options
+from egocnn.cli.options import SHOWN, Parser, add_options
 from egocnn.config import PRESET_NAMES, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def add_common_options(command: Parser) -> None:
     command.add_switch("output", "--debug", "show the whole traceback of an error", rare=True)
 
 
-def add_data_options(command: Parser, *, everyday: Sequence[str] = (*EVERYDAY[ReadConfig], "limit")) -> None:
+def add_data_options(command: Parser, *, everyday: Sequence[str] = (*SHOWN[ReadConfig][1], "limit")) -> None:
     """DATA, and how to read it; ``everyday``: what ``--help`` shows of that"""
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_options(command, ReadConfig, everyday=everyday)

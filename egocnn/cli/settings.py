@@ -1,14 +1,7 @@
 """Settings from a preset, a run or a TOML file -> values for options, and the settings of a command -> such a file.
 
 What is typed goes before ``--config``, that before ``--like``, that before ``--preset``, and that before the defaults.
-A file has a section for each record of settings::
-
-    [read]
-    target = "toxic"
-    [model]
-    width = 64
-    [train]
-    epochs = 30
+A file has a section for each record of settings: ``[read]``, ``[model]``, ``[train]`` and ``[explain]``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster.
 
-On Ray every call is one task with one CPU. What all calls share is sent once. A worker that dies costs its own call a
-retry and no other call anything; what egocnn refuses is refused at once, in one line, as it would be here. A cluster
-elsewhere is sent this package as it stands here; torch and the other libraries must be there. Also what a record says
-of the machine.
+A worker that dies costs its own call a retry and no other call anything; what egocnn refuses is refused at once, in one
+line, as it would be here. A cluster elsewhere is sent this package; torch and the other libraries must be there.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -84,13 +82,11 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
     path = Path(path)
     if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):
         raise ConfigError(f"{path}: name a file that ends in .onnx")
-    onnx = _library("onnx")
-    _library("onnxscript")
+    onnx, _ = _library("onnx"), _library("onnxscript")
     network = PlainNetwork(predictor)
     if sum(each.numel() * each.element_size() for each in network.parameters()) > LARGEST:
         raise ConfigError("this model takes more than 2 GB, which one ONNX file cannot hold")
     written = _convert(predictor, network, seed)
-    opset = next(each.version for each in written.opset_import if each.domain == "")
     with replacing(path) as temporary:
         temporary.write_bytes(written.SerializeToString())
         stored = temporary.read_bytes()
@@ -102,7 +98,7 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
     return Exported(
         file=str(path),
         bytes=len(stored),
-        opset=opset,
+        opset=next(each.version for each in written.opset_import if each.domain == ""),
         inputs=network.names,
         outputs=network.answers,
         graphs=graphs,
@@ -135,16 +131,23 @@ def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
     words = [{n: axis for n, axis in enumerate(each.axes) if isinstance(axis, str)} for each in inputs_of(predictor)]
     sizes = {word: torch.export.Dim(word) for each in words for word in each.values()}
     dynamic = tuple({n: sizes[word] for n, word in each.items()} for each in words)
-    with _quietly():
-        program = torch.onnx.export(
-            network.eval(),
-            tuple(torch.from_numpy(arrays[name]) for name in network.names),
-            dynamo=True,
-            dynamic_shapes=(dynamic,),
-            input_names=network.names,
-            output_names=network.answers,
-            verbose=False,
-        )
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)  # without torch's remarks on libraries that are not there and on its own future
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                network.eval(),
+                tuple(torch.from_numpy(arrays[name]) for name in network.names),
+                dynamo=True,
+                dynamic_shapes=(dynamic,),
+                input_names=network.names,
+                output_names=network.answers,
+                verbose=False,
+            )
+    finally:
+        log.setLevel(level)
     assert program is not None
     written: Any = program.model_proto
     graph = written.graph
@@ -203,17 +206,3 @@ def _library(name: str) -> ModuleType:
         return import_module(name)
     except ImportError:
         raise MissingExtraError(name, "export") from None
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without torch's remarks on libraries that are not there and on its own future"""
-    log = logging.getLogger("torch.onnx")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        log.setLevel(level)

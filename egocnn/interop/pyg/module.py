@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.errors import ConfigError
-from egocnn.interop.pyg.library import inheriting
-from egocnn.interop.pyg.tensors import to_data, to_graphs
+from egocnn.interop.pyg.tensors import inheriting, to_data, to_graphs
 from egocnn.model import Model
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Bags, Batch
@@ -238,36 +237,31 @@ class EgoModule(nn.Module):
         if mask is not None and self.edge_masks.__dict__["_apply_sigmoid"]:
             mask = mask.sigmoid()
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))
-        masked = self._masked(reading, self._standardise(x), edges)
+        # labels as they are, attributes by the training graphs' mean and deviation, as the network reads them
+        ours, kind = self.predictor.encoder, self.predictor.networks[0].out.weight.dtype
+        labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
+        mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
+        masked = self._masked(reading, labels.to(kind), ((attributes - mean) / scale).to(kind), edges)
         outputs: list[Output] = [network(masked) for network in self.networks]
         # explainers that learn from embeddings hook this layer
         self.edge_masks(torch.cat([output.layers[-1] for output in outputs], dim=1))
         return torch.stack([output.output for output in outputs]).mean(dim=0)
 
-    def _standardise(self, x: Tensor) -> Tensor:
-        """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
-        ours, kind = self.predictor.encoder, self.predictor.networks[0].out.weight.dtype
-        labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
-        mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
-        return torch.cat([labels.to(kind), ((attributes - mean) / scale).to(kind)], dim=1)
-
-    def _masked(self, reading: _Maskable, x: Tensor, edges: EdgeMask | None) -> Batch:
+    def _masked(self, reading: _Maskable, labels: Tensor, attributes: Tensor, edges: EdgeMask | None) -> Batch:
         """The batch with nodes as x has them, multiplied by the masks of the edges"""
-        batch, known = reading.batch, len(self.predictor.encoder.node_label_names)
-        labels, attributes = torch.tensor_split(x, [known], dim=1)
-        weight, seen = reading.edge_weight.to(x), labels[reading.holds]
+        batch, weight, seen = reading.batch, reading.edge_weight.to(labels), labels[reading.holds]
         if edges is not None:
             table = batch.neighbours.table.long()
             gate = edges.along(table, torch.arange(len(table), device=table.device)[:, None].expand_as(table))
             batch = replace(batch, neighbours=Neighbours(batch.neighbours.table, gate=gate))
             weight = weight * edges.between(reading.u, reading.v)
             let_through = torch.cat([gate.new_ones(len(gate), 1), gate], dim=1)[reading.node, reading.slot]
-            seen = seen * let_through[:, None].to(x.dtype)
+            seen = seen * let_through[:, None].to(labels)
         return replace(
             batch,
             attributes=attributes,
             inputs=torch.cat([in_bins(attributes), labels], dim=1) if self.predictor.networks[0].counted else None,
-            bags=Bags(reading.rows, reading.offsets, torch.cat([weight.to(x.dtype), seen.flatten()])[reading.order]),
+            bags=Bags(reading.rows, reading.offsets, torch.cat([weight.to(labels), seen.flatten()])[reading.order]),
         )
 
     def _encode(self, graphs: Graphs, device: torch.device) -> _Maskable:

@@ -1,8 +1,7 @@
 """Scores of all folds -> one record, a table for people, JSON for machines; back from JSON; two records compared.
 
-Finished folds are saved beside the later record, so that an interrupted cross-validation goes on. ``FILE.partial`` is
-rewritten whole after every fold and removed once FILE stands; both are replaced in one step, so neither is ever found
-half-written. Folds are used again only where data and settings are the same.
+Finished folds wait in ``FILE.partial``, rewritten whole after every fold and removed once FILE stands, so that an
+interrupted cross-validation goes on; they are used again only where data and settings are the same.
 """
 
 from __future__ import annotations

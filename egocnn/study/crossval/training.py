@@ -1,8 +1,7 @@
 """Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it.
 
-Folds and what chooses follow from the :class:`~egocnn.study.crossval.folds.Protocol`; groups are never torn apart by
-folds that are drawn here. Whatever is fitted, colour counts and scales included, is fitted on the training part alone.
-A split that the data brings along is set aside.
+Whatever is fitted, colour counts and scales included, is fitted on the training part alone; a split that the data
+brings along is set aside.
 """
 
 from __future__ import annotations

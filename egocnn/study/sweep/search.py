@@ -1,10 +1,8 @@
 """Settings + graphs -> every setting scored on every fold, none of them by test graphs; the best one chosen.
 
-Of every fold of the protocol only what is not tested takes part: its validation part gives the score, and a share of
-its training part, split off once more, chooses the epoch and the restart. So the test folds are as good as new for the
-one setting that is chosen. Finished pairs of setting and fold are files of a folder, each written in one step and found
-again by the digest of everything that decides its score: a grid may be changed or made larger, and only what is new is
-computed. Other data, folds or seeds make it another sweep, which the folder refuses.
+Of every fold only what is not tested takes part: its validation part gives the score, and a share of its training part,
+split off once more, chooses epoch and restart. So the test folds are as good as new for the setting that is chosen.
+Finished pairs of setting and fold are files of a folder, found again by the digest of all that decides their score.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.interop import pyg
 from egocnn.interop.pyg import as_module
 from egocnn.interop.pyg import module as modules
-from egocnn.interop.pyg.library import inheriting
+from egocnn.interop.pyg.tensors import inheriting
 from egocnn.nn import EgoCNN
 from tests.interop.pyg.adapters import alcohol, module, random_predictor, run, trained, unseen_sizes
 from tests.support.strategies import random_trees
