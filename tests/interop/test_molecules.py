@@ -53,9 +53,7 @@ FORMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_every_form_of_molecules_is_predicted_and_trained_on_alike(
-    form: Any, fitted: EgoCNNClassifier
-) -> None:
+def test_every_form_of_molecules_is_predicted_and_trained_on_alike(form: Any, fitted: EgoCNNClassifier) -> None:
     expected = fitted.predict_proba(SMILES)
     np.testing.assert_allclose(fitted.predict_proba(form(SMILES)), expected, atol=1e-6)
     np.testing.assert_array_equal(fitted.predict(form(SMILES)), fitted.predict(SMILES))

@@ -257,12 +257,11 @@ class EgoModule(nn.Module):
             weight = weight * edges.between(reading.u, reading.v)
             let_through = torch.cat([gate.new_ones(len(gate), 1), gate], dim=1)[reading.node, reading.slot]
             seen = seen * let_through[:, None].to(labels)
-        return replace(
-            batch,
-            attributes=attributes,
-            inputs=torch.cat([in_bins(attributes), labels], dim=1) if self.predictor.networks[0].counted else None,
-            bags=Bags(reading.rows, reading.offsets, torch.cat([weight.to(labels), seen.flatten()])[reading.order]),
-        )
+        weights = torch.cat([weight.to(labels), seen.flatten()])[reading.order]
+        bags = Bags(rows=reading.rows, offsets=reading.offsets, weight=weights)
+        counted = self.predictor.networks[0].counted
+        inputs = torch.cat([in_bins(attributes), labels], dim=1) if counted else None
+        return replace(batch, attributes=attributes, inputs=inputs, bags=bags)
 
     def _encode(self, graphs: Graphs, device: torch.device) -> _Maskable:
         """Explainers predict the same graphs hundreds of times in a row: the last are cached."""
