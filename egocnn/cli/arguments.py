@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from egocnn import __version__
 from egocnn.cli.commands import COMMANDS, find_command
 from egocnn.cli.options import SHOWN, Parser, add_options
-from egocnn.config import PRESET_NAMES, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.config import PRESET_NAMES, Device, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
     from egocnn.study.crossval import Protocol
@@ -58,9 +58,9 @@ def command_parsers() -> dict[str, Parser]:
 
 def add_common_options(command: Parser) -> None:
     """What every command has."""
-    every, devices = "every random choice follows from it [0]", ("auto", "cpu", "cuda")
+    every = "every random choice follows from it [0]"
     command.add_option("run", "--seed", type=int, default=0, metavar="N", help=every)
-    command.add_option("run", "--device", choices=devices, default="auto", help="where to compute [auto]")
+    command.add_option("run", "--device", choices=get_args(Device), default="auto", help="where to compute [auto]")
     command.add_switch("output", "--json", "print one JSON object for machines")
     command.add_switch("output", "--quiet", "no progress, no remarks")
     command.add_switch("output", "--debug", "show the whole traceback of an error", rare=True)
@@ -71,8 +71,7 @@ def add_data_options(command: Parser, *, everyday: Sequence[str] = (*SHOWN[ReadC
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_options(command, ReadConfig, everyday=everyday)
     add_offline(command)
-    is_rare, first = "limit" not in everyday, "use the first N graphs only"
-    command.add_option("data", "--limit", rare=is_rare, type=graph_count, metavar="N", help=first)
+    command.add_option("data", "--limit", rare="limit" not in everyday, **GRAPHS, help="use the first N graphs only")
 
 
 def add_offline(command: Parser) -> None:
@@ -130,16 +129,15 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
 
     ``jobs``, ``stack`` and ``ray``: the help of these options
     """
-    protocols, meaning = ("plain", "paper", "fair"), "what is trained, and what chooses [plain]"
-    command.add_option("folds", "--protocol", choices=protocols, default="plain", help=meaning)
-    command.add_option("folds", "--folds", type=positive_number, metavar="N", help="parts to test on in turn [10]")
-    count = f"{trainings} [1; paper: 5]"
-    command.add_option("folds", "--restarts", rare=True, type=positive_number, metavar="N", help=count)
+    meaning = "what is trained, and what chooses [plain]"
+    command.add_option("folds", "--protocol", choices=("plain", "paper", "fair"), default="plain", help=meaning)
+    command.add_option("folds", "--folds", **COUNT, help="parts to test on in turn [10]")
+    command.add_option("folds", "--restarts", rare=True, **COUNT, help=f"{trainings} [1; paper: 5]")
     given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
     command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
     add_data_options(command, everyday=("smiles", "target"))
     add_training_options(command)
-    command.add_option("run", "--jobs", rare=rare_jobs, type=positive_number, metavar="N", help=jobs)
+    command.add_option("run", "--jobs", rare=rare_jobs, **COUNT, help=jobs)
     command.add_option("run", "--stack", rare=True, action=argparse.BooleanOptionalAction, help=stack)
     command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
@@ -170,5 +168,5 @@ def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or mo
     return int(text)
 
 
-positive_number = partial(whole_number, least=1, rule="a whole number, 1 or more")
-graph_count = partial(whole_number, least=1, rule="a number of graphs must be 1 or more")
+COUNT: dict[str, Any] = {"type": partial(whole_number, least=1, rule="a whole number, 1 or more"), "metavar": "N"}
+GRAPHS = COUNT | {"type": partial(whole_number, least=1, rule="a number of graphs must be 1 or more")}

@@ -162,8 +162,7 @@ def _library() -> ModuleType:
 def packages() -> list[Path]:
     """What a cluster elsewhere is sent: this package, and the lab beside it where its models are used."""
     own = Path(__file__).resolve().parent.parent
-    file = getattr(sys.modules.get("lab"), "__file__", None)
-    beside = own.parent / "lab"
+    file, beside = getattr(sys.modules.get("lab"), "__file__", None), own.parent / "lab"
     return [own, beside] if file is not None and Path(file).resolve().parent == beside else [own]
 
 

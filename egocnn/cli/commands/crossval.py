@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
+from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
 from egocnn.cli.commands.lab import find_lab
 from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser, from_options
@@ -33,8 +33,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("folds", "--model", default="ego-cnn", metavar="NAME", help=named)
     combine = "of the restarts, test the best in validation, or all with their probabilities averaged [best]"
     parser.add_option("folds", "--combine", rare=True, choices=("best", "average"), default="best", help=combine)
-    runs = "scores per fold, their mean counts [1; fair: 3]"
-    parser.add_option("folds", "--runs", rare=True, type=positive_number, metavar="N", help=runs)
+    parser.add_option("folds", "--runs", rare=True, **COUNT, help="scores per fold, their mean counts [1; fair: 3]")
     add_study_options(
         parser,
         trainings="trainings per run, which --combine makes one",
@@ -94,8 +93,7 @@ def find_model(options: Options) -> ModelConfig | Builder:
     rival: Builder = find_lab("rivals.names").find_rival(options.model)
     if options.preset is not None:  # settings of the Ego-CNN would not change a rival
         raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
-    for settings in (ModelConfig(), TrainConfig()):
-        for name, usual in asdict(settings).items():
-            if name not in FOR_ALL_MODELS and getattr(options, name) != usual:
-                raise ConfigError(f"--{name.replace('_', '-')} is a setting of the Ego-CNN; {rival.name} has its own")
+    for name, usual in (asdict(ModelConfig()) | asdict(TrainConfig())).items():
+        if name not in FOR_ALL_MODELS and getattr(options, name) != usual:
+            raise ConfigError(f"--{name.replace('_', '-')} is a setting of the Ego-CNN; {rival.name} has its own")
     return rival

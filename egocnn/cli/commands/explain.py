@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
 from egocnn.cli.data import open_graphs
@@ -16,7 +16,6 @@ from egocnn.config import ExplainConfig
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
-    from egocnn.explain import AttentionHead
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
 
@@ -44,8 +43,7 @@ def explain(options: Options) -> None:
     structures = find_structures(options, model, graphs, run_folder=options.run_folder)
     shown = list(islice(structures, options.show))
     summary = write_explanations(
-        chain(shown, structures),
-        options.out,
+        *(chain(shown, structures), options.out),
         model=str(options.run_folder),
         data=options.data,
         class_names=model.class_names,
@@ -58,41 +56,21 @@ def explain(options: Options) -> None:
 
 
 def find_structures(
-    options: Options,
-    model: Model,
-    graphs: Collection,
-    *,
-    run_folder: Path,
-    fidelity: bool = True,
+    options: Options, model: Model, graphs: Collection, *, run_folder: Path, fidelity: bool = True
 ) -> Iterator[CriticalStructure]:
     """Structures in the order of the graphs."""
+    from egocnn.explain import fit_attention, load_attention, save_attention
     from egocnn.show.streaming import explain_portions
     from egocnn.train.progress import counting_report
 
     config = from_options(options, ExplainConfig)
-    attention = _attention(options, model, graphs, run_folder) if config.technique == "paper" else None
-    with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
-        yield from explain_portions(
-            model,
-            graphs.portions(),
-            config,
-            report,
-            classes=options.explained,
-            attention=attention,
-            fidelity=fidelity,
-            device=options.device,
-        )
-
-
-def _attention(options: Options, model: Model, graphs: Collection, run_folder: Path) -> tuple[AttentionHead, ...]:
-    """The attention layers of the paper's technique, fitted at the first use and kept in the run folder."""
-    from egocnn.explain import fit_attention, load_attention, save_attention
-
-    attention = load_attention(run_folder, model)
-    if attention is None:
+    attention = load_attention(run_folder, model) if config.technique == "paper" else None
+    if config.technique == "paper" and attention is None:
         attention = fit_attention(model, graphs.whole(), seed=options.seed, device=options.device)
-        try:
+        try:  # the attention layers are fitted at the first use and kept in the run folder
             save_attention(attention, run_folder)
         except OSError as error:  # a model that may only be read can be explained all the same
             print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
-    return attention
+    with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
+        how: dict[str, Any] = {"attention": attention, "fidelity": fidelity, "device": options.device}
+        yield from explain_portions(model, graphs.portions(), config, report, classes=options.explained, **how)

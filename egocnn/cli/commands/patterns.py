@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, graph_count
+from egocnn.cli.arguments import GRAPHS, add_explanation_options, add_out, add_run_and_data
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_explanation_options(parser)
-    support = "graphs that must share a pattern [5]"
-    parser.add_option("patterns", "--min-support", type=graph_count, default=5, metavar="N", help=support)
-    parser.add_option("patterns", "--most", type=graph_count, default=20, metavar="N", help="patterns per class [20]")
+    parser.add_option("patterns", "--min-support", **GRAPHS, default=5, help="graphs that must share a pattern [5]")
+    parser.add_option("patterns", "--most", **GRAPHS, default=20, help="patterns per class [20]")
     add_out(parser, "REPORT", "the folder for the report")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 
-from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
+from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
 from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result, progress_and_log
@@ -27,8 +27,7 @@ def add_arguments(parser: Parser) -> None:
     )
     over = "a setting of the network or the training and the values to try; may be given several times"
     parser.add_option("sweep", "--over", action="append", default=[], metavar="FIELD=V,V…", help=over)
-    drawn = "try N combinations drawn by the seed [all]"
-    parser.add_option("sweep", "--sample", rare=True, type=positive_number, metavar="N", help=drawn)
+    parser.add_option("sweep", "--sample", rare=True, **COUNT, help="try N combinations drawn by the seed [all]")
     parser.add_switch("sweep", "--test-chosen", "in the end, the best setting's one look at the test folds")
     add_study_options(
         parser,
@@ -77,12 +76,9 @@ def same_command(options: Options, model: ModelConfig, train: TrainConfig) -> st
     """A command that does the same again: what is at its usual value is left out."""
     from egocnn.study.sweep.grid import changed, flags
 
-    words = ["egocnn", "sweep", options.data]
-    for over in options.over:
-        words += ["--over", over]
-    usual = {"sample": None, "protocol": "plain", "folds": None, "restarts": None, "splits": None}
-    for name, value in usual.items():
-        if (typed := getattr(options, name)) != value:
+    words = ["egocnn", "sweep", options.data, *(word for over in options.over for word in ("--over", over))]
+    for name in ("sample", "protocol", "folds", "restarts", "splits"):
+        if (typed := getattr(options, name)) not in (None, "plain"):
             words += [f"--{name}", str(typed)]
     settings = flags(changed(model, train))
     last = ["--test-chosen"] if options.test_chosen else []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -70,10 +70,6 @@ class Execution:
         """The same without anybody to call: what is sent to other processes must be plain."""
         return replace(self, progress=ignore, log=ignore)
 
-    def counting_from(self, before: int) -> Execution:
-        """The same, with epochs counted on from those before."""
-        return replace(self, progress=lambda epochs: self.progress(before + epochs))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldSettings:
@@ -92,6 +88,7 @@ class FoldSettings:
         return self.model
 
 
+Restarts: TypeAlias = Sequence[tuple[recipe.Replica, History]]
 Prepared: TypeAlias = tuple[FoldTask, list[recipe.Replica], Callable[[], Batchable]]
 """A fold before its training: the trainings of all its runs and restarts, and what encodes the tested graphs"""
 
@@ -106,7 +103,9 @@ def ego_fold(settings: FoldSettings, task: FoldTask) -> Fold:
     with recipe.encode(settings.graphs.choose(here), plan) as encoded:
         learned, validation, tested = (np.searchsorted(here, part) for part in parts)
         both = (encoded(learned), encoded(validation))
-        replicas = [recipe.make_replica(plan, both, seed, settings.train.networks) for seed in _seeds(task)]
+        replicas = [
+            recipe.make_replica(plan, both, seed, settings.train.networks) for run in task.seeds for seed in run
+        ]
         members = [member for each in replicas for member in each.members]
         engine = recipe.choose_engine(members, settings.train, stack=settings.execution.stack)
         (fold,) = _train_and_test(settings, [(task, replicas, lambda: encoded(tested))], engine, started)
@@ -117,7 +116,7 @@ def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator
     """All of these folds trained together as one model."""
     started = time.perf_counter()
     graphs, log = settings.graphs.whole(), settings.execution.log
-    parts, seeds = [task.without_tested(graphs) for task in tasks], [_seeds(task) for task in tasks]
+    parts, seeds = [task.without_tested(graphs) for task in tasks], [[*chain(*task.seeds)] for task in tasks]
     several = recipe.prepare_replicas(parts, settings.network, settings.train, seeds)
     log(f"{len(tasks)} folds prepared in {time.perf_counter() - started:.1f} s")
 
@@ -134,10 +133,6 @@ def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator
         for task, replicas in zip(tasks, several, strict=True)
     ]
     yield from _train_and_test(settings, folds, "recorded", started, report)
-
-
-def _seeds(task: FoldTask) -> list[int]:
-    return [seed for run in task.seeds for seed in run]
 
 
 def _train_and_test(
@@ -177,9 +172,6 @@ def _test(settings: FoldSettings, fold: Prepared, histories: Iterator[History], 
     return Fold.of(task, runs, parameters, timing, peak_megabytes(device))
 
 
-Restarts: TypeAlias = Sequence[tuple[recipe.Replica, History]]
-
-
 def _averaged_run(
     task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable | None, device: torch.device
 ) -> FoldRun:
@@ -215,7 +207,7 @@ def _run(
     assert best is not None
     replica, history = restarts[chosen]
     is_one = len(replica.predictor.networks) == 1
-    alone = [] if is_one else [_interpreted(replica, each) for each in _outputs(replica, tested, device)]
+    alone = [] if is_one else _of_each(replica, tested, device)
     return FoldRun(
         score=score_of([predictions_of(replica, tested, device)], tested),
         validation_score=best.validation_score,
@@ -238,15 +230,13 @@ def _sound(task: FoldTask, restarts: Restarts, *, needed: int) -> list[int]:
 
 def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
     """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs"""
-    return _interpreted(replica, _outputs(replica, data, device).mean(dim=0))
+    return _of_each(replica, data, device, mean=True)[0]
 
 
-def _outputs(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
-    return predict_each([network.to(device) for network in replica.predictor.networks], data).double()
-
-
-def _interpreted(replica: recipe.Replica, outputs: Tensor) -> Tensor:
-    return torch.softmax(outputs, dim=1) if replica.predictor.class_names else outputs
+def _of_each(replica: recipe.Replica, data: Batchable, device: torch.device, *, mean: bool = False) -> list[Tensor]:
+    outputs = predict_each([network.to(device) for network in replica.predictor.networks], data).double()
+    several = [outputs.mean(dim=0)] if mean else [*outputs]
+    return [torch.softmax(each, dim=1) for each in several] if replica.predictor.class_names else several
 
 
 def score_of(predictions: Sequence[Tensor], data: Batchable) -> float:
@@ -401,7 +391,9 @@ def _folds(settings: FoldSettings, tasks: Sequence[FoldTask], there: int, *, sta
     at_once = execution.jobs or len(tasks) if stacked else 1
     for first in range(0, len(tasks), at_once):
         some = tasks[first : first + at_once]
-        here = replace(settings, execution=execution.counting_from((there + first) * each))
+        before = (there + first) * each
+        count = partial(lambda before, epochs: execution.progress(before + epochs), before)
+        here = replace(settings, execution=replace(execution, progress=count))
         yield from stacked_folds(here, some) if stacked else (_fold(here, task) for task in some)
         execution.progress((there + first + len(some)) * each)
 

@@ -99,23 +99,22 @@ def draw_settings(
         raise ConfigError(f"--over {again[0]} is given twice; name all its values in one, with commas between")
     if sample is not None and sample < 1:
         raise ConfigError(f"sample must be at least 1, got {sample}")
-    total = math.prod(len(axis.values) for axis in axes)
-    numbers: Sequence[int] = range(total)
-    if sample is not None and sample < total:
+    sizes = [len(axis.values) for axis in axes]
+    numbers: Sequence[int] = range(math.prod(sizes))
+    if sample is not None and sample < len(numbers):
         numbers = sorted(random.Random(seed).sample(numbers, sample))
-    return [_point(axes, number, model, train) for number in numbers]
+    places = (np.unravel_index(number, sizes) for number in numbers)  # the last axis changes fastest
+    several = (zip(axes, place, strict=True) for place in places)
+    return [_point([(axis.name, axis.values[at]) for axis, at in each], model, train) for each in several]
 
 
-def _point(axes: Sequence[Axis], number: int, model: ModelConfig, train: TrainConfig) -> GridPoint:
-    """The combination of this number, the last axis changing fastest."""
-    places = np.unravel_index(number, [len(axis.values) for axis in axes])
-    values = tuple((axis.name, axis.values[at]) for axis, at in zip(axes, places, strict=True))
+def _point(values: list[tuple[str, Any]], model: ModelConfig, train: TrainConfig) -> GridPoint:
     own = {field.name for field in fields(ModelConfig)}
     of_model, of_training = (
         {name: each for name, each in values if (name in own) == is_own} for is_own in (True, False)
     )
     try:
-        return GridPoint(values, replace(model, **of_model), replace(train, **of_training))
+        return GridPoint(tuple(values), replace(model, **of_model), replace(train, **of_training))
     except ConfigError as error:
         raise ConfigError(f"--over, {in_words(values)}: {error}") from None
 
@@ -221,24 +220,23 @@ class Sweep:
 
 def ranked(points: Sequence[GridPoint], scores: Sequence[Sequence[PairScore]]) -> list[tuple[GridPoint, Row]]:
     """The best first: by mean, of equals the smaller, then the one first in the grid; those that diverged last."""
-    rows = [(point, _row(point, own)) for point, own in zip(points, scores, strict=True)]
+    rows: list[tuple[GridPoint, Row]] = []
+    for point, several in zip(points, scores, strict=True):
+        own = sorted(several, key=lambda each: each.fold)
+        known = [each.score for each in own if each.score is not None]
+        is_whole = len(known) == len(own)
+        row = Row(
+            rank=0,
+            setting=dict(point.values),
+            mean=float(np.mean(known)) if is_whole else None,
+            std=float(np.std(known, ddof=1)) if is_whole and len(known) > 1 else None,
+            seconds=sum(each.seconds for each in own),
+            parameters=max((each.parameters for each in own if each.parameters is not None), default=None),
+            scores=tuple(each.score for each in own),
+        )
+        rows.append((point, row))
     rows.sort(key=lambda pair: (pair[1].mean is None, -(pair[1].mean or 0.0), pair[1].parameters or 0))
     return [(point, replace(row, rank=rank)) for rank, (point, row) in enumerate(rows, start=1)]
-
-
-def _row(point: GridPoint, own: Sequence[PairScore]) -> Row:
-    own = sorted(own, key=lambda each: each.fold)
-    known = [each.score for each in own if each.score is not None]
-    is_whole = len(known) == len(own)
-    return Row(
-        rank=0,
-        setting=dict(point.values),
-        mean=float(np.mean(known)) if is_whole else None,
-        std=float(np.std(known, ddof=1)) if is_whole and len(known) > 1 else None,
-        seconds=sum(each.seconds for each in own),
-        parameters=max((each.parameters for each in own if each.parameters is not None), default=None),
-        scores=tuple(each.score for each in own),
-    )
 
 
 def _cells(row: Row) -> list[str]:

@@ -150,16 +150,12 @@ def sweep(
             machine=name_machine(device, execution.ray),
             versions=library_versions(),
         )
-        _write(record, folder)
+        write_text(folder / "sweep.csv", record.csv())
+        write_json(folder / "sweep.json", asdict(record))
         if test_chosen and first.mean is not None:
             record = replace(record, test=_test(graphs, best, protocol, folder / CHOSEN, execution, data))
-            _write(record, folder)
+            write_json(folder / "sweep.json", asdict(record))
     return record
-
-
-def _write(record: Sweep, folder: Path) -> None:
-    write_text(folder / "sweep.csv", record.csv())
-    write_json(folder / "sweep.json", asdict(record))
 
 
 def inner_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[FoldTask]:
