@@ -1,9 +1,11 @@
-"""Exported models: onnxruntime computes what the model does, and the file says what it reads."""
+"""Exported models: onnxruntime computes what the model does, the file says what it reads, docs/interchange.md runs."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+import warnings
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -21,8 +23,10 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.interop.onnx import Exported, PlainNetwork, export_onnx, inputs_for, inputs_of
 from egocnn.model import Model
-from tests.support.commands import check_refused, runner
+from tests.support.commands import Run, check_refused
 from tests.support.networks import build
+from tests.support.pages import blocks
+from tests.support.pages import run as run_page
 from tests.support.strategies import random_graphs, random_trees
 from tests.support.tiny import plain_model
 
@@ -206,12 +210,12 @@ def test_a_library_that_is_missing_is_named(library: str, monkeypatch: pytest.Mo
 
 
 def test_the_command_writes_the_same_file_without_a_runtime_and_says_that_it_was_not_compared(
-    exported: dict[str, Exported], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    exported: dict[str, Exported], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = "the sum over tied layers"
     model_of(case).save(tmp_path / "run")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    code, out, err = runner(capsys)("export", tmp_path / "run", "-o", tmp_path / "new" / "model.onnx", "--json")
+    code, out, err = run("export", tmp_path / "run", "-o", tmp_path / "new" / "model.onnx", "--json")
     assert (code, err) == (0, "")
     said = json.loads(out)
     assert said["outputs"] == ["logits", "probabilities"]
@@ -219,13 +223,37 @@ def test_the_command_writes_the_same_file_without_a_runtime_and_says_that_it_was
     assert (tmp_path / "new" / "model.onnx").read_bytes() == Path(exported[case].file).read_bytes()
 
 
-def test_the_command_refuses_what_is_no_run_and_what_is_no_place_for_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = runner(capsys)
+def test_the_command_refuses_what_is_no_run_and_what_is_no_place_for_the_file(tmp_path: Path, run: Run) -> None:
     model_of("a value from attributes").save(tmp_path / "run")
     check_refused(run, "not a run folder", "export", tmp_path, "-o", tmp_path / "model.onnx")
     check_refused(run, "name another file to write", "export", tmp_path / "run", "-o", tmp_path / "run")
     weights = tmp_path / "run" / "model.safetensors"
     check_refused(run, "name a file that ends in .onnx", "export", tmp_path / "run", "-o", weights)
     check_refused(run, "is a file, not a folder", "export", tmp_path / "run", "-o", weights / "model.onnx")
+
+
+PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "interchange.md").read_text(encoding="utf-8")
+CHECK = """
+```python
+assert scores.shape == (3,)
+assert ((scores >= 0) & (scores <= 1)).all(), "a fold that could not be trained scores nan"
+assert len(explained) == 1
+```
+"""
+
+
+@pytest.mark.usefixtures("libraries")
+def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    assert len(blocks(PAGE)) * 2 == PAGE.count("```"), "a block is neither Python nor a command"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # onnxscript uses what torch has deprecated
+        printed = "".join(shown.printed for shown in run_page(PAGE + CHECK, tmp_path))
+    assert "onnxruntime and the model differ by" in printed
+    assert (tmp_path / "alcohols.onnx").exists()
+
+
+def test_the_page_lists_every_input_that_a_model_can_ask_for() -> None:
+    listed = {name for row in re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    config = plain_model(**SMALL, readout="sort", count_inputs=True)
+    asked = {each.name for each in inputs_of(predictor_for(fitted_graphs(FULL), config))}
+    assert listed == asked
