@@ -7,7 +7,7 @@ from dataclasses import asdict, fields, replace
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import fill, indent
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,11 @@ class _EgoCNN(BaseEstimator):
         for name, value in locals().copy().items():
             if name != "self":
                 setattr(self, name, value)
+
+    if TYPE_CHECKING:  # scikit-learn's own have no types
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **settings: Any) -> Self: ...
 
     def fit(self, graphs: Any, y: Any = None, **reading: Any) -> Self:
         """Train on these graphs.

@@ -199,7 +199,7 @@ def fold_numbers(graphs: Graphs, folds: int, seed: int) -> list[tuple[Ints, Ints
             whose = f"class {graphs.class_names[int(number)]!r} has" if graphs.is_classification else "there are"
             raise DataError(f"{whose} {found} {what}, too few for {folds} folds; --folds {max(found, 2)} at most")
     kind = StratifiedGroupKFold if group is not None else StratifiedKFold if graphs.is_classification else KFold
-    draw = kind(n_splits=folds, shuffle=True, random_state=derived(seed))
+    draw: Any = kind(n_splits=folds, shuffle=True, random_state=derived(seed))
     numbers: list[tuple[Ints, Ints]] = list(draw.split(classes, classes, group))
     if not all(len(tested) for _, tested in numbers):
         raise DataError(f"the groups are too unequal for {folds} folds: one would have no graph to test")

@@ -67,15 +67,11 @@ class Fold:
     ) -> Fold:
         """From its runs; ``timing``: seconds of preparing, training and testing."""
         parts = {"train": task.learned, "validation": task.validation, "test": task.tested}
-        return Fold(
-            fold=task.fold,
-            **{name: float(np.mean([getattr(run, name) for run in runs])) for name in ("score", "validation_score")},
-            runs=tuple(runs),
-            **{f"{part}_graphs": len(numbers) for part, numbers in parts.items()},
-            parameters=parameters,
-            **dict(zip(SECONDS, timing, strict=True)),
-            peak_megabytes=peak,
-        )
+        found: dict[str, Any] = {f"{part}_graphs": len(numbers) for part, numbers in parts.items()}
+        for name in ("score", "validation_score"):
+            found[name] = float(np.mean([getattr(run, name) for run in runs]))
+        found |= zip(SECONDS, timing, strict=True)
+        return Fold(fold=task.fold, runs=tuple(runs), parameters=parameters, peak_megabytes=peak, **found)
 
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:

@@ -299,15 +299,7 @@ def cross_validate(
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
     is_ego = isinstance(model, ModelConfig)
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs must be at least 1, got {jobs}")
-    if stack and not is_ego:
-        raise ConfigError(f"only an Ego-CNN trains stacked, not {name_of(model)}")
-    if protocol.combine == "average" and not is_ego:
-        other = f"{name_of(model)} says classes, no probabilities"
-        raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {other}")
-    if recipe.stays_on_disk(graphs) and (stack or not is_ego):
-        raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
+    _check_request(graphs, model, protocol, execution)
     train = execution.train_config(train)
     graphs = recipe.read_if_small(graphs).with_parts(None)
     check_targets(graphs.outline)
@@ -329,7 +321,7 @@ def cross_validate(
     started = time.perf_counter()
     _finish_folds(FoldSettings(graphs, model, train, protocol.combine, execution), tasks, partial, stacked=stacked)
     done = partial.folds
-    largest = {
+    largest: dict[str, Any] = {
         name: max((value for fold in done if (value := getattr(fold, name)) is not None), default=None)
         for name in ("parameters", "peak_megabytes")
     }
@@ -355,6 +347,20 @@ def cross_validate(
     )
     partial.finish(record)
     return record
+
+
+def _check_request(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> None:
+    """Refuse what does not go together."""
+    is_ego = isinstance(model, ModelConfig)
+    if execution.jobs is not None and execution.jobs < 1:
+        raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
+    if execution.stack and not is_ego:
+        raise ConfigError(f"only an Ego-CNN trains stacked, not {name_of(model)}")
+    if protocol.combine == "average" and not is_ego:
+        other = f"{name_of(model)} says classes, no probabilities"
+        raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {other}")
+    if recipe.stays_on_disk(graphs) and (execution.stack or not is_ego):
+        raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
 
 
 def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:
