@@ -14,12 +14,10 @@ import pytest
 import egocnn
 from egocnn.cli.arguments import command_parsers
 from egocnn.cli.commands import COMMANDS
-from egocnn.cli.main import parse as parse_command
 from egocnn.cli.options import Parser, add_options, from_options
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.errors import ConfigError
 from tests.support.commands import Run, printed
-from tests.support.tiny import ALCOHOLS
 
 CONFIGS = [ReadConfig, ModelConfig, TrainConfig]
 
@@ -144,11 +142,6 @@ def test_help_of_all_options_has_them_in_groups_with_run_and_output_last(run: Ru
     for name, parser in command_parsers().items():
         grouped = [action for group in parser._action_groups for action in group._group_actions if group.title]
         assert set(parser.options()) <= set(grouped), name
-
-
-def test_options_that_the_help_leaves_out_still_work() -> None:
-    options = parse_command(["train", ALCOHOLS, "-o", "run", "--judgements", "7", "--no-tie", "--pool-dropout", "0.5"])
-    assert (options.judgements, options.tie, options.pool_dropout) == (7, False, 0.5)
 
 
 def test_every_command_has_a_file_of_its_own_and_no_file_is_left_over() -> None:

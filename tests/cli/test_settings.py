@@ -39,8 +39,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def configs(*words: object) -> tuple[ModelConfig, TrainConfig]:
-    options = parse([str(word) for word in (*TRAIN, *words)])
+def parsed(*words: object, command: Sequence[str] = TRAIN) -> tuple[ModelConfig, TrainConfig]:
+    options = parse([*command, *map(str, words)])
     return from_options(options, ModelConfig), from_options(options, TrainConfig)
 
 
@@ -123,15 +123,15 @@ def test_the_settings_are_there_while_the_training_runs_and_are_those_of_the_run
 
 def test_typed_goes_before_config_before_like_before_preset_before_the_default(trained: Path, tmp_path: Path) -> None:
     file = write(tmp_path / "it.toml", "[model]\nwidth = 16\nslots = 10\n")
-    model, train = configs("--preset", "paper")
+    model, train = parsed("--preset", "paper")
     assert (model, train) == (PRESETS["paper"].model, PRESETS["paper"].train)
-    model, train = configs("--preset", "paper", "--like", trained)
+    model, train = parsed("--preset", "paper", "--like", trained)
     assert (model.width, model.readout, train.seed, train.judgements) == (8, "mean+max", 5, 80)
-    model, train = configs("--preset", "paper", "--like", trained, "--config", file)
+    model, train = parsed("--preset", "paper", "--like", trained, "--config", file)
     assert (model.width, model.readout, model.depth) == (16, "mean+max", 2)
-    model, train = configs("--config", file, "--width", "3", "--like", trained, "--seed", "0")
+    model, train = parsed("--config", file, "--width", "3", "--like", trained, "--seed", "0")
     assert (model.width, model.depth, train.seed) == (3, 2, 0)
-    model, train = configs("--config", file, "--preset", "paper")
+    model, train = parsed("--config", file, "--preset", "paper")
     assert (model.width, model.depth, train) == (16, 5, PRESETS["paper"].train)
 
 
@@ -152,7 +152,7 @@ def test_a_file_for_all_commands_brings_each_what_it_has(tmp_path: Path) -> None
 
 def test_whole_numbers_stand_for_numbers(tmp_path: Path) -> None:
     file = write(tmp_path / "it.toml", "[model]\ndropout = 0\n")
-    model, _ = configs("--config", file)
+    model, _ = parsed("--config", file)
     assert repr(model.dropout) == "0.0"
 
 
@@ -250,11 +250,6 @@ TYPED = {
 """field -> words that set it, and the value"""
 
 
-def parsed(*words: str, command: Sequence[str] = ("crossval", ALCOHOLS)) -> tuple[ModelConfig, TrainConfig]:
-    options = parse([*command, *words])
-    return from_options(options, ModelConfig), from_options(options, TrainConfig)
-
-
 @pytest.mark.parametrize(
     "command", [("crossval", ALCOHOLS), ("train", ALCOHOLS, "-o", "run")], ids=["crossval", "train"]
 )
@@ -279,13 +274,6 @@ def test_what_is_typed_goes_before_the_preset_in_any_order(name: PresetName, typ
     values = {each: TYPED[each][1] for each in typed}
     model, train = parsed(*(word for group in words for word in group))
     assert {**asdict(model), **asdict(train)} == PRESETS[name].options() | values
-
-
-def test_a_usual_value_that_is_typed_goes_before_the_preset_too() -> None:
-    usual = ModelConfig()
-    paper = PRESETS["paper"].model
-    assert usual.readout != paper.readout
-    assert parsed("--readout", usual.readout, "--preset", "paper")[0] == replace(paper, readout=usual.readout)
 
 
 def test_the_paper_preset_has_the_papers_numbers() -> None:

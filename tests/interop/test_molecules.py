@@ -313,6 +313,7 @@ def test_molecules_that_cannot_be_read_are_refused_in_one_sentence(
         ([1.0, np.inf] * 12, "y[1] is inf; a target must be finite"),
         ([1, "a"] * 12, "y[1] is a text ('a') and y[0] a number; all must be of one kind"),
         ([(1, 2)] * 24, "y has shape (24, 2) for 24 graphs"),
+        (np.zeros((24, 1)), "y has shape (24, 1) for 24 graphs"),
         ([(1,), (1, 2)] * 12, "y must hold one target for each of 24 graphs, got [(1,), (1, 2), "),
         (["a", b"b"] * 12, "y[1] is b'b'; a target is a number, a text or a truth value"),
     ],

@@ -145,15 +145,11 @@ def test_settings_that_are_numpy_numbers_can_be_saved(tmp_path: Path) -> None:
     assert EgoCNNClassifier.load(tmp_path).get_params()["width"] == 8
 
 
-def test_fitting_needs_targets_of_the_right_kind_and_number() -> None:
+def test_fitting_needs_targets_of_the_right_kind() -> None:
     with pytest.raises(DataError, match="these graphs have no classes; pass y, or use EgoCNNRegressor"):
         EgoCNNClassifier(**SMALL).fit(oxygens())
     with pytest.raises(DataError, match="these graphs have no values to predict; pass y, or use EgoCNNClassifier"):
         EgoCNNRegressor(**SMALL).fit(trees())
-    for y in (np.zeros(23), np.zeros((24, 1)), np.zeros((24, 2))):
-        for kind in (EgoCNNClassifier, EgoCNNRegressor):
-            with pytest.raises(DataError, match=r"y has shape .* for 24 graphs"):
-                kind(**SMALL).fit(trees(), y)
 
 
 def test_scores_need_a_truth(fitted: EgoCNNClassifier) -> None:

@@ -28,7 +28,6 @@ from egocnn.interop.pyg import module as modules
 from egocnn.interop.pyg.module import EdgeMask
 from egocnn.interop.pyg.tensors import inheriting
 from egocnn.model import Model
-from egocnn.nn import EgoCNN
 from tests.interop.pyg.adapters import (
     adapted,
     alcohol,
@@ -213,6 +212,8 @@ def test_data_hold_labels_in_the_order_of_the_model_and_what_is_to_be_predicted(
     assert (run(module(), data).argmax(1) == data.y).all()
     assert data.node_truth.shape == (graphs.n_nodes,)
     assert data.edge_truth.shape == (data.edge_index.shape[1],)
+    unknown = graphs.replace(target=np.where(np.arange(len(graphs)) == 3, -1, graphs.target))
+    assert "y" not in module().to_data(unknown)
 
 
 def test_data_of_one_graph_are_those_of_a_collection_of_one() -> None:
@@ -225,12 +226,6 @@ def test_data_of_one_graph_are_those_of_a_collection_of_one() -> None:
         assert one.keys() == several.keys()
         assert all(torch.equal(one[key], several[key]) for key in one)
         assert one["y"].shape == (1,)
-
-
-def test_an_unknown_class_is_left_out_of_the_data() -> None:
-    graphs = unseen_sizes()
-    assert graphs.target is not None
-    assert "y" not in module().to_data(graphs.replace(target=np.where(np.arange(len(graphs)) == 3, -1, graphs.target)))
 
 
 def test_the_module_never_changes_the_model_and_masks_never_stay() -> None:
@@ -264,10 +259,6 @@ def test_tensors_that_do_not_fit_are_refused_in_one_line() -> None:
             run(model, data, **changes)
     with pytest.raises(DataError, match=r"knows 2 edge labels; .* got none"):
         two_labels(data.x, data.edge_index)
-
-
-def test_only_fitted_models_become_modules() -> None:
-    assert isinstance(as_module(trained()).networks[0], EgoCNN)
     with pytest.raises(ConfigError, match="a fitted estimator or a predictor is needed, not str"):
         as_module("run")
 

@@ -209,13 +209,6 @@ def test_the_command_prints_one_object_for_machines(run: Run, stack: str) -> Non
     assert result["seconds"] > 0
 
 
-def test_the_command_refuses_in_one_line(tmp_path: Path, run: Run) -> None:
-    check_refused(run, "too few for 40 folds", "crossval", ALCOHOLS, "--folds", 40, *SHORT)
-    check_refused(run, "folds must be at least 2", "crossval", ALCOHOLS, "--folds", 1, *SHORT)
-    check_refused(run, "a whole number, 1 or more", "crossval", ALCOHOLS, "--restarts", "x", *SHORT)
-    check_refused(run, "is a folder", "crossval", ALCOHOLS, "-o", tmp_path, *SHORT)
-
-
 def test_the_command_tells_how_it_goes(run: Run) -> None:
     words = [word for word in SHORT if word != "--quiet"]
     _, _, err = run("crossval", ALCOHOLS, "--folds", 3, "--stack", "--device", "cpu", *words)
