@@ -116,15 +116,15 @@ def test_y_takes_the_place_of_the_graphs_own_classes() -> None:
 
 
 def test_a_regressor_fits_predicts_and_scores(tmp_path: Path) -> None:
-    graphs = oxygens(60)
+    graphs = oxygens(120)
     model = EgoCNNRegressor(**(SMALL | {"epochs": 25, "readout": "sum", "dropout": 0.0})).fit(graphs)
     values = model.predict(graphs)
-    assert values.shape == (60,)
+    assert values.shape == (120,)
     assert graphs.target is not None
     rest = np.square(values - graphs.target).sum() / np.square(graphs.target - graphs.target.mean()).sum()
     assert model.score(graphs) == pytest.approx(1 - rest)
     assert model.score(graphs, graphs.target) == pytest.approx(model.score(graphs))
-    assert model.score(graphs, sample_weight=np.ones(60)) == pytest.approx(model.score(graphs))
+    assert model.score(graphs, sample_weight=np.ones(120)) == pytest.approx(model.score(graphs))
     assert model.score(graphs) > 0.5
     model.save(tmp_path)
     np.testing.assert_array_equal(EgoCNNRegressor.load(tmp_path).predict(graphs), values)

@@ -54,8 +54,7 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
 
     Example:
         >>> import egocnn
-        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
         >>> from egocnn.interop.onnx import inputs_of
         >>> [each.name for each in inputs_of(model.model_)][:2]
         ['neighbours', 'entry_row']
@@ -135,8 +134,7 @@ class PlainNetwork(nn.Module):
 
     Example:
         >>> import egocnn
-        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
         >>> from egocnn.interop.onnx import PlainNetwork
         >>> PlainNetwork(model.model_).answers
         ('logits', 'probabilities', 'spread')

@@ -73,8 +73,7 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
 
     Example:
         >>> import egocnn
-        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
         >>> from egocnn.interop.onnx import export_onnx
         >>> export_onnx(model.model_, "alcohols.onnx").outputs
         ('logits', 'probabilities', 'spread')
