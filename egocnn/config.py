@@ -205,14 +205,17 @@ class ExplainConfig:
 
 
 def field_help(config: type[Any]) -> dict[str, str]:
-    """The line of meaning under every field, read from the source of the class."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
+    """What every field means, the line under it or the remark beside it, read from the source of the class."""
+    source = textwrap.dedent(inspect.getsource(config))
+    (definition,) = ast.parse(source).body
     assert isinstance(definition, ast.ClassDef)
-    meaning = {}
-    for pair in zip(definition.body, definition.body[1:], strict=False):
-        match pair:
+    lines, meaning = source.splitlines(), {}
+    for field, after in zip(definition.body, [*definition.body[1:], None], strict=True):
+        match field, after:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 meaning[name] = " ".join(text.split())
+            case ast.AnnAssign(target=ast.Name(id=name)), _ if "  # " in lines[field.lineno - 1]:
+                meaning[name] = lines[field.lineno - 1].partition("  # ")[2]
     return meaning
 
 

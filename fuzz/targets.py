@@ -24,8 +24,7 @@ from egocnn.data.store import Store, write_store
 from egocnn.data.store.stream import stream_source
 from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
-from egocnn.study.crossval.partial import PartialRecord
-from egocnn.study.crossval.record import read_record
+from egocnn.study.crossval.record import PartialRecord, read_record
 from egocnn.train.run import finished_metrics
 from fuzz import parts, seals, seeds, words
 from fuzz.guard import Limits, ViolationError, check_refusal, watched

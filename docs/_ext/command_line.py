@@ -11,8 +11,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import egocnn.cli
+from egocnn.cli.arguments import command_parsers
 from egocnn.cli.options import Parser
-from egocnn.cli.parser import command_parsers
 
 EVERYWHERE = "every-command"
 

@@ -1,17 +1,19 @@
-"""Options that several commands share -> groups of a parser: data, settings, network, training, folds, run, output."""
+"""The table of commands -> one parser with its subparsers; options that several commands share -> groups of these."""
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
-from egocnn.cli.options import EVERYDAY, Parser, add_options
-from egocnn.config import PRESET_NAMES, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn import __version__
+from egocnn.cli.commands import COMMANDS, find_command
+from egocnn.cli.options import SHOWN, Parser, add_options
+from egocnn.config import PRESET_NAMES, Device, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
     from egocnn.study.crossval import Protocol
@@ -27,24 +29,49 @@ PRESET_HELP = (
 )
 
 
+def build_parser(words: Sequence[str] | None = None, defaults: Mapping[str, Any] | None = None) -> Parser:
+    """The parser for these words, in which only the command that they call has its options; for all without words.
+
+    ``defaults``: values that take the place of the usual ones.
+    """
+    parser = Parser(prog="egocnn", description="Train Ego-CNNs on graphs and see which part of a graph decided.")
+    parser.add_argument("--version", action="version", version=f"egocnn {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    called = None if words is None else next((word for word in words if not word.startswith("-")), "")
+    for name, sentence in COMMANDS.items():
+        command = subparsers.add_parser(name, help=sentence, description=sentence[0].upper() + sentence[1:] + ".")
+        command.set_defaults(command=name)
+        if called in (None, name):
+            find_command(name)[0](command)
+            add_common_options(command)
+            command.set_defaults(**(defaults or {}))
+            command.put_last("run", "output")
+            command.usage = command.short_usage()
+    return parser
+
+
+def command_parsers() -> dict[str, Parser]:
+    """The parser of every command by its name."""
+    (subparsers,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    return dict(subparsers.choices)
+
+
 def add_common_options(command: Parser) -> None:
     """What every command has."""
     every = "every random choice follows from it [0]"
     command.add_option("run", "--seed", type=int, default=0, metavar="N", help=every)
-    devices = ("auto", "cpu", "cuda")
-    command.add_option("run", "--device", choices=devices, default="auto", help="where to compute [auto]")
+    command.add_option("run", "--device", choices=get_args(Device), default="auto", help="where to compute [auto]")
     command.add_switch("output", "--json", "print one JSON object for machines")
     command.add_switch("output", "--quiet", "no progress, no remarks")
     command.add_switch("output", "--debug", "show the whole traceback of an error", rare=True)
 
 
-def add_data_options(command: Parser, *, everyday: Sequence[str] = (*EVERYDAY[ReadConfig], "limit")) -> None:
+def add_data_options(command: Parser, *, everyday: Sequence[str] = (*SHOWN[ReadConfig][1], "limit")) -> None:
     """DATA, and how to read it; ``everyday``: what ``--help`` shows of that"""
     command.add_argument("data", metavar="DATA", help=DATA_HELP)
     add_options(command, ReadConfig, everyday=everyday)
     add_offline(command)
-    is_rare, first = "limit" not in everyday, "use the first N graphs only"
-    command.add_option("data", "--limit", rare=is_rare, type=graph_count, metavar="N", help=first)
+    command.add_option("data", "--limit", rare="limit" not in everyday, **GRAPHS, help="use the first N graphs only")
 
 
 def add_offline(command: Parser) -> None:
@@ -102,16 +129,15 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
 
     ``jobs``, ``stack`` and ``ray``: the help of these options
     """
-    protocols, meaning = ("plain", "paper", "fair"), "what is trained, and what chooses [plain]"
-    command.add_option("folds", "--protocol", choices=protocols, default="plain", help=meaning)
-    command.add_option("folds", "--folds", type=positive_number, metavar="N", help="parts to test on in turn [10]")
-    count = f"{trainings} [1; paper: 5]"
-    command.add_option("folds", "--restarts", rare=True, type=positive_number, metavar="N", help=count)
+    meaning = "what is trained, and what chooses [plain]"
+    command.add_option("folds", "--protocol", choices=("plain", "paper", "fair"), default="plain", help=meaning)
+    command.add_option("folds", "--folds", **COUNT, help="parts to test on in turn [10]")
+    command.add_option("folds", "--restarts", rare=True, **COUNT, help=f"{trainings} [1; paper: 5]")
     given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
     command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
     add_data_options(command, everyday=("smiles", "target"))
     add_training_options(command)
-    command.add_option("run", "--jobs", rare=rare_jobs, type=positive_number, metavar="N", help=jobs)
+    command.add_option("run", "--jobs", rare=rare_jobs, **COUNT, help=jobs)
     command.add_option("run", "--stack", rare=True, action=argparse.BooleanOptionalAction, help=stack)
     command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
 
@@ -129,13 +155,10 @@ def chosen_protocol(options: argparse.Namespace) -> Protocol:
 
 def share(text: str) -> float:
     """A number from 0 to below 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text!r}")
-    return value
+    with suppress(ValueError):
+        if 0 <= float(text) < 1:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text!r}")
 
 
 def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or more") -> int:
@@ -145,5 +168,5 @@ def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or mo
     return int(text)
 
 
-positive_number = partial(whole_number, least=1, rule="a whole number, 1 or more")
-graph_count = partial(whole_number, least=1, rule="a number of graphs must be 1 or more")
+COUNT: dict[str, Any] = {"type": partial(whole_number, least=1, rule="a whole number, 1 or more"), "metavar": "N"}
+GRAPHS = COUNT | {"type": partial(whole_number, least=1, rule="a number of graphs must be 1 or more")}

@@ -10,9 +10,9 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from egocnn.cli.arguments import build_parser
 from egocnn.cli.commands import find_command
 from egocnn.cli.options import spell_out
-from egocnn.cli.parser import build_parser
 from egocnn.cli.settings import loaded_settings
 from egocnn.config import ModelConfig
 from egocnn.errors import EgoCNNError
@@ -25,13 +25,14 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # names may be in any script, terminals may not
     words = spell_out(sys.argv[1:] if words is None else words, ModelConfig)
     options = build_parser(words).parse_args(words)
-    _set_log_level(options)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)  # the library's remarks go to stderr, plainly
+    logging.getLogger("egocnn").setLevel(logging.WARNING if options.quiet or options.json else logging.INFO)
     if getattr(options, "offline", False):
         os.environ["EGOCNN_OFFLINE"] = "1"  # for worker processes, too
     try:
         if options.command != "train":
             only_for_train(options.command)
-        find_command(options.command).run(_with_settings(options, words))
+        find_command(options.command)[1](_with_settings(options, words))
         print(end="", flush=True)
     except BrokenPipeError:  # the reader of our output has gone: not our error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,12 +59,6 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 def _with_settings(options: argparse.Namespace, words: Sequence[str]) -> argparse.Namespace:
     loaded = loaded_settings(options)
     return build_parser(words, loaded).parse_args(words) if loaded else options
-
-
-def _set_log_level(options: argparse.Namespace) -> None:
-    """The library's remarks go to stderr, plainly."""
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
-    logging.getLogger("egocnn").setLevel(logging.WARNING if options.quiet or options.json else logging.INFO)
 
 
 def _one_line(error: Exception) -> str | None:

@@ -18,22 +18,15 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Config = TypeVar("Config", bound="DataclassInstance")
+Options = argparse.Namespace
 
-GROUPS: dict[type[Any], str] = {
-    ReadConfig: "data",
-    ModelConfig: "network",
-    TrainConfig: "training",
-    ExplainConfig: "explanation",
+SHOWN: dict[type[Any], tuple[str, tuple[str, ...]]] = {
+    ReadConfig: ("data", ("smiles", "target", "split")),
+    ModelConfig: ("network", ("width", "depth")),
+    TrainConfig: ("training", ("networks", "epochs")),
+    ExplainConfig: ("explanation", ("technique", "select", "threshold", "top")),
 }
-"""The group of the help in which the options of a record stand."""
-
-EVERYDAY: dict[type[Any], tuple[str, ...]] = {
-    ReadConfig: ("smiles", "target", "split"),
-    ModelConfig: ("width", "depth"),
-    TrainConfig: ("networks", "epochs"),
-    ExplainConfig: ("technique", "select", "threshold", "top"),
-}
-"""Fields whose options ``--help`` shows; ``--help-all`` shows the others too."""
+"""The group of a record's options, and the fields whose options ``--help`` shows; ``--help-all`` shows all."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -68,11 +61,6 @@ class Parser(argparse.ArgumentParser):
         """Its arguments with a flag."""
         return [action for action in self._actions if action.option_strings]
 
-    def commands(self) -> dict[str, Parser]:
-        """The subparsers by name."""
-        (subparsers,) = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
-        return dict(subparsers.choices)
-
     def short_usage(self) -> str:
         """The words without which the command does nothing."""
         bare = [each for each in self._actions if not each.option_strings]
@@ -87,11 +75,9 @@ class Parser(argparse.ArgumentParser):
         texts = [action.help for action in self._rare]
         for action in self._rare:
             action.help = argparse.SUPPRESS
-        try:
-            text = super().format_help()
-        finally:
-            for action, own in zip(self._rare, texts, strict=True):
-                action.help = own
+        text = super().format_help()
+        for action, own in zip(self._rare, texts, strict=True):
+            action.help = own
         hidden = len({action.dest for action in self._rare})
         return f"{text}\n{hidden} more {'option' if hidden == 1 else 'options'}: {self.prog} --help-all\n"
 
@@ -119,20 +105,15 @@ def add_options(
     everyday: Sequence[str] | None = None,
     skip: Sequence[str] = (),
 ) -> None:
-    """One flag for every field, with its line of meaning and its default as help.
-
-    ``group`` and ``everyday`` are those of the tables above where nothing else is given.
-    """
-    title = group or GROUPS[config]
-    shown = EVERYDAY[config] if everyday is None else everyday
-    meaning = field_help(config)
-    types = get_type_hints(config)
+    """One flag for every field, with its meaning and its default as help; ``group`` and ``everyday``: as in SHOWN."""
+    usual = SHOWN.get(config, ("", ()))
+    meaning, types = field_help(config), get_type_hints(config)
     for field in fields(config):
-        if field.name in skip:
-            continue
+        is_rare = field.name not in (usual[1] if everyday is None else everyday)
         default = None if field.default is MISSING else field.default
         for flag, settings in _flags(field.name, types[field.name], default, meaning[field.name]).items():
-            parser.add_option(title, flag, rare=field.name not in shown, **settings)
+            if field.name not in skip:
+                parser.add_option(group or usual[0], flag, rare=is_rare, **settings)
 
 
 def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
@@ -148,44 +129,31 @@ def spell_out(words: Sequence[str], config: type[Any]) -> list[str]:
     """
     types = get_type_hints(config)
     own = {"--" + f.name.replace("_", "-"): _words_of_switch(types[f.name]) for f in fields(config)}
-    spelt = []
-    for word, after in zip_longest(words, words[1:], fillvalue=""):
-        is_bare = own.get(word) and after not in own[word]
-        spelt.append(f"{word}=yes" if is_bare else word)
-    return spelt
+    pairs = zip_longest(words, words[1:], fillvalue="")
+    return [f"{word}=yes" if own.get(word) and after not in own[word] else word for word, after in pairs]
 
 
 def _flags(name: str, annotation: Any, default: Any, meaning: str) -> dict[str, dict[str, Any]]:
     """The arguments of argparse for a field: its flag, or two for a switch that takes a word as well."""
-    flag = "--" + name.replace("_", "-")
-    text = meaning.replace("%", "%%")
+    flag, text = "--" + name.replace("_", "-"), meaning.replace("%", "%%")
     settings: dict[str, Any] = {"default": default, "help": text}
     if annotation is bool:
         return {flag: {**settings, "action": argparse.BooleanOptionalAction}}
     if words := _words_of_switch(annotation):
-        switch = {"nargs": "?", "const": True, "type": _switch, "choices": (True, *words), "metavar": "|".join(words)}
+        switch = {"nargs": "?", "const": True, "choices": (True, *words), "metavar": "|".join(words)}
+        switch["type"] = lambda text: text == "yes" or text
         off = {"dest": name, "action": "store_false", "default": default, "help": f"Not {flag}."}
         return {flag: {**settings, **switch}, f"--no{flag[1:]}": off}
     if default is not None and "default:" not in text:
         settings["help"] = f"{text} [{default}]"
-    return {flag: {**settings, **_kind(annotation)}}
+    if annotation in (int, float):
+        return {flag: {**settings, "type": annotation, "metavar": "N" if annotation is int else "X"}}
+    choices = get_args(annotation)
+    is_one_of = choices and all(isinstance(choice, str) for choice in choices)
+    return {flag: {**settings, **({"choices": choices} if is_one_of else {"metavar": "COLUMN"})}}
 
 
 def _words_of_switch(annotation: Any) -> tuple[str, ...]:
     """('auto',) for bool | Literal['auto']: a switch that can also be left to the data"""
     kinds = get_args(annotation)
     return tuple(word for kind in kinds if kind is not bool for word in get_args(kind)) if bool in kinds else ()
-
-
-def _switch(text: str) -> bool | str:
-    return True if text == "yes" else text
-
-
-def _kind(annotation: Any) -> dict[str, Any]:
-    """The argparse words for a field's type."""
-    if annotation in (int, float):
-        return {"type": annotation, "metavar": "N" if annotation is int else "X"}
-    choices = get_args(annotation)
-    if choices and all(isinstance(choice, str) for choice in choices):
-        return {"choices": choices}
-    return {"metavar": "COLUMN"}

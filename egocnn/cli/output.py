@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from egocnn.cli.options import Options
 from egocnn.errors import DataError
 
 
-def print_result(options: argparse.Namespace, plain: Any, lines: Iterable[str]) -> None:
+def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
     """On stdout, at once: for machines one line of JSON, for people lines of text."""
     from egocnn.files import finite_json
 
@@ -24,13 +24,13 @@ def print_remark(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def remarks(options: argparse.Namespace) -> Callable[[str], None]:
+def remarks(options: Options) -> Callable[[str], None]:
     """:func:`print_remark`, or nothing where the user wants it quiet."""
     return (lambda _: None) if options.quiet else print_remark
 
 
 @contextmanager
-def progress_and_log(options: argparse.Namespace, title: str, total: int) -> Iterator[dict[str, Any]]:
+def progress_and_log(options: Options, title: str, total: int) -> Iterator[dict[str, Any]]:
     """The callbacks ``progress`` and ``log`` as arguments: a bar on a terminal, remarks elsewhere, none if quiet."""
     from egocnn.train.progress import counting_report
 

@@ -1,19 +1,11 @@
 """Settings from a preset, a run or a TOML file -> values for options, and the settings of a command -> such a file.
 
 What is typed goes before ``--config``, that before ``--like``, that before ``--preset``, and that before the defaults.
-A file has a section for each record of settings::
-
-    [read]
-    target = "toxic"
-    [model]
-    width = 64
-    [train]
-    epochs = 30
+A file has a section for each record of settings: ``[read]``, ``[model]``, ``[train]`` and ``[explain]``.
 """
 
 from __future__ import annotations
 
-import argparse
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -22,7 +14,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from egocnn.cli.options import from_options
+from egocnn.cli.options import Options, from_options
 from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import ConfigError
 
@@ -61,28 +53,28 @@ RECORDS = {
 WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
 
 
-def loaded_settings(options: argparse.Namespace) -> dict[str, Any]:
+def loaded_settings(options: Options) -> dict[str, Any]:
     """The values from preset, run and file for the options of a command, by the names of the options."""
     loaded: dict[str, Any] = {}
     if (preset := getattr(options, "preset", None)) is not None:
         values = PRESETS[preset].options()
         loaded |= {name: value for name, value in values.items() if name not in ("seed", "device")}
-    if (run := getattr(options, "like", None)) is not None:
-        if not (run / FILE).is_file():
-            raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
-        loaded |= _for_command(options, read_settings(run / FILE))
-    if (file := getattr(options, "config", None)) is not None:
-        loaded |= _for_command(options, read_settings(file))
+    run, file = getattr(options, "like", None), getattr(options, "config", None)
+    if run is not None and not (run / FILE).is_file():
+        raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
+    for path in (run and run / FILE, file):
+        loaded |= {} if path is None else _for_command(options, read_settings(path))
     return loaded
 
 
-def used_settings(options: argparse.Namespace) -> Sections:
+def used_settings(options: Options) -> Sections:
     """The settings of a training, whatever they came from, as :func:`read_settings` reads them again."""
-    used: Sections = {}
-    for section in ("read", "model", "train"):
-        records = (asdict(from_options(options, config)) for config in SECTIONS[section])
-        used[section] = {name: value for record in records for name, value in record.items()}
-    return used
+    return {
+        section: {
+            name: value for config in SECTIONS[section] for name, value in asdict(from_options(options, config)).items()
+        }
+        for section in ("read", "model", "train")
+    }
 
 
 def read_settings(path: Path) -> Sections:
@@ -93,13 +85,16 @@ def read_settings(path: Path) -> Sections:
         raise ConfigError(f"{path}: is not TOML ({error})") from None
     for name, section in plain.items():
         if name not in SECTIONS:
-            raise ConfigError(f"{path}: {_unknown_section(name)}")
+            there = ", ".join(f"[{each}]" for each in SECTIONS)
+            home, unknown = _home(name), f"no section is called {name!r}; there are {there}"
+            known = f"{name} stands outside of a section; it belongs to [{home}]"
+            raise ConfigError(f"{path}: {known if home else unknown}")
         if not isinstance(section, dict):
             raise ConfigError(f"{path}: {name} must be a section, [{name}], got {section!r}")
-    return {name: _read_section(path, name, section) for name, section in plain.items()}
+    return {name: _read_section(f"{path}, [{name}]", name, section) for name, section in plain.items()}
 
 
-def _for_command(options: argparse.Namespace, settings: Sections) -> dict[str, Any]:
+def _for_command(options: Options, settings: Sections) -> dict[str, Any]:
     """Those of the sections and options that the command has."""
     chosen = {name: settings.get(name, {}) for name in options.sections}
     if "train" not in chosen:  # a model reads as it was trained unless the file says something unusual
@@ -108,26 +103,29 @@ def _for_command(options: argparse.Namespace, settings: Sections) -> dict[str, A
     return {name: value for each in chosen.values() for name, value in each.items() if hasattr(options, name)}
 
 
-def _read_section(path: Path, name: str, section: Mapping[str, Any]) -> dict[str, Any]:
+def _read_section(place: str, name: str, section: Mapping[str, Any]) -> dict[str, Any]:
     homes = RECORDS[name]
     read: dict[str, Any] = {}
     for key, value in section.items():
         if key not in homes:
-            raise ConfigError(f"{path}, [{name}]: {_unknown_key(key, name)}")
+            near = get_close_matches(key, homes, 3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(homes)}"
+            unknown = f"no setting is called {key!r}; {hint}"
+            raise ConfigError(f"{place}: {f'{key} belongs to [{_home(key)}]' if _home(key) else unknown}")
         annotation = get_type_hints(homes[key])[key]
         read[key] = _as_field(annotation, value)
         if read[key] is None:
-            raise ConfigError(f"{path}, [{name}]: {key} must be {_wanted(annotation)}, got {value!r}")
-        _check_range(f"{path}, [{name}]", homes[key], key, read[key])
+            raise ConfigError(f"{place}: {key} must be {_wanted(annotation)}, got {value!r}")
+        try:  # by itself: what depends on other settings is checked once all are known
+            homes[key](**{key: read[key]})
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from None
     return read
 
 
-def _check_range(place: str, config: type[Any], key: str, value: Any) -> None:
-    """Let the record check the value by itself: what depends on other settings is checked once all are known."""
-    try:
-        config(**{key: value})
-    except ConfigError as error:
-        raise ConfigError(f"{place}: {error}") from None
+def _home(key: str) -> str:
+    """The section that a setting belongs to, '' where there is none of this name."""
+    return next((section for section, homes in RECORDS.items() if key in homes), "")
 
 
 def _as_field(annotation: Any, value: Any) -> Any:
@@ -149,19 +147,3 @@ def _wanted(annotation: Any) -> str:
         return f"{'one of ' if len(words) > 1 else ''}{', '.join(map(repr, words))}"
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
     return " or ".join(map(_wanted, kinds)) if kinds else WORDS[annotation]
-
-
-def _unknown_section(name: str) -> str:
-    for section, homes in RECORDS.items():
-        if name in homes:
-            return f"{name} stands outside of a section; it belongs to [{section}]"
-    return f"no section is called {name!r}; there are {', '.join(f'[{each}]' for each in SECTIONS)}"
-
-
-def _unknown_key(key: str, here: str) -> str:
-    for section, homes in RECORDS.items():
-        if key in homes:
-            return f"{key} belongs to [{section}]"
-    near = get_close_matches(key, RECORDS[here], 3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(RECORDS[here])}"
-    return f"no setting is called {key!r}; {hint}"

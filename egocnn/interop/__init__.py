@@ -15,21 +15,8 @@ _HOMES = {
     "pyg": ("EgoExplainer", "EgoModule", "RankNeighbours", "as_module", "neighbours_of"),
     "onnx": ("Exported", "Input", "PlainNetwork", "export_onnx", "inputs_for", "inputs_of"),
 }
-__all__ = [
-    "EgoCNNClassifier",
-    "EgoCNNRegressor",
-    "EgoExplainer",
-    "EgoModule",
-    "Exported",
-    "Input",
-    "PlainNetwork",
-    "RankNeighbours",
-    "as_module",
-    "export_onnx",
-    "inputs_for",
-    "inputs_of",
-    "neighbours_of",
-]
+__all__ = ["EgoCNNClassifier", "EgoCNNRegressor", "EgoExplainer", "EgoModule", "RankNeighbours", "as_module"]
+__all__ += ["Exported", "Input", "PlainNetwork", "export_onnx", "inputs_for", "inputs_of", "neighbours_of"]
 
 
 def __getattr__(name: str) -> Any:

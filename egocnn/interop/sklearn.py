@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, fields, replace
+from inspect import cleandoc
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from textwrap import fill, indent
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +15,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
-from egocnn.config import (
-    Auto,
-    Device,
-    Embedding,
-    ExplainConfig,
-    ModelConfig,
-    Precision,
-    ReadConfig,
-    Readout,
-    Schedule,
-    Task,
-    TrainConfig,
-)
+import egocnn.config as config
+from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.sources.objects import targets_inside
@@ -37,7 +28,7 @@ from egocnn.interop import targets
 from egocnn.model import Model
 from egocnn.show.as_trained import read_as_trained
 from egocnn.train.history import History
-from egocnn.train.metrics import test_scores
+from egocnn.train.metrics import known_truth, test_scores
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
 from egocnn.train.run import facts, history_csv, versions
@@ -49,22 +40,22 @@ class _EgoCNN(BaseEstimator):
     model_: Model
     history_: History
     attention_: tuple[AttentionHead, ...]
-    device: Device
+    device: config.Device
     embed: nn.Module | None
     embed_width: int | None
     verbose: bool
-    _task: ClassVar[Task] = "auto"  # how the targets of a file or a table are read
+    _task: ClassVar[config.Task] = "auto"  # how the targets of a file or a table are read
 
     def __init__(
         self,
         *,
-        embedding: Embedding = "patchy-san",
+        embedding: config.Embedding = "patchy-san",
         slots: int = 10,
         k: int = 16,
         width: int = 128,
         depth: int = 3,
-        tie: bool | Auto = False,
-        readout: Readout = "mean+log+max",
+        tie: bool | config.Auto = False,
+        readout: config.Readout = "mean+log+max",
         jump: bool = True,
         count_inputs: bool = True,
         sort_nodes: int = 64,
@@ -80,66 +71,21 @@ class _EgoCNN(BaseEstimator):
         batch_size: int = 32,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
-        schedule: Schedule = "cosine",
+        schedule: config.Schedule = "cosine",
         patience: int = 20,
         judgements: int = 80,
         validation: float = 0.1,
         parts: float = 0.3,
         missing: float = 1.0,
         class_weights: bool = False,
-        precision: Precision = "auto",
+        precision: config.Precision = "auto",
         seed: int = 0,
-        device: Device = "auto",
+        device: config.Device = "auto",
         embed: nn.Module | None = None,
         embed_width: int | None = None,
         verbose: bool = False,
     ) -> None:
         """Set how the network is built and trained; nothing is computed before ``fit``.
-
-        Arguments:
-            embedding: First layer: labelled neighbourhoods, or the nodes' own attributes.
-            slots: Nodes that Patchy-San reads around each node, the node itself counted (P).
-            k: Ranked neighbours read per node, the node itself not counted (K).
-            width: Filters per layer (D).
-            depth: Ego-convolution layers (L): a prediction sees this many hops around every node.
-            tie: One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are
-                scale-free.
-            readout: From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales.
-            jump: Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge).
-            count_inputs: Read out labels and attributes as they are, too: how many nodes have each label, or a value in
-                each bin.
-            sort_nodes: Nodes that the sort readout keeps per graph.
-            hidden: Neurons of the dense layer before the output.
-            head_norm: Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes, too.
-            pool_norm: Batch normalisation of the graph's vector: counts, means and maxima are of different sizes.
-            pool_limit: With pool_norm: standard deviations beyond which a number of the graph's vector is taken for no
-                larger; 0: none. Graphs larger than all that were trained on then differ from them in what they hold,
-                not in how much.
-            pool_dropout: Share of the graph's vector dropped between readout and dense layer.
-            dropout: Share of activations dropped after the embedding, every ego layer and the dense layer.
-            degrees: Where nodes have no labels: take the number of their neighbours for one, and attributes from those
-                around.
-            networks: Networks of one model, trained from seeds of their own (R): their mean predicts, their spread
-                is its doubt.
-            epochs: Passes over the training part at most.
-            batch_size: Graphs per step.
-            learning_rate: Step size of AdamW at its highest.
-            weight_decay: Pull of the weights towards zero.
-            schedule: Learning rate over the epochs: falling to zero after a short rise, or constant.
-            patience: Stop after this many epochs without a noticeably better validation score.
-            judgements: Graphs that must speak for the best epoch: a smaller validation part is averaged over several
-                epochs.
-            validation: Share of the training part that chooses the best epoch, where the data has no validation part.
-            parts: Share of the graphs that a step shows with nodes missing: the network learns what a part of a graph
-                says.
-            missing: Of such a graph at most this share of the nodes is missing.
-            class_weights: Weigh classes by the inverse of their frequency in the loss.
-            precision: Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU).
-            seed: Every random choice follows from it.
-            device: Where to compute (auto: the GPU if there is one).
-            embed: A module that takes the place of the node embedding: a batch of N nodes in, (N, embed_width) out.
-            embed_width: The width that this module returns.
-            verbose: Show the progress of the training.
 
         A setting that is out of its range is refused by ``fit``, as scikit-learn wants it.
         """
@@ -147,28 +93,10 @@ class _EgoCNN(BaseEstimator):
             if name != "self":
                 setattr(self, name, value)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name, as scikit-learn wants them.
+    if TYPE_CHECKING:  # scikit-learn's own have no types
 
-        Arguments:
-            deep: Also the settings of settings that are estimators themselves; there are none here.
-
-        Returns:
-            The settings, keyed as in the signature.
-        """
-        return dict(BaseEstimator.get_params(self, deep))
-
-    def set_params(self, **settings: Any) -> Self:
-        """Change some settings; a fitted model stays as it was fitted until ``fit`` is called again.
-
-        Arguments:
-            settings: New values by name, as in the signature.
-
-        Returns:
-            The estimator itself.
-        """
-        BaseEstimator.set_params(self, **settings)
-        return self
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **settings: Any) -> Self: ...
 
     def fit(self, graphs: Any, y: Any = None, **reading: Any) -> Self:
         """Train on these graphs.
@@ -204,7 +132,9 @@ class _EgoCNN(BaseEstimator):
         graphs, about = self._with_targets(graphs.replace(part=None), y)
         if column is not None and graphs.is_classification:
             about |= targets.as_in_column(graphs.class_names, column)
-        settings = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        # numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON
+        given = self.get_params(deep=False).items()
+        settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in given}
         model = ModelConfig(**{f.name: settings[f.name] for f in fields(ModelConfig)})
         train = TrainConfig(**{f.name: settings[f.name] for f in fields(TrainConfig)})
         own: dict[str, Any] = {"embed": self.embed, "embed_width": self.embed_width}
@@ -264,13 +194,13 @@ class _EgoCNN(BaseEstimator):
         Returns:
             One :class:`egocnn.CriticalStructure` per graph, in order; its classes are as in ``classes_``.
         """
-        graphs, config = self._read(graphs), ExplainConfig(**settings)
-        if config.technique == "paper" and not hasattr(self, "attention_"):
+        graphs, how = self._read(graphs), ExplainConfig(**settings)
+        if how.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
-        how: dict[str, Any] = {"attention": getattr(self, "attention_", None), "device": self.device}
         if classes is not None:  # by name, as the model has them, whatever y was
-            how["classes"] = str(classes) if np.ndim(classes) == 0 else list(map(str, np.asarray(classes).tolist()))
-        found = explain(self._fitted, graphs, config, fidelity=fidelity, **how)
+            classes = str(classes) if np.ndim(classes) == 0 else list(map(str, np.asarray(classes).tolist()))
+        more: dict[str, Any] = {"attention": getattr(self, "attention_", None), "device": self.device}
+        found = explain(self._fitted, graphs, how, classes=classes, fidelity=fidelity, **more)
         names = self._fitted.class_names
         classes = targets.restored_classes(names, self._fitted.about).tolist()
         return [targets.with_classes(structure, names, classes) for structure in found]
@@ -325,10 +255,20 @@ class _EgoCNN(BaseEstimator):
         trained = {name: value for name, value in loaded.about.get("train", {}).items() if name != "device"}
         model = cls(**asdict(loaded.config), **trained, embed=embed, embed_width=embed_width)
         model.model_ = loaded
-        attention = load_attention(Path(folder), loaded)
-        if attention is not None:
+        if (attention := load_attention(Path(folder), loaded)) is not None:
             model.attention_ = attention
         return model
+
+
+MEANINGS = {
+    **field_help(ModelConfig),
+    **field_help(TrainConfig),
+    "embed": "A module that takes the place of the node embedding: a batch of N nodes in, (N, embed_width) out.",
+    "embed_width": "The width that this module returns.",
+    "verbose": "Show the progress of the training.",
+}
+_listed = "\n".join(fill(f"{name}: {text}", 112, subsequent_indent=" " * 4) for name, text in MEANINGS.items())
+_EgoCNN.__init__.__doc__ = f"{cleandoc(_EgoCNN.__init__.__doc__ or '')}\n\nArguments:\n{indent(_listed, ' ' * 4)}\n"
 
 
 class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
@@ -341,13 +281,11 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
 
     Example:
         >>> import egocnn
-        >>> smiles = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"]
-        >>> toxic = [False, False, False, True, True, True]
+        >>> smiles, toxic = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"], [False] * 3 + [True] * 3
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2)
         >>> model.fit(smiles, toxic).classes_, model.predict("CCCCCO").dtype
         (array([False,  True]), dtype('bool'))
 
-        >>> import egocnn
         >>> graphs = egocnn.read("compounds:alcohols:sizes=3-6,per_size=2")
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=2, epochs=20).fit(graphs)
         >>> model.classes_
@@ -410,14 +348,12 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         if y is not None:
             right = self.predict(graphs) == targets.checked_targets(y, len(graphs))
             return float(np.average(right, weights=sample_weight))
-        ours = self._fitted.class_names
         if graphs.target is None or not graphs.is_classification or (graphs.target < 0).all():
             raise DataError("these graphs have no classes to compare with; pass y")
-        if not set(graphs.class_names) & set(ours):
+        if not set(graphs.class_names) & set(self._fitted.class_names):
             raise DataError(f"these graphs' classes ({', '.join(graphs.class_names)}) are not the model's; pass y")
-        known = graphs.target >= 0
-        truth = np.array(graphs.class_names)[graphs.target[known]]
-        right = np.array(ours)[self.predict_proba(graphs[known]).argmax(axis=1)] == truth
+        known, truth = known_truth(graphs, self._fitted.class_names)
+        right = self.predict_proba(graphs[known]).argmax(axis=1) == truth
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
 
 
@@ -434,7 +370,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         (3,)
     """
 
-    _task: ClassVar[Task] = "regression"
+    _task: ClassVar[config.Task] = "regression"
 
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is not None:
@@ -501,8 +437,3 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
     is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).class_names
     kind = EgoCNNClassifier if is_classifier else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
-
-
-def _plain(value: Any) -> Any:
-    """Numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -28,24 +28,20 @@ def checked_targets(y: Any, n_graphs: int) -> NDArray[Any]:
     if shape != (n_graphs,):
         raise DataError(f"y has shape {shape} for {n_graphs} graphs")
     items = y.tolist() if hasattr(y, "tolist") else list(y)
-    kinds = [kind_of(item, i) for i, item in enumerate(items)]
-    for i, kind in enumerate(kinds):
-        if kind != kinds[0]:
-            raise DataError(f"y[{i}] is {kind} ({short(items[i])}) and y[0] {kinds[0]}; all must be of one kind")
+    first = ""
+    for i, item in enumerate(items):
+        if is_missing(item):
+            raise DataError(f"y[{i}] is {item}: a target that is not known; leave such graphs out")
+        if item in (np.inf, -np.inf):
+            raise DataError(f"y[{i}] is {item}; a target must be finite")
+        kind = next((word for word, types in KINDS.items() if isinstance(item, types)), None)
+        if kind is None:
+            raise DataError(f"y[{i}] is {short(item)}; a target is a number, a text or a truth value")
+        first = first or kind
+        if kind != first:
+            raise DataError(f"y[{i}] is {kind} ({short(item)}) and y[0] {first}; all must be of one kind")
     array = np.asarray(y)
-    return np.array(items) if array.dtype == object and kinds[0] != "a text" else array
-
-
-def kind_of(item: Any, i: int) -> str:
-    """The word for what y holds at one place."""
-    if is_missing(item):
-        raise DataError(f"y[{i}] is {item}: a target that is not known; leave such graphs out")
-    if item in (np.inf, -np.inf):
-        raise DataError(f"y[{i}] is {item}; a target must be finite")
-    kind = next((word for word, types in KINDS.items() if isinstance(item, types)), None)
-    if kind is None:
-        raise DataError(f"y[{i}] is {short(item)}; a target is a number, a text or a truth value")
-    return kind
+    return np.array(items) if array.dtype == object and first != "a text" else array
 
 
 def encode_classes(y: NDArray[Any]) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -99,10 +95,6 @@ def with_classes(structure: CriticalStructure, names: Sequence[str], classes: Se
     if structure.explained is None or list(names) == list(classes):
         return structure
     of_name: dict[Any, Any] = dict(zip(names, classes, strict=True))
-    target = structure.graph.target
-    return replace(
-        structure,
-        predicted=of_name[structure.predicted],
-        explained=of_name[structure.explained],
-        graph=replace(structure.graph, target=of_name.get(target, target)),
-    )
+    graph = replace(structure.graph, target=of_name.get(structure.graph.target, structure.graph.target))
+    predicted, explained = of_name[structure.predicted], of_name[structure.explained]
+    return replace(structure, predicted=predicted, explained=explained, graph=graph)

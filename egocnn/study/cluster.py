@@ -1,8 +1,7 @@
 """Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster.
 
-On Ray every call is one task with one CPU. What all calls share is sent once. A worker that dies costs its own call a
-retry and no other call anything; what egocnn refuses is refused at once, in one line, as it would be here. A cluster
-elsewhere is sent this package as it stands here; torch and the other libraries must be there.
+A worker that dies costs its own call a retry and no other call anything; what egocnn refuses is refused at once, in one
+line, as it would be here. A cluster elsewhere is sent this package; torch and the other libraries must be there.
 """
 
 from __future__ import annotations
@@ -13,17 +12,23 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import torch
+
+from egocnn import __version__
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
+from egocnn.train.run import machine, versions
 
 LOCAL = "local"  # The address that means: start Ray on this machine, for this one command.
 RETRIES = 3  # How often a call may lose its worker, each time to be given to another one, before it is given up.
+LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")  # that other models are made of
 PATIENCE = 20.0  # Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour.
 
 RAY_ENVIRONMENT = {
@@ -63,7 +68,13 @@ def run_jobs(
     if not calls:
         return
     call = partial(function, *shared)
-    results = _on_ray(call, calls, jobs, ray) if ray else _on_processes(call, calls, jobs or 1)
+    if ray:
+        results = _on_ray(call, calls, jobs, ray)
+    else:
+        from joblib import Parallel, delayed
+
+        here = Parallel(n_jobs=jobs or 1, return_as="generator_unordered")
+        results = here(delayed(call)(*each) for each in calls)
     try:
         yield from results
     finally:  # what still runs is called off now, not when the results are collected
@@ -72,18 +83,12 @@ def run_jobs(
             results.close()
 
 
-def _on_processes(call: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int) -> Generator[Result]:
-    from joblib import Parallel, delayed
-
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(call)(*each) for each in calls)
-
-
 def _on_ray(
     call: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int | None, address: str
 ) -> Generator[Result]:
     with connected(address):
         ray = _library()
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(lambda call, arguments: call(*arguments))
         sent = ray.put(call)
         waiting = iter(calls)
         running = [task.remote(sent, each) for each in islice(waiting, jobs)]
@@ -95,10 +100,6 @@ def _on_ray(
         finally:
             for each in running:
                 ray.cancel(each, force=True)
-
-
-def _call(call: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
-    return call(*arguments)
 
 
 def _result(ray: ModuleType, finished: Any) -> Any:
@@ -161,8 +162,7 @@ def _library() -> ModuleType:
 def packages() -> list[Path]:
     """What a cluster elsewhere is sent: this package, and the lab beside it where its models are used."""
     own = Path(__file__).resolve().parent.parent
-    file = getattr(sys.modules.get("lab"), "__file__", None)
-    beside = own.parent / "lab"
+    file, beside = getattr(sys.modules.get("lab"), "__file__", None), own.parent / "lab"
     return [own, beside] if file is not None and Path(file).resolve().parent == beside else [own]
 
 
@@ -171,14 +171,12 @@ def _check_answers(address: str) -> None:
     command = [sys.executable, "-c", TRY_TO_CONNECT, address]
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
-        errors, code = done.stderr, done.returncode
+        if done.returncode == 0:
+            return
         reason = done.stdout.decode(errors="replace").strip().rpartition("\n")[2]
-        reason = f": {reason or f'exit code {code}'}"
+        errors, reason = done.stderr, f": {reason or f'exit code {done.returncode}'}"
     except subprocess.TimeoutExpired as late:
-        errors, code = late.stderr or b"", None
-        reason = f" within {PATIENCE:.0f} s; 'local' starts Ray on this machine"
-    if code == 0:
-        return
+        errors, reason = late.stderr or b"", f" within {PATIENCE:.0f} s; 'local' starts Ray on this machine"
     if b"InvalidAuthToken" in errors:
         raise ConfigError(f"the Ray cluster at {address} asks for its token: set RAY_AUTH_MODE=token, RAY_AUTH_TOKEN")
     raise ConfigError(f"no Ray cluster answers at {address}{reason}")
@@ -186,3 +184,44 @@ def _check_answers(address: str) -> None:
 
 def _first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def name_machine(device: torch.device, ray: str | None = None) -> str:
+    """The processors that compute; of a Ray cluster elsewhere only who called it is known."""
+    here = f"{torch.cuda.get_device_name(device)}, {machine()}" if device.type == "cuda" else machine()
+    return here if ray in (None, LOCAL) else f"Ray cluster, called from {here}"
+
+
+def library_versions() -> dict[str, str]:
+    """The version of every library that is installed and may decide a score."""
+    found = {"egocnn": __version__, **versions()}
+    for library in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[library] = version(library)
+    return found
+
+
+def peak_megabytes(device: torch.device) -> float | None:
+    """The most memory so far: the GPU's where it has been used, else this process's."""
+    if device.type == "cuda" and (used := torch.cuda.max_memory_allocated(device)):
+        return round(used / 1e6, 1)
+    if os.name != "posix":
+        return None
+    import resource
+
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(largest / (1e6 if sys.platform == "darwin" else 1e3), 1)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Processes with several threads each crawl."""
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)

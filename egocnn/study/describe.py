@@ -15,13 +15,11 @@ from egocnn.data.schema import PARTS
 from egocnn.encode.colours import MOST_ROUNDS, initial_colours, refine, stable_colours
 
 
-def describe(graphs: Graphs) -> dict[str, Any]:
-    """Counts, as the TU collection counts them (edges undirected, a self-loop once), and a list of ``problems``."""
-    return describe_portions([graphs])
+def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
+    """Counts, as the TU collection counts them (edges undirected, a self-loop once), and a list of ``problems``.
 
-
-def describe_portions(portions: Iterable[Graphs]) -> dict[str, Any]:
-    """:func:`describe` of a collection that need not be in memory at once."""
+    The collection need not be in memory at once.
+    """
     count: Counter[str] = Counter()
     max_nodes = max_degree = 0
     of_graphs: dict[str, list[NDArray[Any]]] = {"look": [], "target": [], "part": []}
@@ -52,11 +50,7 @@ def describe_portions(portions: Iterable[Graphs]) -> dict[str, Any]:
         "target": None if graphs.target is None else kind,
         "class_counts": _count_values(target, graphs.class_names),
         "parts": _count_values(part, PARTS),
-        "problems": [
-            *_node_problems(count),
-            *_target_problems(target, graphs),
-            *_twin_problems(look, target if graphs.is_classification else None, grouped=graphs.group is not None),
-        ],
+        "problems": list(_problems(count, look, target, graphs)),
     }
 
 
@@ -64,15 +58,12 @@ def _count_values(numbers: NDArray[Any] | None, names: Sequence[str]) -> dict[st
     return {} if numbers is None else {name: int((numbers == i).sum()) for i, name in enumerate(names)}
 
 
-def _node_problems(count: Counter[str]) -> Iterator[str]:
+def _problems(count: Counter[str], look: Ints, target: NDArray[Any] | None, graphs: Graphs) -> Iterator[str]:
+    """``look`` and ``target``: of all portions; ``graphs``: one of them, for what they share"""
     if count["loops"]:
         yield f"{count['loops']} self-loops; they are read as adjacency of a node to itself, never as neighbours"
     if count["isolated"]:
         yield f"{count['isolated']} isolated nodes in {count['with_isolated']} graphs; no neighbour tells about them"
-
-
-def _target_problems(target: NDArray[Any] | None, graphs: Graphs) -> Iterator[str]:
-    """``target``: of all portions; ``graphs``: one of them, for what they share"""
     if target is None:
         yield "no target: good for prediction only"
     elif not graphs.is_classification:
@@ -86,25 +77,16 @@ def _target_problems(target: NDArray[Any] | None, graphs: Graphs) -> Iterator[st
             yield "one class only: there is nothing to tell apart"
         elif counts.min() * 10 < counts.max():
             yield "classes are far from equal in size; accuracy misleads, consider --class-weights"
-
-
-def _twin_problems(look: Ints, classes: NDArray[Any] | None, *, grouped: bool) -> list[str]:
-    """Graphs that colours cannot tell apart: duplicates, at least to a model without cycles in its sight."""
-    _, kind, count = np.unique(look, return_inverse=True, return_counts=True)
-    twins = int((count[kind] > 1).sum())
-    if twins == 0:
-        return []
-    text = f"{twins} graphs have a twin that Weisfeiler-Lehman colours cannot tell from it"
-    if not grouped:
-        text += "; a random split can put twins on both sides"
-    found = [text]
-    if classes is not None:
-        known = classes >= 0
-        kinds = len(np.unique(kind[known]))
-        disagreeing = len(np.unique(np.stack([kind[known], classes[known]]), axis=1).T) - kinds
+    # graphs that colours cannot tell apart: duplicates, at least to a model without cycles in its sight
+    _, kind, number = np.unique(look, return_inverse=True, return_counts=True)
+    if twins := int((number[kind] > 1).sum()):
+        risk = "; a random split can put twins on both sides" if graphs.group is None else ""
+        yield f"{twins} graphs have a twin that Weisfeiler-Lehman colours cannot tell from it{risk}"
+    if twins and target is not None and graphs.is_classification:
+        known = np.stack([kind, target])[:, target >= 0]
+        disagreeing = np.unique(known, axis=1).shape[1] - len(np.unique(known[0]))
         if disagreeing > 0:
-            found.append(f"{disagreeing} such look-alikes have different classes: hardly any model gets all right")
-    return found
+            yield f"{disagreeing} such look-alikes have different classes: hardly any model gets all right"
 
 
 def looks(graphs: Graphs) -> Ints:

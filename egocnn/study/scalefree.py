@@ -22,18 +22,14 @@ PLAUSIBLE = 0.1  # the p-value from which Clauset, Shalizi and Newman call a pow
 
 
 def assess(
-    graphs: Graphs,
-    *,
-    samples: int = 100,
-    seed: int = 0,
-    report: Callable[[int], None] | None = None,
+    graphs: Graphs, *, samples: int = 100, seed: int = 0, report: Callable[[int], None] | None = None
 ) -> Judgement:
     """The judgement with the p-value of so many bootstrap samples (0: none)."""
     judgement = judge(graphs)
-    law = judgement.law
-    if law is None:
+    if judgement.law is None:
         return judgement
-    p = goodness(Counts.of(graphs.degree), law, samples=samples, seed=seed, report=report) if samples else None
+    counts = Counts.of(graphs.degree)
+    p = goodness(counts, judgement.law, samples=samples, seed=seed, report=report) if samples else None
     return replace(judgement, p=p, samples=samples)
 
 
@@ -80,27 +76,21 @@ def lines(judgement: Judgement) -> list[str]:
     law = judgement.law
     if law is None or judgement.log_normal is None or judgement.exponential is None:
         return [*text, f"{judgement.reason}; {judgement.advice}"]
-    share = law.tail_nodes / judgement.nodes
+    share, fit = law.tail_nodes / judgement.nodes, "not asked for"
+    if (p := judgement.p) is not None:
+        error = sqrt(max(p * (1 - p), 1 / judgement.samples) / judgement.samples)
+        plausible, not_so = "nothing here that a power law and chance would not bring", "more than chance parts them"
+        meaning = plausible if p >= PLAUSIBLE else f"{not_so}; how much, the distance says"
+        fit = f"p = {p:.2f} ± {error:.2f} ({judgement.samples} samples): {meaning}"
     text += [
         f"power law        k^-{law.exponent:.3f} from degree {law.start} on ({law.tail_nodes:,} nodes, {share:.1%})",
         f"distance         {law.distance:.4f} (Kolmogorov-Smirnov)",
-        f"goodness of fit  {_goodness(judgement)}",
+        f"goodness of fit  {fit}",
         f"or log-normal?   {_ratio(judgement.log_normal)}",
         f"or exponential?  {_ratio(judgement.exponential)}",
     ]
     text += [f"{'yes' if a.is_yes else 'no ':4} {a.question}? {a.found}" for a in judgement.answers]
     return [*text, judgement.advice]
-
-
-def _goodness(judgement: Judgement) -> str:
-    if judgement.p is None:
-        return "not asked for"
-    error = sqrt(max(judgement.p * (1 - judgement.p), 1 / judgement.samples) / judgement.samples)
-    if judgement.p >= PLAUSIBLE:
-        meaning = "nothing here that a power law and chance would not bring"
-    else:
-        meaning = "more than chance parts them; how much, the distance says"
-    return f"p = {judgement.p:.2f} ± {error:.2f} ({judgement.samples} samples): {meaning}"
 
 
 def _ratio(comparison: Comparison) -> str:

@@ -49,9 +49,8 @@ class PairedTest:
 def summarise(scores: Sequence[float]) -> ScoreSummary:
     """Mean, standard deviation and the interval of the mean."""
     values = _finite(scores)
-    mean, std = float(values.mean()), float(values.std(ddof=1))
-    interval = _interval(mean, std / math.sqrt(len(values)), len(values))
-    return ScoreSummary(mean=mean, std=std, interval=interval)
+    mean, std, n = float(values.mean()), float(values.std(ddof=1)), len(values)
+    return ScoreSummary(mean=mean, std=std, interval=_interval(mean, std / math.sqrt(n), n))
 
 
 def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_train: float) -> PairedTest:
@@ -64,14 +63,12 @@ def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_
     if not 0 < test_over_train < math.inf:
         raise ConfigError(f"test_over_train must be above 0, got {test_over_train}")
     differences = _finite(np.asarray(one, np.float64) - np.asarray(other, np.float64))
-    n = len(differences)
-    mean = float(differences.mean())
-    spread = float(differences.std(ddof=1))
+    mean, spread, n = float(differences.mean()), float(differences.std(ddof=1)), len(differences)
     # equal differences leave a spread of rounding errors, which must not count as certainty
     error = spread * math.sqrt(1 / n + test_over_train) if spread > 1e-12 * np.abs(differences).max() else 0.0
     t = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
-    interval = _interval(mean, error, n)
-    return PairedTest(difference=mean, interval=interval, t=t, p=float(2 * stdtr(n - 1, -abs(t))), folds=n)
+    p = float(2 * stdtr(n - 1, -abs(t)))
+    return PairedTest(difference=mean, interval=_interval(mean, error, n), t=t, p=p, folds=n)
 
 
 def _finite(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from egocnn.data.read import read
 from egocnn.errors import ConfigError, EgoCNNError
 from egocnn.files import write_json, write_text
 from egocnn.study.crossval import CrossValidation, Protocol, choose_protocol, cross_validate
-from egocnn.study.crossval.protocol import Combine, ProtocolName
+from egocnn.study.crossval.folds import Combine, ProtocolName
 from egocnn.study.statistics import corrected_t_test, summarise
 from lab.record import circumstances
 from lab.rivals.names import find_rival

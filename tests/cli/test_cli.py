@@ -57,15 +57,10 @@ print("imported:", heavy)
         assert words in done.stdout
 
 
-def test_help_is_readable_where_only_ascii_is() -> None:
+def test_the_module_is_the_command_and_its_help_is_readable_where_only_ascii_is() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
     done = script("-m", "egocnn", "train", "--help", env=environment)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_module_is_the_command_and_tells_its_version() -> None:
-    done = script("-m", "egocnn", "--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"egocnn {egocnn.__version__}\n", "")
 
 
 # ── info ──────────────────────────────────────────────────────────────────────────────────────────

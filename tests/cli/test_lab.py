@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import egocnn
-from egocnn.cli.lab import find_lab
+from egocnn.cli.commands.lab import find_lab
 from egocnn.errors import ConfigError
 from egocnn.study.cluster import packages
 

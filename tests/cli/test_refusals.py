@@ -196,6 +196,6 @@ def test_a_defect_of_egocnn_itself_shows_its_traceback(monkeypatch: pytest.Monke
     def break_down(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("egocnn.study.describe.describe_portions", break_down)
+    monkeypatch.setattr("egocnn.study.describe.describe", break_down)
     with pytest.raises(ZeroDivisionError):
         main(["info", ALCOHOLS])

@@ -23,7 +23,7 @@ from egocnn.show.predictions import predictions
 from egocnn.train.recipe import learn
 from tests.cli.limited import check_limited, wide
 from tests.data.store.damage import flip
-from tests.support.commands import SHORT, check_refused, rows, runner
+from tests.support.commands import SHORT, Run, check_refused, rows
 from tests.support.samples import assert_equal
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, MODEL, TRAIN, alcohols, names_in
@@ -43,8 +43,7 @@ def in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("egocnn.data.store.read.PORTION_BYTES", 5000)
 
 
-def test_prepare_writes_what_the_source_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = runner(capsys)
+def test_prepare_writes_what_the_source_holds(tmp_path: Path, run: Run) -> None:
     code, out, _ = run("prepare", ALCOHOLS, "-o", tmp_path / "store", "--json")
     assert code == 0
     printed = json.loads(out)
@@ -59,10 +58,7 @@ def test_prepare_writes_what_the_source_holds(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.usefixtures("in_small_portions")
-def test_info_and_predict_say_of_a_store_what_they_say_of_its_source(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = runner(capsys)
+def test_info_and_predict_say_of_a_store_what_they_say_of_its_source(folder: Path, tmp_path: Path, run: Run) -> None:
     assert len(list(Store.open(folder / "store").portions())) > 3
     assert run("info", folder / "store", "--json") == run("info", ALCOHOLS, "--json")
     answers = []
@@ -81,10 +77,7 @@ def test_info_and_predict_say_of_a_store_what_they_say_of_its_source(
 
 
 @pytest.mark.usefixtures("in_small_portions")
-def test_explanations_of_a_store_are_those_of_its_source(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = runner(capsys)
+def test_explanations_of_a_store_are_those_of_its_source(folder: Path, tmp_path: Path, run: Run) -> None:
     alcohols().select("test").save(tmp_path / "test.safetensors")
     for report, *data in (("one", folder / "store", "--split", "x=test"), ("other", tmp_path / "test.safetensors")):
         words = ("--limit", 8, "--figures", 1, "--quiet", "--json")
@@ -100,22 +93,17 @@ def test_explanations_of_a_store_are_those_of_its_source(
     assert names_in(tmp_path / "one") == ["figures", "index.html", "structures.jsonl"]
 
 
-def test_a_model_trained_on_a_store_is_the_one_trained_on_its_source(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = runner(capsys)
+def test_a_model_trained_on_a_store_is_the_one_trained_on_its_source(folder: Path, tmp_path: Path, run: Run) -> None:
     for data, name in ((folder / "store", "one"), (ALCOHOLS, "other")):
         assert run("train", data, "-o", tmp_path / name, *SHORT)[0] == 0
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other")]
     assert weights[0] == weights[1]
 
 
-def test_every_reading_command_refuses_a_damaged_store(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_reading_command_refuses_a_damaged_store(folder: Path, tmp_path: Path, run: Run) -> None:
     write_store([alcohols()], tmp_path / "store")
     flip(tmp_path / "store" / "node_label.bin", 77)
-    run, words = runner(capsys), "node_label.bin is damaged"
+    words = "node_label.bin is damaged"
     check_refused(run, words, "info", tmp_path / "store")
     check_refused(run, words, "train", tmp_path / "store", "-o", tmp_path / "run", *SHORT)
     check_refused(run, words, "predict", folder / "run", tmp_path / "store", "-o", tmp_path / "it.csv")

@@ -1,9 +1,11 @@
-"""Exported models: onnxruntime computes what the model does, and the file says what it reads."""
+"""Exported models: onnxruntime computes what the model does, the file says what it reads, docs/interchange.md runs."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+import warnings
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -21,8 +23,10 @@ from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.interop.onnx import Exported, PlainNetwork, export_onnx, inputs_for, inputs_of
 from egocnn.model import Model
-from tests.support.commands import check_refused, runner
+from tests.support.commands import Run, check_refused
 from tests.support.networks import build
+from tests.support.pages import blocks
+from tests.support.pages import run as run_page
 from tests.support.strategies import random_graphs, random_trees
 from tests.support.tiny import plain_model
 
@@ -32,20 +36,18 @@ TOLERANCE = 1e-5
 
 BARE: dict[str, Any] = {"node_labels": False, "edge_labels": False, "attributes": False}
 FULL: dict[str, Any] = {"node_labels": True, "edge_labels": True, "attributes": True}
-CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "every layer of labelled nodes": (
-        FULL,
-        {"readout": "mean+log+max", "jump": True, "head_norm": True, "k": 2}
-        | {"pool_norm": True, "count_inputs": True},
-    ),
-    "sorted nodes described by degrees": (BARE, {"readout": "sort", "degrees": True}),
-    "the sum over tied layers": (BARE, {"readout": "sum", "tie": True, "k": 2, "width": 2}),
+NORMS = {"head_norm": True, "pool_norm": True, "count_inputs": True}
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
+    "every layer of labelled nodes": (FULL, {"readout": "mean+log+max", "jump": True, "k": 2, **NORMS}, 2),
+    "sorted nodes described by degrees": (BARE, {"readout": "sort", "degrees": True}, 1),
+    "the sum over tied layers": (BARE, {"readout": "sum", "tie": True, "k": 2, "width": 2}, 1),
     "a value from attributes": (
         BARE | {"attributes": True, "classes": False},
-        {"embedding": "attributes", "readout": "log+max", "jump": True},
+        {"embedding": "attributes", "readout": "log+max", "depth": 1, "jump": True},
+        2,
     ),
 }
-"""what the graphs have, and the settings; between them every kind of input and every reduction"""
+"""what the graphs have, the settings, the networks; between them every kind of input and every reduction"""
 
 
 def predictor_for(graphs: Graphs, config: ModelConfig, *, networks: int = 1) -> Model:
@@ -72,8 +74,8 @@ def fitted_graphs(columns: dict[str, Any]) -> Graphs:
 
 @cache
 def model_of(case: str) -> Model:
-    columns, changes = CASES[case]
-    return predictor_for(fitted_graphs(columns), plain_model(**SMALL | changes))
+    columns, changes, networks = CASES[case]
+    return predictor_for(fitted_graphs(columns), plain_model(**SMALL | changes), networks=networks)
 
 
 @pytest.fixture(scope="module")
@@ -127,31 +129,15 @@ def test_onnxruntime_computes_what_the_model_does(case: str, exported: dict[str,
     @settings(max_examples=25)
     @given(random_graphs(min_nodes=0, max_nodes=12, max_graphs=6, unseen=True, **columns | {"classes": False}))
     def agrees(graphs: Graphs) -> None:
-        arrays = inputs_for(predictor, graphs)
-        output, answer = runtime.run(None, arrays)
+        output, answer, *spread = runtime.run(None, inputs_for(predictor, graphs))
         check_close(output, predictor.outputs(graphs, device="cpu"))
-        values = predictor.probabilities if predictor.class_names else predictor.values
-        check_close(answer, values(graphs, device="cpu"))
+        predicted, doubt = predictor.predictions_and_spread(graphs, device="cpu")
+        check_close(answer, predicted)
+        assert len(spread) == len(predictor.networks) - 1
+        for each in spread:  # the mean of several networks has one
+            check_close(each, doubt)
 
     agrees()
-
-
-@pytest.mark.parametrize("case", ["every layer of labelled nodes", "a value from attributes"])
-def test_the_mean_of_several_networks_and_their_spread_are_in_the_file(case: str, tmp_path: Path) -> None:
-    for library in ("onnx", "onnxscript", "onnxruntime"):
-        pytest.importorskip(library, reason=f"{library} is not installed")
-    columns, changes = CASES[case]
-    graphs = fitted_graphs(columns)
-    predictor = predictor_for(graphs, plain_model(**SMALL | changes), networks=3)
-    written = export_onnx(predictor, tmp_path / "three.onnx")
-    assert written.outputs[2:] == ("spread",)
-    output, answer, spread = session(written.file).run(None, inputs_for(predictor, graphs))
-    check_close(output, predictor.outputs(graphs, device="cpu"))
-    predicted, wanted = predictor.predictions_and_spread(graphs, device="cpu")
-    check_close(answer, predicted)
-    assert wanted is not None
-    assert wanted.max() > 0.01
-    check_close(spread, wanted)
 
 
 # ── the file ──────────────────────────────────────────────────────────────────────────────────────
@@ -173,15 +159,14 @@ def test_the_file_was_compared_with_the_model_and_names_its_inputs_and_outputs(
         assert tuple(each.shape) == wanted.axes
         assert each.type == {"int64": "tensor(int64)", "float32": "tensor(float)"}[wanted.kind]
     assert [each.name for each in runtime.get_outputs()] == list(written.outputs)
+    assert (written.outputs[-1] == "spread") == (len(model_of(case).networks) > 1)
 
 
 def test_the_file_says_what_its_numbers_stand_for_and_nothing_of_the_machine(exported: dict[str, Exported]) -> None:
     case = "every layer of labelled nodes"
     said = json.loads(session(exported[case].file).get_modelmeta().custom_metadata_map["egocnn"])
-    assert said["class_names"] == ["no", "yes"]
-    assert said["node_label_names"] == ["C", "N", "O"]
-    assert said["edge_label_names"] == ["single", "double"]
-    assert said["temperature"] == 1.7
+    wanted = {"class_names": ["no", "yes"], "node_label_names": ["C", "N", "O"], "networks": 2, "temperature": 1.7}
+    assert said.items() >= (wanted | {"edge_label_names": ["single", "double"]}).items()
     assert said["attr_mean"] == model_of(case).encoder.attr_mean.tolist()
     assert said["model"] == json.loads(json.dumps(asdict(model_of(case).config)))
     assert list(said["inputs"]) == list(exported[case].inputs)
@@ -190,15 +175,16 @@ def test_the_file_says_what_its_numbers_stand_for_and_nothing_of_the_machine(exp
     assert b"plain.py" not in stored
 
 
-@pytest.mark.usefixtures("libraries")
 def test_a_model_that_the_file_cannot_repeat_is_refused_and_what_was_there_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: dict[str, Exported], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    predictor = predictor_for(fitted_graphs(BARE), plain_model(**SMALL | {"depth": 1}))
-    monkeypatch.setattr("egocnn.interop.onnx.write.TOLERANCE", -1.0)  # no difference is small enough
+    case = "the sum over tied layers"
+    converted = pytest.importorskip("onnx").load(exported[case].file)
+    monkeypatch.setattr("egocnn.interop.onnx.write._convert", lambda *_: converted)
+    other = predictor_for(fitted_graphs(BARE), replace(model_of(case).config, depth=1))
     (tmp_path / "model.onnx").write_bytes(b"earlier")
     with pytest.raises(EgoCNNError, match="nothing is written: onnxruntime and the model differ by"):
-        export_onnx(predictor, tmp_path / "model.onnx")
+        export_onnx(other, tmp_path / "model.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
     assert (tmp_path / "model.onnx").read_bytes() == b"earlier"
 
@@ -224,26 +210,50 @@ def test_a_library_that_is_missing_is_named(library: str, monkeypatch: pytest.Mo
 
 
 def test_the_command_writes_the_same_file_without_a_runtime_and_says_that_it_was_not_compared(
-    exported: dict[str, Exported], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    exported: dict[str, Exported], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = "a value from attributes"
+    case = "the sum over tied layers"
     model_of(case).save(tmp_path / "run")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    code, out, err = runner(capsys)("export", tmp_path / "run", "-o", tmp_path / "new" / "model.onnx", "--json")
+    code, out, err = run("export", tmp_path / "run", "-o", tmp_path / "new" / "model.onnx", "--json")
     assert (code, err) == (0, "")
     said = json.loads(out)
-    assert said["outputs"] == ["standardised", "value"]
+    assert said["outputs"] == ["logits", "probabilities"]
     assert said["largest_difference"] is None
     assert (tmp_path / "new" / "model.onnx").read_bytes() == Path(exported[case].file).read_bytes()
 
 
-def test_the_command_refuses_what_is_no_run_and_what_is_no_place_for_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = runner(capsys)
+def test_the_command_refuses_what_is_no_run_and_what_is_no_place_for_the_file(tmp_path: Path, run: Run) -> None:
     model_of("a value from attributes").save(tmp_path / "run")
     check_refused(run, "not a run folder", "export", tmp_path, "-o", tmp_path / "model.onnx")
     check_refused(run, "name another file to write", "export", tmp_path / "run", "-o", tmp_path / "run")
     weights = tmp_path / "run" / "model.safetensors"
     check_refused(run, "name a file that ends in .onnx", "export", tmp_path / "run", "-o", weights)
     check_refused(run, "is a file, not a folder", "export", tmp_path / "run", "-o", weights / "model.onnx")
+
+
+PAGE = (Path(__file__).resolve().parent.parent.parent / "docs" / "interchange.md").read_text(encoding="utf-8")
+CHECK = """
+```python
+assert scores.shape == (3,)
+assert ((scores >= 0) & (scores <= 1)).all(), "a fold that could not be trained scores nan"
+assert len(explained) == 1
+```
+"""
+
+
+@pytest.mark.usefixtures("libraries")
+def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    assert len(blocks(PAGE)) * 2 == PAGE.count("```"), "a block is neither Python nor a command"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # onnxscript uses what torch has deprecated
+        printed = "".join(shown.printed for shown in run_page(PAGE + CHECK, tmp_path))
+    assert "onnxruntime and the model differ by" in printed
+    assert (tmp_path / "alcohols.onnx").exists()
+
+
+def test_the_page_lists_every_input_that_a_model_can_ask_for() -> None:
+    listed = {name for row in re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    config = plain_model(**SMALL, readout="sort", count_inputs=True)
+    asked = {each.name for each in inputs_of(predictor_for(fitted_graphs(FULL), config))}
+    assert listed == asked

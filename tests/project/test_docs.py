@@ -145,7 +145,7 @@ def test_the_reference_has_every_public_name_every_setting_and_every_format_that
 
 def test_every_command_and_every_option_of_it_is_in_the_reference(site: Path) -> None:
     from docs._ext.command_line import invocation
-    from egocnn.cli.parser import command_parsers
+    from egocnn.cli.arguments import command_parsers
 
     page = site / "reference" / "command-line.html"
     shown = re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")).replace("&#x27;", "'").replace("&gt;", ">")

@@ -15,7 +15,7 @@ from egocnn.errors import DataError, EgoCNNError, MissingExtraError
 from egocnn.study.cluster import LOCAL, RAY_ENVIRONMENT, RETRIES, run_jobs
 from egocnn.study.crossval import CrossValidation, cross_validate
 from tests.support.commands import SHORT, Run, check_refused, wait_until
-from tests.support.jobs import LONG, always_killed, broken, most, slow, without_library
+from tests.support.jobs import always_killed, broken, most, slow, without_library
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, names_in, plain_model, plain_train
 
 if find_spec("ray") is None:
@@ -93,9 +93,8 @@ def test_results_come_as_they_finish_and_the_rest_is_called_off(tmp_path: Path) 
     assert next(results) == 0
     wait_until((tmp_path / "1 started").exists)
     results.close()
-    started = time.monotonic()
     assert sorted(run_jobs(pow, [(2, 1), (2, 2)], ray=LOCAL)) == [2, 4]
-    assert time.monotonic() - started < LONG / 2
+    assert names_in(tmp_path) == ["0 ended", "0 started", "1 started"]  # and never ended
 
 
 def test_one_bad_training_on_a_worker_is_one_line_and_exit_code_2(run: Run) -> None:

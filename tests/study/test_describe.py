@@ -20,7 +20,7 @@ from tests.support.tiny import alcohols, oxygens
 
 
 def problems(graphs: Graphs) -> list[str]:
-    found: list[str] = describe(graphs)["problems"]
+    found: list[str] = describe([graphs])["problems"]
     return found
 
 
@@ -33,7 +33,7 @@ def path(length: int) -> list[tuple[int, int]]:
 
 
 def test_counts_are_those_of_the_collection_edges_undirected_and_a_loop_once() -> None:
-    facts = describe(molecules())
+    facts = describe([molecules()])
     promised = {"graphs": 3, "classes": 2, "avg_nodes": 8 / 3, "avg_edges": 2.0, "max_nodes": 4}
     promised |= {"node_labels": 3, "edge_labels": 2, "node_attributes": 2}
     assert facts.items() >= promised.items()
@@ -46,14 +46,14 @@ def test_counts_are_those_of_the_collection_edges_undirected_and_a_loop_once() -
 @settings(max_examples=50)
 @given(random_graphs())
 def test_every_record_can_be_written_as_json(graphs: Graphs) -> None:
-    facts = describe(graphs)
+    facts = describe([graphs])
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
     assert facts["avg_nodes"] * len(graphs) == pytest.approx(sum(graph.n_nodes for graph in graphs))
     assert facts["avg_edges"] * len(graphs) == pytest.approx(sum(len(graph.edges) for graph in graphs))
 
 
 def test_graphs_without_anything_besides_nodes_are_described() -> None:
-    facts = describe(Graphs.from_edges(node_counts=[1, 0], edges=np.zeros((0, 2), int)))
+    facts = describe([Graphs.from_edges(node_counts=[1, 0], edges=np.zeros((0, 2), int))])
     assert (facts["classes"], facts["target"], facts["class_counts"], facts["parts"]) == (0, None, {}, {})
     assert (facts["avg_edges"], facts["max_degree"], facts["node_attributes"]) == (0, 0, 0)
     assert facts["problems"] == [
@@ -63,7 +63,7 @@ def test_graphs_without_anything_besides_nodes_are_described() -> None:
 
 
 def test_values_to_predict_are_not_classes() -> None:
-    facts = describe(oxygens())
+    facts = describe([oxygens()])
     assert (facts["target"], facts["classes"], facts["class_counts"]) == ("value", 0, {})
     assert oxygens().target is not None
     gap = oxygens().replace(target=np.where(np.arange(len(oxygens())) < 3, np.nan, 1.0))
@@ -136,7 +136,7 @@ def test_twins_and_their_disagreement_are_counted() -> None:
 def test_mutag_is_described_as_published(data_folder: Path) -> None:
     from egocnn.data.sources.tu import read_tu
 
-    facts = describe(read_tu(data_folder / "tu" / "MUTAG.zip", ReadConfig()))
+    facts = describe([read_tu(data_folder / "tu" / "MUTAG.zip", ReadConfig())])
     assert (facts["graphs"], facts["classes"], facts["max_nodes"]) == (188, 2, 28)
     assert (round(facts["avg_nodes"], 2), round(facts["avg_edges"], 2)) == (17.93, 19.79)
     assert (facts["node_labels"], facts["edge_labels"], facts["node_attributes"]) == (7, 4, 0)

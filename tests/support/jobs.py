@@ -73,4 +73,5 @@ def broken(number: int) -> float:
 def slow(folder: Path, number: int) -> int:
     (folder / f"{number} started").touch()
     time.sleep(0 if number == 0 else LONG)
+    (folder / f"{number} ended").touch()
     return number

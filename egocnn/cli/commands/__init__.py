@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import argparse
-
-    from egocnn.cli.options import Parser
+from typing import Any
 
 COMMANDS = {
     "demo": "train on generated alcohols, explain sizes never seen, write a report: no data needed",
@@ -34,16 +27,8 @@ FOLDERS = {"info": "data", "prepare": "data", "scale-free": "data", "reproduce":
 """Where the module of a command is, if not here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """The two functions of a command's module: one declares its options, one runs it."""
-
-    add_arguments: Callable[[Parser], None]
-    run: Callable[[argparse.Namespace], None]
-
-
-def find_command(name: str) -> Command:
+def find_command(name: str) -> tuple[Any, Any]:
     """The functions ``add_arguments`` and, called like the command, the command itself; only its module is imported."""
     word = name.replace("-", "_")
     module = import_module(".".join([__name__, *([FOLDERS[name]] if name in FOLDERS else []), word]))
-    return Command(module.add_arguments, getattr(module, word))
+    return module.add_arguments, getattr(module, word)

@@ -1,12 +1,80 @@
-"""``egocnn completion``: the name of a shell -> a script that completes commands and options in it."""
+"""``egocnn completion``: the name of a shell -> a script that completes commands, options and their values in it.
+
+A script holds all there is to complete, and does not call egocnn.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from egocnn.cli.completion import SHELLS, completion_script
-from egocnn.cli.options import Parser
+from egocnn.cli.arguments import command_parsers
+from egocnn.cli.commands import COMMANDS
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
+
+BASH = """\
+# Completion of egocnn for bash. In ~/.bashrc: eval "$(egocnn completion bash)"
+_egocnn() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
+    local words="" files=""
+    COMPREPLY=()
+    # bash splits --option=value at the sign
+    if [[ $word == "=" ]]; then
+        word=""
+    elif [[ $before == "=" ]]; then
+        before=${COMP_WORDS[COMP_CWORD-2]}
+    fi
+    if (( COMP_CWORD == 1 )); then
+        words="@COMMANDS@ -h --help --version"
+    else
+        case "$command $before" in
+@VALUES@
+            *)
+                case "$command" in
+@OPTIONS@
+                esac
+                ;;
+        esac
+    fi
+    [[ -z $words ]] || COMPREPLY=($(compgen -W "$words" -- "$word"))
+    [[ -z $files ]] || compopt -o default 2> /dev/null || true
+}
+complete -F _egocnn egocnn
+"""
+
+ZSH = """\
+#compdef egocnn
+# Completion of egocnn for zsh. In ~/.zshrc, after compinit: eval "$(egocnn completion zsh)"
+_egocnn() {
+    local -a commands
+    commands=(
+@COMMANDS@
+    )
+    if (( CURRENT == 2 )); then
+        _describe -t commands command commands
+        return
+    fi
+    local command=$words[2]
+    shift words
+    (( CURRENT-- ))
+    case $command in
+@OPTIONS@
+    esac
+}
+compdef _egocnn egocnn
+"""
+
+FISH = """\
+# Completion of egocnn for fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish
+complete -c egocnn -f
+complete -c egocnn -n __fish_use_subcommand -l version
+@OPTIONS@
+"""
+
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -14,12 +82,107 @@ def add_arguments(parser: Parser) -> None:
         'bash and zsh: put eval "$(egocnn completion bash)" (or zsh) into ~/.bashrc (or ~/.zshrc, after compinit). '
         "fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish"
     )
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" or ".join(SHELLS))
+    parser.add_argument("shell", metavar="SHELL", choices=tuple(SCRIPTS), help=" or ".join(SCRIPTS))
 
 
-def completion(options: argparse.Namespace) -> None:
+def completion(options: Options) -> None:
     """Print the script."""
-    from egocnn.cli.parser import command_parsers
-
     script = completion_script(options.shell, command_parsers())
     print_result(options, {"shell": options.shell, "script": script}, script.splitlines())
+
+
+def completion_script(shell: str, parsers: Mapping[str, Parser]) -> str:
+    """The script for one of the shells that have one."""
+    script, commands, values = SCRIPTS[shell], list(parsers), ""
+    of_command = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
+    if shell == "bash":
+        values = "\n".join(
+            _bash_value(name, each) for name in parsers for each in parsers[name].options() if _takes(each)
+        )
+    else:
+        commands = [f"        {_quoted(f'{name}:{COMMANDS[name]}')}\n" for name in parsers]
+    options = "\n".join(of_command(name, parser._actions) for name, parser in parsers.items())
+    script = script.replace("@COMMANDS@", (" " if shell == "bash" else "").join(commands).rstrip("\n"))
+    return script.replace("@VALUES@", values).replace("@OPTIONS@", options)
+
+
+def _value(action: argparse.Action) -> str:
+    """What its value is called, '' where it takes none."""
+    is_switch = action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction)
+    return "" if is_switch else str(action.metavar or action.dest.upper())
+
+
+def _takes(action: argparse.Action) -> bool:
+    """Whether it cannot stand without its value."""
+    return bool(_value(action)) and action.nargs != "?"
+
+
+def _choices(action: argparse.Action) -> str:
+    return " ".join(each for each in action.choices or () if isinstance(each, str))
+
+
+def _is_path(action: argparse.Action) -> bool:
+    return action.type is Path or action.metavar == "DATA"
+
+
+def _meaning(action: argparse.Action) -> str:
+    return " ".join(((action.help or "") % vars(action)).split())
+
+
+def _bash_value(command: str, action: argparse.Action) -> str:
+    pattern = "|".join(f'"{command} {flag}"' for flag in action.option_strings)
+    choices = _choices(action)
+    value = f'words="{choices}"' if choices else "files=yes" if _is_path(action) else ":"
+    return f"            {pattern}) {value} ;;"
+
+
+def _bash(command: str, actions: Sequence[argparse.Action]) -> str:
+    """Options where one is begun, files where one is due."""
+    offered = f'words="{" ".join(filter(None, (" ".join(each.option_strings) or _choices(each) for each in actions)))}"'
+    if any(_is_path(each) and not each.option_strings for each in actions):
+        offered = f"if [[ $word == -* ]]; then {offered}; else files=yes; fi"
+    return f"                    {command}) {offered} ;;"
+
+
+def _zsh(command: str, actions: Sequence[argparse.Action]) -> str:
+    """The call of ``_arguments``, with a line for every flag, or for an argument without one."""
+    lines = []
+    for each in actions:
+        flags, choices = each.option_strings, _choices(each)
+        what = "_files" if _is_path(each) else f"({choices})" if choices else ""
+        value = f":{_value(each).replace(':', '')}:{what}" if _value(each) else ""
+        is_repeated = isinstance(each, argparse._AppendAction)
+        before = "*" if is_repeated else f"({' '.join(flags)})" if len(flags) > 1 else ""
+        meaning = re.sub(r"[\\\[\]:]", r"\\\g<0>", _meaning(each))
+        optional = ":" if each.nargs == "?" else ""
+        for flag in flags:
+            sign = "=" if value and flag.startswith("--") else ""
+            lines.append(f"{before}{flag}{sign}[{meaning}]{optional}{value}")
+        lines += [] if flags else [value]
+    specs = " \\\n".join(f"                {_quoted(line)}" for line in lines)
+    return f"        {command})\n            _arguments \\\n{specs}\n            ;;"
+
+
+def _fish(command: str, actions: Sequence[argparse.Action]) -> str:
+    lines = [f"complete -c egocnn -n __fish_use_subcommand -a {command} -d {_fish_quoted(COMMANDS[command])}"]
+    for each in actions:
+        words = [f"complete -c egocnn -n '__fish_seen_subcommand_from {command}'"]
+        words += [f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in each.option_strings]
+        choices = f"-a {_fish_quoted(_choices(each))}" if _choices(each) else ""
+        if not each.option_strings:
+            if _is_path(each) or choices:
+                lines.append(" ".join([*words, "-F" if _is_path(each) else choices]))
+            continue
+        if _takes(each):
+            words.append("-r -F" if _is_path(each) else f"-x {choices}".rstrip())
+        lines.append(" ".join([*words, f"-d {_fish_quoted(_meaning(each))}"]))
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """In single quotes, as bash and zsh read them."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
-from egocnn.cli.data import read_graphs, read_or_open_graphs
-from egocnn.cli.lab import find_lab
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
+from egocnn.cli.commands.lab import find_lab
+from egocnn.cli.data import open_graphs
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import check_file, print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from egocnn.study.crossval import Builder, CrossValidation
+    from egocnn.study.crossval import Builder
 FOR_ALL_MODELS = ("validation", "seed", "device")  # Settings of the training that hold for every model.
 
 
@@ -34,8 +33,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("folds", "--model", default="ego-cnn", metavar="NAME", help=named)
     combine = "of the restarts, test the best in validation, or all with their probabilities averaged [best]"
     parser.add_option("folds", "--combine", rare=True, choices=("best", "average"), default="best", help=combine)
-    runs = "scores per fold, their mean counts [1; fair: 3]"
-    parser.add_option("folds", "--runs", rare=True, type=positive_number, metavar="N", help=runs)
+    parser.add_option("folds", "--runs", rare=True, **COUNT, help="scores per fold, their mean counts [1; fair: 3]")
     add_study_options(
         parser,
         trainings="trainings per run, which --combine makes one",
@@ -51,19 +49,23 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("output", "--against", rare=True, type=Path, metavar="FILE.json", help=against)
 
 
-def crossval(options: argparse.Namespace) -> None:
+def crossval(options: Options) -> None:
     """Cross-validate, print the table and save the record; all that can be checked is checked before graphs are read"""
-    from egocnn.study.crossval import compare, cross_validate, sentence
+    from egocnn.study.crossval import compare, cross_validate, read_record, sentence
 
     if options.out is not None:
         check_file(options.out, options.data)
     model, train = find_model(options), from_options(options, TrainConfig)
     protocol = chosen_protocol(options)
-    against = read_other(options.against)
-    can_stay = isinstance(model, ModelConfig) and not options.stack
-    with progress_and_log(options, "cross-validating", protocol.trainings * train.epochs) as callbacks:
+    against = None if options.against is None else read_record(options.against)
+    if options.against is not None and against is None:
+        raise DataError(f"{options.against}: no such file")
+    with progress_and_log(
+        options, "cross-validating", protocol.folds * protocol.runs * protocol.restarts * train.networks * train.epochs
+    ) as callbacks:
+        graphs = open_graphs(options)
         result = cross_validate(
-            read_or_open_graphs(options) if can_stay else read_graphs(options),
+            graphs if isinstance(model, ModelConfig) and not options.stack else graphs.whole(),
             *(model, train),
             protocol=protocol,
             stack=options.stack,
@@ -74,24 +76,14 @@ def crossval(options: argparse.Namespace) -> None:
             overwrite=options.overwrite,
             **callbacks,
         )
-    plain, lines = result.to_plain(), list(result.lines())
+    plain, lines = asdict(result), list(result.lines())
     if against is not None:
         plain["comparison"] = compare(result, against).to_plain()
         lines.append(sentence(result, against))
     print_result(options, plain, lines)
 
 
-def read_other(path: Path | None) -> CrossValidation | None:
-    """The record to compare with, where one is named."""
-    from egocnn.study.crossval import read_record
-
-    record = None if path is None else read_record(path)
-    if path is not None and record is None:
-        raise DataError(f"{path}: no such file")
-    return record
-
-
-def find_model(options: argparse.Namespace) -> ModelConfig | Builder:
+def find_model(options: Options) -> ModelConfig | Builder:
     """The settings of an Ego-CNN, or the rival that ``--model`` names."""
     from egocnn.study.crossval import EGO_CNN
 
@@ -101,8 +93,7 @@ def find_model(options: argparse.Namespace) -> ModelConfig | Builder:
     rival: Builder = find_lab("rivals.names").find_rival(options.model)
     if options.preset is not None:  # settings of the Ego-CNN would not change a rival
         raise ConfigError(f"--preset names settings of the Ego-CNN; {rival.name} has its own")
-    for settings in (ModelConfig(), TrainConfig()):
-        for name, usual in asdict(settings).items():
-            if name not in FOR_ALL_MODELS and getattr(options, name) != usual:
-                raise ConfigError(f"--{name.replace('_', '-')} is a setting of the Ego-CNN; {rival.name} has its own")
+    for name, usual in (asdict(ModelConfig()) | asdict(TrainConfig())).items():
+        if name not in FOR_ALL_MODELS and getattr(options, name) != usual:
+            raise ConfigError(f"--{name.replace('_', '-')} is a setting of the Ego-CNN; {rival.name} has its own")
     return rival

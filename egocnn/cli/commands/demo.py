@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_out
 from egocnn.cli.commands.explain import find_structures
 from egocnn.cli.commands.train import train_and_print
-from egocnn.cli.options import Parser
+from egocnn.cli.options import Options, Parser
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStruc
     return list(structures)
 
 
-def demo(options: argparse.Namespace) -> None:
+def demo(options: Options) -> None:
     """Train on generated molecules, then predict and explain those of sizes never seen."""
     from egocnn.data.read import read
     from egocnn.model import Model
@@ -46,25 +45,16 @@ def demo(options: argparse.Namespace) -> None:
     graphs = read(SOURCE)
     held_out = graphs.select("test")
     if not options.json:
-        print(
-            f"{len(graphs)} generated alkanes and alcohols; the {len(held_out)} for the test are of sizes "
-            "never trained on"
-        )
+        made = f"{len(graphs)} generated alkanes and alcohols"
+        print(f"{made}; the {len(held_out)} for the test are of sizes never trained on")
     options.out.mkdir(parents=True, exist_ok=True)
     run, table, report = options.out / "run", options.out / "predictions.csv", options.out / "report"
     train_and_print(options, graphs, asdict(ReadConfig()), SOURCE, run)
     model = Model.load(run)
     write_csv(list(predictions(model, held_out, device=options.device)), table)
-    structures = list(find_structures(options, model, [held_out], len(held_out), run_folder=run))
-    write_explanations(
-        opening_first(structures),
-        report,
-        model=str(run),
-        data=SOURCE,
-        class_names=model.class_names,
-        figures=24,
-        title="Alcohols",
-    )
+    structures = list(find_structures(options, model, held_out, run_folder=run))
+    about: dict[str, Any] = {"model": str(run), "data": SOURCE, "class_names": model.class_names, "title": "Alcohols"}
+    write_explanations(opening_first(structures), report, figures=24, **about)
     if not options.json:
         print(f"predictions for the test molecules: {table}")
         print(f"what made the model say so:         {report / 'index.html'}  (open it in a browser)")

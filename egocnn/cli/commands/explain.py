@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
-from egocnn.cli.data import read_graphs, read_portions
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.data import open_graphs
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_remark, print_result
 from egocnn.config import ExplainConfig
 
 if TYPE_CHECKING:
-    from egocnn.data.graphs import Graphs
-    from egocnn.explain import AttentionHead
+    from egocnn.data.collection import Collection
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
 
@@ -31,8 +29,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("output", "--show", type=whole_number, default=5, metavar="N", help="structures to print [5]")
 
 
-def explain(options: argparse.Namespace) -> None:
+def explain(options: Options) -> None:
     """Explain every prediction and write the report."""
+    from egocnn.data.graphs import Graphs
     from egocnn.model import Model
     from egocnn.show.report import sentences
     from egocnn.show.report.folder import check_folder, write_explanations
@@ -40,17 +39,16 @@ def explain(options: argparse.Namespace) -> None:
 
     check_folder(options.out)
     model = Model.load(options.run_folder)
-    portions, count = read_portions(options, model)
-    structures = find_structures(options, model, portions, count, run_folder=options.run_folder)
+    graphs = open_graphs(options, model)
+    structures = find_structures(options, model, graphs, run_folder=options.run_folder)
     shown = list(islice(structures, options.show))
     summary = write_explanations(
-        chain(shown, structures),
-        options.out,
+        *(chain(shown, structures), options.out),
         model=str(options.run_folder),
         data=options.data,
         class_names=model.class_names,
         figures=options.figures,
-        on_page=None if isinstance(portions, list) else ON_PAGE,
+        on_page=None if isinstance(graphs, Graphs) else ON_PAGE,
     )
     page = options.out / "index.html"
     last = f"{summary.graphs} graph{'' if summary.graphs == 1 else 's'} explained: open {page}"
@@ -58,45 +56,21 @@ def explain(options: argparse.Namespace) -> None:
 
 
 def find_structures(
-    options: argparse.Namespace,
-    model: Model,
-    portions: Iterable[Graphs],
-    count: int,
-    *,
-    run_folder: Path,
-    fidelity: bool = True,
+    options: Options, model: Model, graphs: Collection, *, run_folder: Path, fidelity: bool = True
 ) -> Iterator[CriticalStructure]:
-    """Structures in the order of the graphs, ``count`` of them at most."""
+    """Structures in the order of the graphs."""
+    from egocnn.explain import fit_attention, load_attention, save_attention
     from egocnn.show.streaming import explain_portions
     from egocnn.train.progress import counting_report
 
     config = from_options(options, ExplainConfig)
-    attention = _attention(options, model, portions, run_folder) if config.technique == "paper" else None
-    with counting_report("explaining", count, visible=not options.quiet) as report:
-        yield from explain_portions(
-            model,
-            portions,
-            config,
-            report,
-            classes=options.explained,
-            attention=attention,
-            fidelity=fidelity,
-            device=options.device,
-        )
-
-
-def _attention(
-    options: argparse.Namespace, model: Model, portions: Iterable[Graphs], run_folder: Path
-) -> tuple[AttentionHead, ...]:
-    """The attention layers of the paper's technique, fitted at the first use and kept in the run folder."""
-    from egocnn.explain import fit_attention, load_attention, save_attention
-
-    attention = load_attention(run_folder, model)
-    if attention is None:
-        graphs = portions[0] if isinstance(portions, list) else read_graphs(options, model)
-        attention = fit_attention(model, graphs, seed=options.seed, device=options.device)
-        try:
+    attention = load_attention(run_folder, model) if config.technique == "paper" else None
+    if config.technique == "paper" and attention is None:
+        attention = fit_attention(model, graphs.whole(), seed=options.seed, device=options.device)
+        try:  # the attention layers are fitted at the first use and kept in the run folder
             save_attention(attention, run_folder)
         except OSError as error:  # a model that may only be read can be explained all the same
             print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
-    return attention
+    with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
+        how: dict[str, Any] = {"attention": attention, "fidelity": fidelity, "device": options.device}
+        yield from explain_portions(model, graphs.portions(), config, report, classes=options.explained, **how)

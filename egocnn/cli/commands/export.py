@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 
 from egocnn.cli.arguments import add_out, add_run_folder
-from egocnn.cli.options import Parser
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result
 
 
@@ -16,7 +15,7 @@ def add_arguments(parser: Parser) -> None:
     add_out(parser, "FILE.onnx", "the file to write")
 
 
-def export(options: argparse.Namespace) -> None:
+def export(options: Options) -> None:
     """Write and check the ONNX file."""
     from egocnn.interop.onnx import export_onnx
     from egocnn.model import Model

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, graph_count
+from egocnn.cli.arguments import GRAPHS, add_explanation_options, add_out, add_run_and_data
 from egocnn.cli.commands.explain import find_structures
-from egocnn.cli.data import read_graphs
-from egocnn.cli.options import Parser
+from egocnn.cli.data import open_graphs
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
 if TYPE_CHECKING:
@@ -22,13 +21,12 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_explanation_options(parser)
-    support = "graphs that must share a pattern [5]"
-    parser.add_option("patterns", "--min-support", type=graph_count, default=5, metavar="N", help=support)
-    parser.add_option("patterns", "--most", type=graph_count, default=20, metavar="N", help="patterns per class [20]")
+    parser.add_option("patterns", "--min-support", **GRAPHS, default=5, help="graphs that must share a pattern [5]")
+    parser.add_option("patterns", "--most", **GRAPHS, default=20, help="patterns per class [20]")
     add_out(parser, "REPORT", "the folder for the report")
 
 
-def patterns(options: argparse.Namespace) -> None:
+def patterns(options: Options) -> None:
     """Find the patterns, write their page and print a sentence for each."""
     from egocnn.explain.patterns import find_patterns
     from egocnn.model import Model
@@ -37,9 +35,9 @@ def patterns(options: argparse.Namespace) -> None:
 
     check_folder(options.out)
     model = Model.load(options.run_folder)
-    graphs = read_graphs(options, model)
+    graphs = open_graphs(options, model).whole()
     count, run = len(graphs), options.run_folder
-    structures = list(find_structures(options, model, [graphs], count, run_folder=run, fidelity=False))
+    structures = list(find_structures(options, model, graphs, run_folder=run, fidelity=False))
     found = find_patterns(structures, min_support=options.min_support, most=options.most, data=Path(options.data).stem)
     page = write_patterns(found, options.out, title=f"Patterns in {Path(options.data).name}")
     plain = {"graphs": count, "page": str(page), "patterns": [pattern.to_plain() for pattern in found]}

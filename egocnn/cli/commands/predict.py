@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files
-from egocnn.cli.data import read_portions
-from egocnn.cli.options import Parser
+from egocnn.cli.data import open_graphs
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result
 
 
@@ -16,15 +14,14 @@ def add_arguments(parser: Parser) -> None:
     add_out(parser, "FILE.csv", "where to write [%(default)s]", default="predictions.csv")
 
 
-def predict(options: argparse.Namespace) -> None:
+def predict(options: Options) -> None:
     """Predict, and write the table."""
     from egocnn.model import Model
     from egocnn.show.streaming import predict_to_csv
 
     check_file(options.out, options.data)
     model = Model.load(options.run_folder)
-    portions, _ = read_portions(options, model)
-    result = predict_to_csv(model, portions, options.out, device=options.device)
+    result = predict_to_csv(model, open_graphs(options, model).portions(), options.out, device=options.device)
     scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
     text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
     print_result(options, result, [text])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from egocnn.cli.arguments import add_run_folder
-from egocnn.cli.options import Parser, add_options, from_options
+from egocnn.cli.options import Options, Parser, add_options, from_options
 from egocnn.cli.output import print_result
 from egocnn.show.serve.settings import ServeConfig
 
@@ -22,7 +20,7 @@ def add_arguments(parser: Parser) -> None:
     add_options(parser, ServeConfig, group="server", everyday=("port", "workers"), skip=("host",))
 
 
-def serve(options: argparse.Namespace) -> None:
+def serve(options: Options) -> None:
     """Serve the page, and print its address once it can be opened."""
     from egocnn.show.serve.server import serve
 

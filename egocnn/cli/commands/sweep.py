@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
+from dataclasses import asdict
 
-from egocnn.cli.arguments import add_out, add_study_options, chosen_protocol, positive_number
-from egocnn.cli.data import read_graphs, read_or_open_graphs
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
+from egocnn.cli.data import open_graphs
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result, progress_and_log
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
@@ -27,8 +27,7 @@ def add_arguments(parser: Parser) -> None:
     )
     over = "a setting of the network or the training and the values to try; may be given several times"
     parser.add_option("sweep", "--over", action="append", default=[], metavar="FIELD=V,V…", help=over)
-    drawn = "try N combinations drawn by the seed [all]"
-    parser.add_option("sweep", "--sample", rare=True, type=positive_number, metavar="N", help=drawn)
+    parser.add_option("sweep", "--sample", rare=True, **COUNT, help="try N combinations drawn by the seed [all]")
     parser.add_switch("sweep", "--test-chosen", "in the end, the best setting's one look at the test folds")
     add_study_options(
         parser,
@@ -42,7 +41,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("output", "--overwrite", "forget what an earlier sweep left in OUT", rare=True)
 
 
-def sweep(options: argparse.Namespace) -> None:
+def sweep(options: Options) -> None:
     """Try the settings, print their table and save it in the folder."""
     from egocnn.study.sweep.grid import draw_settings, parse_axis
 
@@ -52,15 +51,15 @@ def sweep(options: argparse.Namespace) -> None:
     if options.stack and (options.jobs or 1) > 1:
         raise ConfigError("--stack trains the folds of a setting as one model in one process; leave --jobs out")
 
-    from egocnn.study.crossval.ego_folds import Execution
-    from egocnn.study.sweep.folder import check_folder
-    from egocnn.study.sweep.search import sweep
+    from egocnn.study.crossval.training import Execution
+    from egocnn.study.sweep.search import check_folder, sweep
 
     check_folder(options.out)
     protocol = chosen_protocol(options)
     with progress_and_log(options, "sweeping", len(points) * protocol.folds) as callbacks:
+        graphs = open_graphs(options)
         record = sweep(
-            read_graphs(options) if options.stack else read_or_open_graphs(options),
+            graphs.whole() if options.stack else graphs,
             *(points, axes, protocol, options.out),
             execution=Execution(jobs=options.jobs, ray=options.ray, stack=options.stack, **callbacks),
             sampled=len(points) if options.sample is not None else None,
@@ -70,19 +69,16 @@ def sweep(options: argparse.Namespace) -> None:
             command=same_command(options, model, train),
         )
     tables = f"tables: {options.out / 'sweep.csv'}, sweep.json"
-    print_result(options, record.to_plain(), [*record.lines(), tables])
+    print_result(options, asdict(record), [*record.lines(), tables])
 
 
-def same_command(options: argparse.Namespace, model: ModelConfig, train: TrainConfig) -> str:
+def same_command(options: Options, model: ModelConfig, train: TrainConfig) -> str:
     """A command that does the same again: what is at its usual value is left out."""
     from egocnn.study.sweep.grid import changed, flags
 
-    words = ["egocnn", "sweep", options.data]
-    for over in options.over:
-        words += ["--over", over]
-    usual = {"sample": None, "protocol": "plain", "folds": None, "restarts": None, "splits": None}
-    for name, value in usual.items():
-        if (typed := getattr(options, name)) != value:
+    words = ["egocnn", "sweep", options.data, *(word for over in options.over for word in ("--over", over))]
+    for name in ("sample", "protocol", "folds", "restarts", "splits"):
+        if (typed := getattr(options, name)) not in (None, "plain"):
             words += [f"--{name}", str(typed)]
     settings = flags(changed(model, train))
     last = ["--test-chosen"] if options.test_chosen else []

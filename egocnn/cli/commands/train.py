@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.arguments import add_data_options, add_out, add_training_options, share
-from egocnn.cli.data import read_for_training
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.data import open_graphs, read_with
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result
 from egocnn.cli.settings import used_settings
 from egocnn.config import ModelConfig, TrainConfig
@@ -34,18 +33,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("output", "--tensorboard", "also log to RUN/tensorboard", rare=True)
 
 
-def train(options: argparse.Namespace) -> None:
+def train(options: Options) -> None:
     """Train, write the run folder and print the scores; one of several processes under torchrun."""
     from egocnn.train.engines.distributed.world import World, joined
 
     with joined(World.here(), device=options.device):
-        graphs, reading = read_for_training(options)
-        train_and_print(options, graphs, reading, options.data, options.out)
+        graphs = open_graphs(options)
+        train_and_print(options, graphs, read_with(options, graphs), options.data, options.out)
 
 
-def train_and_print(
-    options: argparse.Namespace, graphs: Collection, reading: dict[str, Any], source: str, folder: Path
-) -> None:
+def train_and_print(options: Options, graphs: Collection, reading: dict[str, Any], source: str, folder: Path) -> None:
     """Train, write the run folder and print the scores; ``source``: where the graphs come from, read as ``reading``"""
     from egocnn.train.engines.distributed.world import World
     from egocnn.train.progress import tensorboard_report, training_report

@@ -1,4 +1,4 @@
-"""A trained model -> the same networks of plain tensors, in operations that every runtime has.
+"""A trained model -> the same networks of plain tensors, in operations that every runtime has; graphs -> these tensors.
 
 A network is the one that trains and predicts (:meth:`egocnn.nn.EgoCNN.forward`). What differs lies below its layers:
 embedding-bags, segments and custom operators become gathers, matrix products and scatters.
@@ -9,17 +9,117 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from egocnn.interop.onnx.inputs import inputs_of
+from egocnn.data.graphs import Graphs
+from egocnn.errors import ConfigError
 from egocnn.model import Model
 from egocnn.nn import Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.readout import log_of
+
+WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner"}
+"""The attributes of a batch that hold the arrays; others have the names of the arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One array: its name, what its axes count, the type of its numbers, and what they say."""
+
+    name: str  # as in the file
+    axes: tuple[str | int, ...]  # a word for what may be of any length, a number for what the model fixes
+    kind: Literal["int64", "float32"]  # the type of its numbers
+    meaning: str  # what they say
+
+
+def inputs_of(predictor: Model) -> tuple[Input, ...]:
+    """The arrays that an exported model reads; a setting that reads no array asks for none.
+
+    Arguments:
+        predictor: What a fitted estimator holds as ``model_``.
+
+    Returns:
+        One record per array, in order.
+
+    Raises:
+        ConfigError: the model has an embedding module of its author's own.
+
+    Example:
+        >>> import egocnn
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> from egocnn.interop.onnx import inputs_of
+        >>> [each.name for each in inputs_of(model.model_)][:2]
+        ['neighbours', 'entry_row']
+    """
+    if predictor.custom_embedding:
+        raise ConfigError("this model reads nodes through a module of its author, which has no form in ONNX")
+    config = predictor.config
+    K, A = config.k, len(predictor.encoder.attr_mean)
+    found = [Input("neighbours", ("nodes", K), "int64", "ranked neighbours of every node; -1 where absent")]
+    if config.embedding == "patchy-san":
+        found += [
+            Input("entry_row", ("entries",), "int64", "row of Patchy-San's table, one for each entry of each patch"),
+            Input("entry_node", ("entries",), "int64", "node around which the entry was found, ascending"),
+            Input("entry_weight", ("entries",), "float32", "weight of the edge that the entry stands for; else 1"),
+        ]
+    if A:
+        found.append(Input("attributes", ("nodes", A), "float32", "(attribute - attr_mean) / attr_scale"))
+    if predictor.networks[0].counted:
+        found.append(Input("node_label", ("nodes",), "int64", "number of the node's label; -1: unknown"))
+    if config.readout == "sort":
+        found.append(Input("position", ("nodes",), "int64", "rank of the node among the nodes of its graph, from 0"))
+    return (
+        *found,
+        Input("graph_of", ("nodes",), "int64", "number of the graph that each node belongs to, ascending"),
+        Input("node_counts", ("graphs",), "int64", "nodes of every graph"),
+    )
+
+
+def inputs_for(predictor: Model, graphs: Graphs) -> dict[str, NDArray[Any]]:
+    """What an exported model reads of these graphs: ``session.run(None, inputs_for(predictor, graphs))``.
+
+    Everything before the network happens here: labels are counted by the names of the training graphs, neighbours
+    ranked by their colours, attributes standardised. Nodes are numbered through all graphs.
+
+    Arguments:
+        predictor: The model that was exported.
+        graphs: Graphs to predict.
+
+    Returns:
+        Arrays by name.
+
+    Example:
+        >>> import egocnn
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> from egocnn.interop.onnx import inputs_for
+        >>> inputs_for(model.model_, graphs[:2])["neighbours"].shape
+        (23, 16)
+    """
+    batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
+    return {each.name: _array(batch, each) for each in inputs_of(predictor)}
+
+
+def _array(batch: Batch, wanted: Input) -> NDArray[Any]:
+    if wanted.name == "entry_weight":
+        values = torch.ones(len(batch.bags.rows)) if batch.bags.weight is None else batch.bags.weight
+    elif wanted.name == "position":  # places among all nodes -> places among the nodes of the same graph
+        first = torch.repeat_interleave(batch.node_counts.cumsum(0) - batch.node_counts, batch.node_counts)
+        values = torch.empty_like(batch.place)
+        values[np.lexsort((batch.place, batch.graph_of))] = (torch.arange(len(first)) - first).to(batch.place)
+    else:
+        values = attrgetter(WHERE.get(wanted.name, wanted.name))(batch)
+    if len(wanted.axes) == 2:
+        values = values[:, : wanted.axes[1]]  # a batch may bring more neighbours, for Patchy-San, than layers read
+    return values.numpy().astype(wanted.kind)
 
 
 class PlainNetwork(nn.Module):
@@ -34,8 +134,7 @@ class PlainNetwork(nn.Module):
 
     Example:
         >>> import egocnn
-        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
         >>> from egocnn.interop.onnx import PlainNetwork
         >>> PlainNetwork(model.model_).answers
         ('logits', 'probabilities', 'spread')
@@ -45,9 +144,8 @@ class PlainNetwork(nn.Module):
         super().__init__()
         self.names = tuple(each.name for each in inputs_of(predictor))
         self.is_classifier = bool(predictor.class_names)
-        self.answers: tuple[str, ...] = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
-        if len(predictor.networks) > 1:
-            self.answers = (*self.answers, "spread")
+        own = ("logits", "probabilities") if self.is_classifier else ("standardised", "value")
+        self.answers: tuple[str, ...] = own if len(predictor.networks) == 1 else (*own, "spread")
         self.temperature, self.noise, self.spread_scale = predictor.temperature, predictor.noise, predictor.spread_scale
         self.mean, self.scale = predictor.encoder.target_mean, predictor.encoder.target_scale
         self.networks = nn.ModuleList(copy.deepcopy(predictor.networks)).cpu().float().eval()

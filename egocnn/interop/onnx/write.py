@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,17 +15,18 @@ import numpy as np
 import torch
 
 from egocnn import __version__
+from egocnn.data.graphs import Graphs
+from egocnn.encode.degrees import PROFILE
 from egocnn.errors import ConfigError, EgoCNNError, MissingExtraError
 from egocnn.files import replacing
-from egocnn.interop.onnx.inputs import inputs_for, inputs_of
-from egocnn.interop.onnx.plain import PlainNetwork
-from egocnn.interop.onnx.trial import trial_graphs
+from egocnn.interop.onnx.plain import PlainNetwork, inputs_for, inputs_of
 from egocnn.model import Model
 
 TOLERANCE = 1e-4
 """Largest difference between file and model, beside the largest output or 1: rounding stays far below it."""
-LARGEST = 2**31 - 2**20
-"""Bytes of a file: its format counts them in 31 bits."""
+LARGEST = 2**31 - 2**20  # Bytes of a file: its format counts them in 31 bits.
+SIZES = (0, 1, 2, 5, 9, 14, 22)  # Nodes of the trial graphs; one more has a hub with more neighbours than are ranked.
+EDGES_PER_NODE = 2
 HOW = (
     "egocnn.interop.onnx.inputs_for(egocnn.model.Model.load(RUN), graphs) makes the arrays; nodes are numbered from "
     "0 through all graphs of a call; egocnn/encode/ranking.py and egocnn/encode/patches.py say how neighbours and "
@@ -39,20 +38,13 @@ HOW = (
 class Exported:
     """What was written, and how it was checked."""
 
-    file: str
-    """where to"""
-    bytes: int
-    """its size"""
-    opset: int
-    """the version of ONNX's operators that it needs"""
-    inputs: tuple[str, ...]
-    """arrays that it reads, by name"""
-    outputs: tuple[str, ...]
-    """arrays that it answers, by name"""
-    graphs: int
-    """random graphs on which file and model were compared; 0 where onnxruntime is not installed"""
-    largest_difference: float | None
-    """between logits, or standardised values, of both; None where they were not compared"""
+    file: str  # where to
+    bytes: int  # its size
+    opset: int  # the version of ONNX's operators that it needs
+    inputs: tuple[str, ...]  # arrays that it reads, by name
+    outputs: tuple[str, ...]  # arrays that it answers, by name
+    graphs: int  # random graphs on which file and model were compared; 0 where onnxruntime is not installed
+    largest_difference: float | None  # between logits, or standardised values, of both; None: not compared
 
     def __str__(self) -> str:
         size = f"{self.bytes / 1e6:.1f} MB" if self.bytes >= 1e5 else f"{self.bytes / 1e3:.1f} kB"
@@ -81,8 +73,7 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
 
     Example:
         >>> import egocnn
-        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2, seed=0).fit(graphs)
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
         >>> from egocnn.interop.onnx import export_onnx
         >>> export_onnx(model.model_, "alcohols.onnx").outputs
         ('logits', 'probabilities', 'spread')
@@ -90,13 +81,11 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
     path = Path(path)
     if path.suffix.lower() != ".onnx" or (path.exists() and not path.is_file()):
         raise ConfigError(f"{path}: name a file that ends in .onnx")
-    onnx = _library("onnx")
-    _library("onnxscript")
+    onnx, _ = _library("onnx"), _library("onnxscript")
     network = PlainNetwork(predictor)
     if sum(each.numel() * each.element_size() for each in network.parameters()) > LARGEST:
         raise ConfigError("this model takes more than 2 GB, which one ONNX file cannot hold")
     written = _convert(predictor, network, seed)
-    opset = next(each.version for each in written.opset_import if each.domain == "")
     with replacing(path) as temporary:
         temporary.write_bytes(written.SerializeToString())
         stored = temporary.read_bytes()
@@ -108,7 +97,7 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
     return Exported(
         file=str(path),
         bytes=len(stored),
-        opset=opset,
+        opset=next(each.version for each in written.opset_import if each.domain == ""),
         inputs=network.names,
         outputs=network.answers,
         graphs=graphs,
@@ -122,18 +111,13 @@ def metadata(predictor: Model) -> dict[str, Any]:
     return {
         "version": __version__,
         "task": "classification" if predictor.class_names else "regression",
-        "class_names": ours.class_names,
-        "node_label_names": ours.node_label_names,
-        "edge_label_names": ours.edge_label_names,
+        **{name: getattr(ours, name) for name in ("class_names", "node_label_names", "edge_label_names")},
         "nodes_described_by_degree": ours.by_degree,
         "attr_mean": ours.attr_mean.tolist(),
         "attr_scale": ours.attr_scale.tolist(),
         "networks": len(predictor.networks),
-        "temperature": predictor.temperature,
-        "noise": predictor.noise,
-        "spread_scale": predictor.spread_scale,
-        "target_mean": ours.target_mean,
-        "target_scale": ours.target_scale,
+        **{name: getattr(predictor, name) for name in ("temperature", "noise", "spread_scale")},
+        **{name: getattr(ours, name) for name in ("target_mean", "target_scale")},
         "model": asdict(predictor.config),
         "inputs": {each.name: {"axes": each.axes, "meaning": each.meaning} for each in inputs_of(predictor)},
         "how": HOW,
@@ -146,31 +130,58 @@ def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
     words = [{n: axis for n, axis in enumerate(each.axes) if isinstance(axis, str)} for each in inputs_of(predictor)]
     sizes = {word: torch.export.Dim(word) for each in words for word in each.values()}
     dynamic = tuple({n: sizes[word] for n, word in each.items()} for each in words)
-    with _quietly():
-        program = torch.onnx.export(
-            network.eval(),
-            tuple(torch.from_numpy(arrays[name]) for name in network.names),
-            dynamo=True,
-            dynamic_shapes=(dynamic,),
-            input_names=network.names,
-            output_names=network.answers,
-            verbose=False,
-        )
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)  # without torch's remarks on libraries that are not there and on its own future
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                network.eval(),
+                tuple(torch.from_numpy(arrays[name]) for name in network.names),
+                dynamo=True,
+                dynamic_shapes=(dynamic,),
+                input_names=network.names,
+                output_names=network.answers,
+                verbose=False,
+            )
+    finally:
+        log.setLevel(level)
     assert program is not None
     written: Any = program.model_proto
-    _forget_origin(written)
+    graph = written.graph
+    # without the lines of source, and so the folders of this machine, that torch notes beside every operation
+    for part in (written, graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
     written.producer_name, written.producer_version = "egocnn", __version__
     entry = written.metadata_props.add()
     entry.key, entry.value = "egocnn", json.dumps(metadata(predictor), allow_nan=False)
     return written
 
 
-def _forget_origin(written: Any) -> None:
-    """Without the lines of source, and so the folders of this machine, that torch notes beside every operation"""
-    graph = written.graph
-    for part in (written, graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
-        part.ClearField("metadata_props")
-        part.ClearField("doc_string")
+def trial_graphs(predictor: Model, *, weights: bool, seed: int) -> Graphs:
+    """Random graphs with the labels and attributes that the model knows, and some it does not"""
+    random, known = np.random.default_rng(seed), predictor.encoder
+    counts = np.array([*SIZES, predictor.config.k + 4])
+    n_nodes, hub = int(counts.sum()), int(counts[:-1].sum())
+    graph_of = np.repeat(np.arange(len(counts)), counts * EDGES_PER_NODE)
+    within = (random.random((len(graph_of), 2)) * counts[graph_of, None]).astype(np.int64)
+    star = np.stack([np.full(n_nodes - hub - 1, hub), np.arange(hub + 1, n_nodes)], axis=1)
+    pairs = np.concatenate([(np.cumsum(counts) - counts)[graph_of, None] + within, star])
+    edges = np.unique(np.sort(pairs, axis=1), axis=0)
+    columns: dict[str, Any] = {}
+    node_labels = () if known.by_degree else known.node_label_names
+    several = (("node_label", node_labels, n_nodes), ("edge_label", known.edge_label_names, len(edges)))
+    for kind, names, size in several:
+        if names:
+            columns |= {kind: random.integers(-1, len(names), size, np.int32), f"{kind}_names": names}
+    if own := len(known.attr_mean) - (PROFILE if known.by_degree else 0):
+        drawn = known.attr_mean[:own] + known.attr_scale[:own] * random.standard_normal((n_nodes, own))
+        columns["node_attr"] = drawn.astype(np.float32)
+    if weights:
+        columns["edge_weight"] = random.uniform(0.5, 2, len(edges)).astype(np.float32)
+    return Graphs.from_edges(node_counts=counts, edges=edges, **columns)
 
 
 def _compare(predictor: Model, stored: bytes, seed: int) -> tuple[int, float | None]:
@@ -194,17 +205,3 @@ def _library(name: str) -> ModuleType:
         return import_module(name)
     except ImportError:
         raise MissingExtraError(name, "export") from None
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without torch's remarks on libraries that are not there and on its own future"""
-    log = logging.getLogger("torch.onnx")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        log.setLevel(level)

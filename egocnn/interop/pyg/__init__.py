@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from egocnn.interop.pyg.explainer import _EgoExplainer
-from egocnn.interop.pyg.library import inheriting
 from egocnn.interop.pyg.module import EgoModule, as_module
+from egocnn.interop.pyg.tensors import inheriting
 from egocnn.interop.pyg.transform import _RankNeighbours, neighbours_of
 
 __all__ = ["EgoExplainer", "EgoModule", "RankNeighbours", "as_module", "neighbours_of"]

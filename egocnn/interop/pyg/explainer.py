@@ -11,13 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from egocnn.config import ExplainConfig, Technique
-from egocnn.data.arrays import Floats
-from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.explain import explain
 from egocnn.explain.attention import AttentionHead
-from egocnn.interop.pyg.library import class_of
 from egocnn.interop.pyg.module import EgoModule
+from egocnn.interop.pyg.tensors import class_of
 
 log = logging.getLogger(__name__)
 
@@ -42,18 +40,9 @@ class _EgoExplainer(nn.Module):
         >>> from torch_geometric.explain import Explainer
         >>> from egocnn.interop.pyg import EgoExplainer, as_module
         >>> module = as_module(model)
-        >>> explainer = Explainer(
-        ...     module,
-        ...     algorithm=EgoExplainer(),
-        ...     explanation_type="model",
-        ...     node_mask_type="object",
-        ...     edge_mask_type="object",
-        ...     model_config={
-        ...         "mode": "multiclass_classification",
-        ...         "task_level": "graph",
-        ...         "return_type": "raw",
-        ...     },
-        ... )
+        >>> config = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
+        >>> masks = {"explanation_type": "model", "node_mask_type": "object", "edge_mask_type": "object"}
+        >>> explainer = Explainer(module, algorithm=EgoExplainer(), model_config=config, **masks)
         >>> data = module.to_data(graphs[:1])
         >>> explainer(data.x, data.edge_index, batch=data.batch).node_mask.shape
         torch.Size([11, 1])
@@ -62,16 +51,10 @@ class _EgoExplainer(nn.Module):
     explainer_config: Any
     model_config: Any
 
-    def __init__(
-        self,
-        technique: Technique = "contributions",
-        *,
-        attention: Sequence[AttentionHead] | None = None,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, technique: Technique = "contributions", *, attention: Any = None, **settings: Any) -> None:
         super().__init__()
         self.settings = ExplainConfig(technique=technique, **settings)
-        self.attention = attention
+        self.attention: Sequence[AttentionHead] | None = attention
 
     def supports(self) -> bool:
         """Graphs as wholes, outputs as the module gives them, a class among several or a value, nodes and edges.
@@ -92,14 +75,7 @@ class _EgoExplainer(nn.Module):
         return True
 
     def forward(
-        self,
-        model: nn.Module,
-        x: Tensor,
-        edge_index: Tensor,
-        *,
-        target: Tensor,
-        index: int | Tensor | None = None,
-        **tensors: Any,
+        self, model: nn.Module, x: Tensor, edge_index: Tensor, *, target: Tensor, index: Any = None, **tensors: Any
     ) -> Any:
         """Explain; called by ``torch_geometric.explain.Explainer``.
 
@@ -117,19 +93,17 @@ class _EgoExplainer(nn.Module):
         if not isinstance(model, EgoModule):
             raise ConfigError(f"EgoExplainer explains what as_module makes, not {type(model).__name__}")
         graphs = model.to_graphs(x, edge_index, **tensors)
-        structures = explain(
-            model.predictor,
-            graphs,
-            self.settings,
-            classes=self._classes(model.predictor.class_names, target),
-            attention=self.attention,
-            fidelity=False,
-            device=x.device.type,
-        )
-        graph_of = torch.from_numpy(graphs.graph_of).to(x.device)
+        classes = self._classes(model.predictor.class_names, target)
+        how: dict[str, Any] = {"attention": self.attention, "fidelity": False, "device": x.device.type}
+        structures = explain(model.predictor, graphs, self.settings, classes=classes, **how)
+        device, graph_of = x.device, torch.from_numpy(graphs.graph_of).to(x.device)
         graph_of_edges = graph_of[edge_index[0]]
-        nodes = _joined([each.node_importance for each in structures]).to(x.device)
-        edges = _joined([each.edge_importance for each in structures]).to(x.device)[_edge_of(graphs, edge_index)]
+        parts = ([getattr(each, name) for each in structures] for name in ("node_importance", "edge_importance"))
+        nodes, edges = (torch.from_numpy(np.concatenate([np.zeros(0), *each])).float().to(device) for each in parts)
+        # the position in graphs.edges of every column, whichever way round
+        own = torch.from_numpy(graphs.edges.astype(np.int64)).to(x.device)
+        low, high = edge_index.long().sort(dim=0).values
+        edges = edges[torch.searchsorted(own[:, 0] * len(x) + own[:, 1], low * len(x) + high)]
         if index is not None:
             chosen = torch.zeros(len(graphs), device=x.device)
             chosen[torch.as_tensor(index, device=x.device).reshape(-1)] = 1
@@ -161,14 +135,3 @@ class _EgoExplainer(nn.Module):
     @property
     def _is_value(self) -> bool:
         return bool(self.model_config.mode.value == "regression")
-
-
-def _joined(parts: list[Floats]) -> Tensor:
-    return torch.from_numpy(np.concatenate([np.zeros(0), *parts])).float()
-
-
-def _edge_of(graphs: Graphs, edge_index: Tensor) -> Tensor:
-    """(M) the position in ``graphs.edges`` of every column, whichever way round"""
-    edges = torch.from_numpy(graphs.edges.astype(np.int64)).to(edge_index.device)
-    low, high = edge_index.long().sort(dim=0).values
-    return torch.searchsorted(edges[:, 0] * graphs.n_nodes + edges[:, 1], low * graphs.n_nodes + high)

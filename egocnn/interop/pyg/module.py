@@ -1,4 +1,8 @@
-"""A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks."""
+"""A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks.
+
+Its ``set_masks`` looks for message-passing layers and leaves one number per column of ``edge_index`` in each. Ours has
+no such layer, so the module holds an empty one to be found.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,7 @@ from torch import Tensor, nn
 
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.errors import ConfigError
-from egocnn.interop.pyg.masks import EdgeMask, empty_layer, mask_in
-from egocnn.interop.pyg.tensors import to_data, to_graphs
+from egocnn.interop.pyg.tensors import inheriting, to_data, to_graphs
 from egocnn.model import Model
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Bags, Batch
@@ -67,7 +70,7 @@ class _Maskable:
 
     @staticmethod
     def of(batch: Batch, shape: PatchShape) -> _Maskable:
-        places, device = batch.places(shape), batch.bags.rows.device
+        places, device, weight = batch.places(shape), batch.bags.rows.device, batch.bags.weight
         is_edge = places.is_edge
         itself = torch.arange(len(batch.place), device=device)[:, None]
         slots = torch.cat([itself, batch.neighbours.table[:, : shape.slots - 1].long()], dim=1)
@@ -77,7 +80,6 @@ class _Maskable:
         owner = torch.cat([places.owner[is_edge], node.repeat_interleave(shape.node_labels)])
         order = torch.argsort(owner, stable=True)
         counts = torch.bincount(owner, minlength=len(slots))
-        weight = batch.bags.weight
         return _Maskable(
             batch=batch,
             rows=torch.cat([batch.bags.rows.long()[is_edge], label_rows])[order],
@@ -90,6 +92,51 @@ class _Maskable:
             slot=slot,
             holds=slots[node, slot],
         )
+
+
+class _EdgeMasks(nn.Module):
+    """Returns embeddings (N, D) unchanged: explainers that learn from embeddings hook message-passing layers."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        return h
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_edge_mask":
+            # never a parameter: the module's own would have to stay one, and cut off gradients of later masks
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeMask:
+    """The mask of every edge, in both directions; the same for both where ``edge_index`` has but one of them."""
+
+    key: Tensor  # source N + target, ascending
+    value: Tensor
+    n_nodes: int
+
+    @staticmethod
+    def of(edge_index: Tensor, mask: Tensor, n_nodes: int) -> EdgeMask:
+        """edge_index (2, M), mask (M); columns that say the same edge again are averaged"""
+        source, target = edge_index.long()
+        key, back = source * n_nodes + target, target * n_nodes + source
+        alone = ~torch.isin(back, key)
+        key, mask = torch.cat([key, back[alone]]), torch.cat([mask, mask[alone]])
+        unique, column, count = torch.unique(key, return_inverse=True, return_counts=True)
+        return EdgeMask(unique, mask.new_zeros(len(unique)).index_add(0, column, mask) / count, n_nodes)
+
+    def along(self, source: Tensor, target: Tensor) -> Tensor:
+        """(...) the mask of each edge from source to target; 1 where there is no such edge"""
+        if len(self.key) == 0:
+            return self.value.new_ones(source.shape)
+        wanted = source * self.n_nodes + target
+        at = torch.searchsorted(self.key, wanted).clamp(max=len(self.key) - 1)
+        return torch.where((self.key[at] == wanted) & (source >= 0), self.value[at], 1.0)
+
+    def between(self, u: Tensor, v: Tensor) -> Tensor:
+        """(...) the mean of both directions"""
+        return (self.along(u, v) + self.along(v, u)) / 2
 
 
 class EgoModule(nn.Module):
@@ -131,7 +178,7 @@ class EgoModule(nn.Module):
         networks: tuple[EgoCNN, ...] = copy.deepcopy(predictor.networks)
         self.networks = nn.ModuleList(networks).requires_grad_(False)
         self.predictor = replace(predictor, networks=networks)
-        self.edge_masks = empty_layer()
+        self.edge_masks: nn.Module = inheriting(_EdgeMasks, "nn", "MessagePassing")()
         self._cached: tuple[str, _Maskable] | None = None
         self.eval()
 
@@ -186,43 +233,35 @@ class EgoModule(nn.Module):
         """
         more = {"batch": batch, "edge_attr": edge_attr, "edge_weight": edge_weight, "node_attr": node_attr}
         reading = self._encode(self.to_graphs(x, edge_index, **more), x.device)
-        mask = mask_in(self.edge_masks)
+        mask = self.edge_masks.__dict__["_edge_mask"]  # (M) what set_masks has left, None after clear_masks
+        if mask is not None and self.edge_masks.__dict__["_apply_sigmoid"]:
+            mask = mask.sigmoid()
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))
-        masked = self._masked(reading, self._standardise(x), edges)
+        # labels as they are, attributes by the training graphs' mean and deviation, as the network reads them
+        ours, kind = self.predictor.encoder, self.predictor.networks[0].out.weight.dtype
+        labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
+        mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
+        masked = self._masked(reading, labels.to(kind), ((attributes - mean) / scale).to(kind), edges)
         outputs: list[Output] = [network(masked) for network in self.networks]
         # explainers that learn from embeddings hook this layer
         self.edge_masks(torch.cat([output.layers[-1] for output in outputs], dim=1))
         return torch.stack([output.output for output in outputs]).mean(dim=0)
 
-    def _standardise(self, x: Tensor) -> Tensor:
-        """Labels as they are, attributes by the training graphs' mean and deviation, as the network reads them."""
-        ours, kind = self.predictor.encoder, self.predictor.networks[0].out.weight.dtype
-        labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
-        mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
-        return torch.cat([labels.to(kind), ((attributes - mean) / scale).to(kind)], dim=1)
-
-    def _masked(self, reading: _Maskable, x: Tensor, edges: EdgeMask | None) -> Batch:
+    def _masked(self, reading: _Maskable, labels: Tensor, attributes: Tensor, edges: EdgeMask | None) -> Batch:
         """The batch with nodes as x has them, multiplied by the masks of the edges"""
-        batch, known = reading.batch, len(self.predictor.encoder.node_label_names)
-        labels, attributes = torch.tensor_split(x, [known], dim=1)
-        weight, seen = reading.edge_weight.to(x), labels[reading.holds]
+        batch, weight, seen = reading.batch, reading.edge_weight.to(labels), labels[reading.holds]
         if edges is not None:
             table = batch.neighbours.table.long()
             gate = edges.along(table, torch.arange(len(table), device=table.device)[:, None].expand_as(table))
             batch = replace(batch, neighbours=Neighbours(batch.neighbours.table, gate=gate))
             weight = weight * edges.between(reading.u, reading.v)
             let_through = torch.cat([gate.new_ones(len(gate), 1), gate], dim=1)[reading.node, reading.slot]
-            seen = seen * let_through[:, None].to(x.dtype)
-        return replace(
-            batch,
-            attributes=attributes,
-            inputs=torch.cat([in_bins(attributes), labels], dim=1) if self.predictor.networks[0].counted else None,
-            bags=Bags(
-                rows=reading.rows,
-                offsets=reading.offsets,
-                weight=torch.cat([weight.to(x.dtype), seen.flatten()])[reading.order],
-            ),
-        )
+            seen = seen * let_through[:, None].to(labels)
+        weights = torch.cat([weight.to(labels), seen.flatten()])[reading.order]
+        bags = Bags(rows=reading.rows, offsets=reading.offsets, weight=weights)
+        counted = self.predictor.networks[0].counted
+        inputs = torch.cat([in_bins(attributes), labels], dim=1) if counted else None
+        return replace(batch, attributes=attributes, inputs=inputs, bags=bags)
 
     def _encode(self, graphs: Graphs, device: torch.device) -> _Maskable:
         """Explainers predict the same graphs hundreds of times in a row: the last are cached."""

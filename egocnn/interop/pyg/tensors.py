@@ -10,6 +10,8 @@ by them; masks change x, and never these.
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,23 @@ from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.builder import GraphRecord, assemble
 from egocnn.encode.degrees import PROFILE
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import DataError
-from egocnn.interop.pyg.library import class_of
+from egocnn.errors import DataError, MissingExtraError
 from egocnn.model import Model
+
+
+def class_of(module: str, name: str) -> Any:
+    """``torch_geometric.MODULE.NAME``; an error names the extra to install where it is missing."""
+    try:
+        return getattr(import_module(f"torch_geometric.{module}"), name)
+    except ImportError:
+        raise MissingExtraError("torch-geometric", "pyg") from None
+
+
+@cache
+def inheriting(ours: type, module: str, name: str) -> Any:
+    """A class of ours, named with a leading underscore -> the public one that inherits from ``MODULE.NAME`` too"""
+    about = {"__module__": "egocnn.interop.pyg", "__doc__": ours.__doc__}
+    return type(ours.__name__.removeprefix("_"), (ours, class_of(module, name)), about)
 
 
 def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
@@ -54,8 +70,8 @@ def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
     target = prepared.target
     if target is not None and bool((torch.isfinite(target) & ((target >= 0) | (not ours.class_names))).all()):
         data.y = target
-    for name, truth in (("node_truth", graphs.node_truth), ("edge_truth", graphs.edge_truth)):
-        if truth is not None:
+    for name in ("node_truth", "edge_truth"):
+        if (truth := getattr(graphs, name)) is not None:
             data[name] = torch.from_numpy(truth)
     return data
 
@@ -86,8 +102,13 @@ def to_graphs(
     given = _array(x)
     known = given[:, labels:] if node_attr is None else _array(node_attr)
     own = attributes - (PROFILE if encoder.by_degree else 0)  # what degrees say is read off the edges again
+    counts = [len(x)]
+    if batch is not None:
+        if batch.shape != (len(x),) or batch.is_floating_point() or bool((torch.diff(batch) < 0).any()):
+            raise DataError(f"batch must name the graph of each of {len(x)} nodes, in ascending order")
+        counts = torch.bincount(batch).tolist()
     return Graphs.from_edges(
-        node_counts=_node_counts(batch, len(x)),
+        node_counts=counts,
         edges=_array(edge_index).T,
         node_label=_largest(given[:, :labels]) if labels else None,
         node_label_names=encoder.node_label_names,
@@ -96,14 +117,6 @@ def to_graphs(
         edge_weight=None if edge_weight is None else _array(edge_weight),
         node_attr=known[:, :own] if own else None,
     )
-
-
-def _node_counts(batch: Tensor | None, n_nodes: int) -> list[int]:
-    if batch is None:
-        return [n_nodes]
-    if batch.shape != (n_nodes,) or batch.is_floating_point() or bool((torch.diff(batch) < 0).any()):
-        raise DataError(f"batch must name the graph of each of {n_nodes} nodes, in ascending order")
-    return torch.bincount(batch).tolist()
 
 
 def _one_hot(codes: Tensor, size: int) -> Tensor:
@@ -123,11 +136,10 @@ def _array(values: Tensor) -> NDArray[Any]:
 def _collection(graph: Graph) -> Graphs:
     """One graph as a collection."""
     columns = {f.name: getattr(graph, f.name) for f in fields(GraphRecord) if f.name != "place"}
-    truths = ("node_truth", "edge_truth")
-    columns |= {name: columns[name].tolist() for name in truths if columns[name] is not None}
-    known: dict[str, Any] = {}
-    if isinstance(graph.target, str):
-        known = {"target": np.array([0]), "class_names": (graph.target,)}
-    elif graph.target is not None:
-        known = {"target": np.array([graph.target])}
+    for name in ("node_truth", "edge_truth"):
+        columns[name] = None if columns[name] is None else columns[name].tolist()
+    is_class = isinstance(graph.target, str)
+    known: dict[str, Any] = {"class_names": (graph.target,)} if is_class else {}
+    if graph.target is not None:
+        known["target"] = np.array([0 if is_class else graph.target])
     return assemble([GraphRecord(place=graph.name, **columns)], graph.name, names=[graph.name], **known)

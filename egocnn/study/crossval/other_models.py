@@ -15,9 +15,9 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import DataError
 from egocnn.nn.device import choose_device
+from egocnn.study.cluster import peak_megabytes
 from egocnn.study.crossval.folds import FoldTask
-from egocnn.study.crossval.machine import peak_megabytes
-from egocnn.study.crossval.record import Fold, FoldRun, make_fold
+from egocnn.study.crossval.record import Fold, FoldRun
 
 
 @runtime_checkable
@@ -36,11 +36,9 @@ class Classifier(Protocol):
     @property
     def fit(self) -> Callable[..., Any]:
         """Training graphs, and their targets or validation graphs -> the fitted model"""
-        ...
 
     def predict(self, graphs: Graphs, /) -> Any:
         """(G) class numbers, as in ``target`` of the training graphs"""
-        ...
 
 
 @runtime_checkable
@@ -50,12 +48,10 @@ class Builder(Protocol):
     @property
     def name(self) -> str:
         """What the record calls the model."""
-        ...
 
     @property
     def build(self) -> Callable[[int], Classifier]:
         """seed -> an untrained model"""
-        ...
 
 
 AnyModel: TypeAlias = ModelConfig | Classifier | Builder
@@ -72,50 +68,37 @@ def name_of(model: AnyModel) -> str:
 def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder, train: TrainConfig) -> Fold:
     """One fold of a model that is not an Ego-CNN, one training after the other.
 
-    A model without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once,
-    whatever the number of restarts and runs.
+    A model without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once.
     """
     if not graphs.is_classification:
         raise DataError(f"{name_of(model)} tells classes apart; these graphs have none")
     device = choose_device(train.device)
     learned, validation, tested = (graphs[part] for part in (task.learned, task.validation, task.tested))
     runs: list[FoldRun] = []
-    parameters: int | None = None
-    training = testing = 0.0
+    parameters, training, testing = None, 0.0, 0.0
     for seeds in task.seeds:
         started = time.perf_counter()
-        restarts = _fit_restarts(model, seeds, learned, validation, device)
-        scores = [score for _, score in restarts]
-        chosen = int(np.argmax(scores))  # of equals the first
+        restarts: list[tuple[float, Classifier]] = []
+        for seed in seeds:
+            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+                torch.manual_seed(seed)
+                fitted = _untrained(model, seed)
+                if "validation" in inspect.signature(fitted.fit).parameters:
+                    fitted.fit(learned, validation=validation)
+                else:
+                    fitted.fit(learned, learned.target)
+            restarts.append((_accuracy(fitted, validation, name_of(model)), fitted))
+            if getattr(fitted, "parameters", None) is None:
+                break
+        best = max(range(len(restarts)), key=lambda number: restarts[number][0])  # of equals the first
         trained = time.perf_counter()
-        score = _accuracy(restarts[chosen][0], tested, name_of(model))
-        own = seeds[: len(restarts)]
-        runs.append(FoldRun(score=score, validation_score=scores[chosen], restart=chosen + 1, seeds=own))
-        training += trained - started
-        testing += time.perf_counter() - trained
-        parameters = _count_parameters(restarts[chosen][0])
-        if parameters is None:
+        score, own = _accuracy(restarts[best][1], tested, name_of(model)), seeds[: len(restarts)]
+        runs.append(FoldRun(score=score, validation_score=restarts[best][0], restart=best + 1, seeds=own))
+        training, testing = training + trained - started, testing + time.perf_counter() - trained
+        if (parameters := getattr(restarts[best][1], "parameters", None)) is None:
             break
-    return make_fold(task, runs, parameters, (0.0, training, testing), peak_megabytes(device))
-
-
-def _fit_restarts(
-    model: Classifier | Builder, seeds: tuple[int, ...], learned: Graphs, validation: Graphs, device: torch.device
-) -> list[tuple[Classifier, float]]:
-    """A fitted model per seed and its validation accuracy; only the first of a model without parameters."""
-    found: list[tuple[Classifier, float]] = []
-    for seed in seeds:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
-            fitted = _untrained(model, seed)
-            if "validation" in inspect.signature(fitted.fit).parameters:
-                fitted.fit(learned, validation=validation)
-            else:
-                fitted.fit(learned, learned.target)
-        found.append((fitted, _accuracy(fitted, validation, name_of(model))))
-        if _count_parameters(fitted) is None:
-            break
-    return found
+    count = sum(weight.numel() for weight in parameters()) if callable(parameters) else parameters
+    return Fold.of(task, runs, count, (0.0, training, testing), peak_megabytes(device))
 
 
 def _untrained(model: Classifier | Builder, seed: int) -> Classifier:
@@ -127,12 +110,6 @@ def _untrained(model: Classifier | Builder, seed: int) -> Classifier:
         if hasattr(fresh, setting):
             setattr(fresh, setting, seed)
     return fresh
-
-
-def _count_parameters(model: Classifier) -> int | None:
-    """Numbers that training changes; None where the question makes no sense."""
-    found = getattr(model, "parameters", None)
-    return sum(weight.numel() for weight in found()) if callable(found) else found
 
 
 def _accuracy(model: Classifier, graphs: Graphs, name: str) -> float:

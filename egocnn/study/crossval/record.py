@@ -1,20 +1,32 @@
-"""Scores of all folds -> one record, a table for people, JSON for machines; back from JSON; two records compared."""
+"""Scores of all folds -> one record, a table for people, JSON for machines; back from JSON; two records compared.
+
+Finished folds wait in ``FILE.partial``, rewritten whole after every fold and removed once FILE stands, so that an
+interrupted cross-validation goes on; they are used again only where data and settings are the same.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from egocnn.data.collection import Collection
 from egocnn.errors import DataError, RunError
+from egocnn.files import write_json
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import PairedTest, corrected_t_test
 
-Timing = tuple[float, float, float]  # seconds of preparing, training and testing
+SECONDS = ("preparing_seconds", "training_seconds", "testing_seconds")
+ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_inputs": False, "networks": 1, "parts": 0.0, "missing": 1.0}
+"""Settings that older records do not have, at the values that they were made with."""
+REMOVED_SINCE = {"rest": "none", "max_hops": 1, "wl_rounds": 3}
+"""Settings that older records of an Ego-CNN have, at the values that every network has now."""
+GIVE_UP = "--overwrite replaces it, or name another file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +41,6 @@ class FoldRun:
     epochs: int | None = None
     alone: float | None = None
     """where all restarts are averaged, or a model has several networks: the mean of their scores, each by itself"""
-
-    @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> FoldRun:
-        """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
-        return FoldRun(**{**plain, "seeds": tuple(plain["seeds"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,30 +62,23 @@ class Fold:
     """of the GPU's memory, or of the process where the CPU computes; None where it is not known"""
 
     @staticmethod
+    def of(
+        task: FoldTask, runs: Sequence[FoldRun], parameters: int | None, timing: tuple[float, ...], peak: float | None
+    ) -> Fold:
+        """From its runs; ``timing``: seconds of preparing, training and testing."""
+        parts = {"train": task.learned, "validation": task.validation, "test": task.tested}
+        found: dict[str, Any] = {f"{part}_graphs": len(numbers) for part, numbers in parts.items()}
+        for name in ("score", "validation_score"):
+            found[name] = float(np.mean([getattr(run, name) for run in runs]))
+        found |= zip(SECONDS, timing, strict=True)
+        return Fold(fold=task.fold, runs=tuple(runs), parameters=parameters, peak_megabytes=peak, **found)
+
+    @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
-        return Fold(**{**plain, "runs": tuple(FoldRun.from_plain(run) for run in plain["runs"])})
-
-
-def make_fold(
-    task: FoldTask, runs: Sequence[FoldRun], parameters: int | None, timing: Timing, peak_megabytes: float | None
-) -> Fold:
-    """A finished fold from its runs."""
-    preparing, training, testing = timing
-    return Fold(
-        fold=task.fold,
-        score=float(np.mean([run.score for run in runs])),
-        validation_score=float(np.mean([run.validation_score for run in runs])),
-        runs=tuple(runs),
-        train_graphs=len(task.learned),
-        validation_graphs=len(task.validation),
-        test_graphs=len(task.tested),
-        parameters=parameters,
-        preparing_seconds=preparing,
-        training_seconds=training,
-        testing_seconds=testing,
-        peak_megabytes=peak_megabytes,
-    )
+        return Fold(
+            **{**plain, "runs": tuple(FoldRun(**{**run, "seeds": tuple(run["seeds"])}) for run in plain["runs"])}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +109,6 @@ class CrossValidation:
     machine: str
     versions: dict[str, str]
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> CrossValidation:
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
@@ -125,7 +121,7 @@ class CrossValidation:
         yield "fold   test  validation  restart  best epoch  graphs"
         for f in self.folds:
             restarts = ",".join(str(run.restart) for run in f.runs)
-            epochs = ",".join("-" if run.best_epoch is None else str(run.best_epoch) for run in f.runs)
+            epochs = ",".join(str(run.best_epoch or "-") for run in f.runs)
             scores = f"{f.score:6.4f}  {f.validation_score:10.4f}"
             yield f"{f.fold:4} {scores}  {restarts:>7}  {epochs:>10}  {f.test_graphs:6}"
         low, high = self.interval
@@ -143,7 +139,7 @@ class CrossValidation:
         )
 
 
-def read_plain(path: Path, names: frozenset[str], what: str) -> dict[str, Any] | None:
+def read_plain(path: Path, names: set[str], what: str) -> dict[str, Any] | None:
     """The JSON object in a file, which must have just these names; None where there is no file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -161,7 +157,7 @@ def read_plain(path: Path, names: frozenset[str], what: str) -> dict[str, Any] |
 def read_record(path: Path) -> CrossValidation | None:
     """The record that a cross-validation wrote; None where there is no file."""
     what = "the record of a cross-validation"
-    found = read_plain(path, frozenset(f.name for f in fields(CrossValidation)), what)
+    found = read_plain(path, {f.name for f in fields(CrossValidation)}, what)
     try:
         return None if found is None else CrossValidation.from_plain(found)
     except (TypeError, ValueError, KeyError):
@@ -189,3 +185,99 @@ def sentence(one: CrossValidation, other: CrossValidation) -> str:
         f"{one.model} minus {other.model}: {found.difference:+.4f} (95% interval {low:+.4f} to {high:+.4f}, "
         f"p = {found.p:.3g}, corrected resampled t-test over {found.folds} folds)"
     )
+
+
+@dataclass(slots=True)
+class PartialRecord:
+    """What has been computed so far, in memory and, where a file is named, on disk."""
+
+    out: Path | None
+    fingerprint: str
+    stated: dict[str, Any]  # the settings, one level deep, to name the one that changed
+    folds: list[Fold] = field(default_factory=list)
+    seconds: float = 0.0  # spent by earlier calls
+
+    @staticmethod
+    def open(out: Path | None, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> PartialRecord:
+        """Find the folds that an earlier call finished; refuse those of other data or settings."""
+        partial = PartialRecord(out, fingerprint, json.loads(json.dumps(stated)))  # as a file would give it back
+        if out is None or (out.exists() and not out.is_file()):  # nothing can stand beside a pipe
+            partial.out = None
+            return partial
+        for path in (out, partial.path) if overwrite else ():
+            path.unlink(missing_ok=True)
+        names, what = {"fingerprint", "stated", "seconds", "folds"}, "what an interrupted cross-validation leaves"
+        try:
+            if (found := read_plain(partial.path, names, what)) is not None:
+                partial._check(partial.path, found["fingerprint"], found["stated"])
+                partial.folds = [Fold.from_plain(fold) for fold in found["folds"]]
+                partial.seconds = float(found["seconds"])
+        except (TypeError, ValueError, KeyError, AttributeError):
+            raise RunError(f"{partial.path}: is damaged; --overwrite starts anew") from None
+        except RunError as error:
+            raise RunError(f"{error}; {GIVE_UP}") from None
+        return partial
+
+    @property
+    def path(self) -> Path:
+        """Where finished folds are saved."""
+        assert self.out is not None
+        return self.out.with_name(f"{self.out.name}.partial")
+
+    def finished(self) -> CrossValidation | None:
+        """The whole record, where an earlier call wrote it."""
+        if self.out is None:
+            return None
+        try:
+            if (record := read_record(self.out)) is not None:
+                counts = (len(record.folds), record.runs, record.restarts)
+                stated = state(record.model, record.protocol, *counts, record.settings)
+                self._check(self.out, record.fingerprint, stated)
+                self.path.unlink(missing_ok=True)
+        except RunError as error:
+            raise RunError(f"{error}; {GIVE_UP}") from None
+        return record
+
+    def _check(self, path: Path, fingerprint: str, stated: Mapping[str, Any]) -> None:
+        if fingerprint != self.fingerprint:
+            raise other_settings(path, stated, self.stated)
+
+    def add(self, fold: Fold, seconds: float) -> None:
+        """Save a fold; ``seconds`` have passed in this call."""
+        self.folds.append(fold)
+        self.folds.sort(key=lambda each: each.fold)
+        if self.out is not None:
+            plain = {"fingerprint": self.fingerprint, "stated": self.stated, "seconds": self.seconds + seconds}
+            write_json(self.path, {**plain, "folds": [asdict(each) for each in self.folds]})
+
+    def finish(self, record: CrossValidation) -> None:
+        """Write the record; what was saved on the way is no longer needed."""
+        if self.out is not None:
+            write_json(self.out, asdict(record))
+            self.path.unlink(missing_ok=True)
+
+
+def other_settings(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> RunError:
+    """The error of a file that was made with other settings, naming the first that differs."""
+    absent = object()
+    for name in (*here, *there):  # in order: another model explains all the rest
+        if here.get(name, absent) != there.get(name, absent):
+            was, now = (settings.get(name, "none") for settings in (there, here))
+            return RunError(f"{path}: was made with {name.replace('_', ' ')} {was}, now it is {now}")
+    return RunError(f"{path}: was made with other data or folds")
+
+
+def state(
+    model: str, protocol: str, folds: int, runs: int, restarts: int, settings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Everything but the data that decides the scores; where they are computed does not count."""
+    counts = {"model": model, "protocol": protocol, "folds": folds, "runs": runs, "restarts": restarts}
+    flat = {name: value for group in settings.values() for name, value in group.items() if name != "device"}
+    as_before = [name for name, value in ADDED_LATER.items() if flat.get(name) == value]
+    removed = REMOVED_SINCE if "embedding" in flat else {}  # other models never had them
+    return {**counts, **removed, **{name: value for name, value in flat.items() if name not in as_before}}
+
+
+def fingerprint(collection: Collection, split: str, stated: Mapping[str, Any]) -> str:
+    """A digest of data, folds and settings."""
+    return hashlib.sha256(json.dumps([split, stated, collection.digest], sort_keys=True).encode()).hexdigest()

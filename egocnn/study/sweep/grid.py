@@ -1,19 +1,23 @@
-"""What is typed, ``width=32,64`` -> an axis of the grid; axes -> the settings to try, all of them or some drawn."""
+"""What is typed, ``width=32,64`` -> an axis of the grid; axes -> the settings to try; their scores -> a table."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import random
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
 
+DIVERGED = "diverged"
 FIXED = {
     "seed": "the best of several seeds says nothing of a setting; --restarts trains each more often",
     "device": "it changes no score",
@@ -23,8 +27,7 @@ FIXED = {
 SWITCH = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """A field of the settings and the values to try."""
 
     name: str
@@ -39,14 +42,9 @@ class GridPoint:
     model: ModelConfig
     train: TrainConfig
 
-    @property
-    def words(self) -> str:
-        """``width 8, depth 2``"""
-        return in_words(self.values)
-
 
 def in_words(values: Iterable[tuple[str, Any]]) -> str:
-    """Names and values of settings as a list for people."""
+    """``width 8, depth 2``"""
     return ", ".join(f"{name} {shown(value)}" for name, value in values)
 
 
@@ -57,11 +55,9 @@ def shown(value: Any) -> str:
 
 def changed(model: ModelConfig, train: TrainConfig) -> dict[str, Any]:
     """The settings that are not at their usual values."""
-    found: dict[str, Any] = {}
-    for config in (model, train):
-        usual = asdict(type(config)())
-        found |= {name: value for name, value in asdict(config).items() if value != usual[name]}
-    return {name: value for name, value in found.items() if name != "device"}
+    usual = asdict(ModelConfig()) | asdict(TrainConfig())
+    found = asdict(model) | asdict(train)
+    return {name: value for name, value in found.items() if value != usual[name] and name != "device"}
 
 
 def flags(settings: dict[str, Any]) -> str:
@@ -69,10 +65,7 @@ def flags(settings: dict[str, Any]) -> str:
     words = []
     for name, value in settings.items():
         flag = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{'' if value else 'no-'}{flag}")
-        else:
-            words.append(f"--{flag} {value}")
+        words.append(f"--{'' if value else 'no-'}{flag}" if isinstance(value, bool) else f"--{flag} {value}")
     return " ".join(words)
 
 
@@ -80,18 +73,17 @@ def parse_axis(text: str) -> Axis:
     """``learning_rate=1e-3,3e-4`` -> the axis; an error says what would be one."""
     name, equals, values = text.partition("=")
     name = name.strip().replace("-", "_")
-    types = _types()
+    types = get_type_hints(ModelConfig) | get_type_hints(TrainConfig)
     if not equals:
         raise ConfigError(f"--over takes a field and its values, width=32,64 say, got {text!r}")
     if name in FIXED:
         raise ConfigError(f"--over {name}: {FIXED[name]}")
     if name not in types:
-        near = get_close_matches(name, types, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise ConfigError(f"--over: no setting is called {name!r}; {hint}there are {', '.join(sorted(types))}")
+        known = sorted(types.keys() - FIXED)
+        hint = "".join(f"did you mean {near}? " for near in get_close_matches(name, known, 1))
+        raise ConfigError(f"--over: no setting is called {name!r}; {hint}there are {', '.join(known)}")
     found = tuple(_value(name, word.strip(), types[name]) for word in values.split(","))
-    twice = [shown(value) for number, value in enumerate(found) if value in found[:number]]
-    if twice:
+    if twice := [shown(value) for number, value in enumerate(found) if value in found[:number]]:
         raise ConfigError(f"--over {name}: {twice[0]} is given twice")
     return Axis(name, found)
 
@@ -103,35 +95,28 @@ def draw_settings(
     names = [axis.name for axis in axes]
     if not axes:
         raise ConfigError("a sweep needs something to go over: --over width=32,64,128 say")
-    if len(set(names)) < len(names):
-        again = next(name for number, name in enumerate(names) if name in names[:number])
-        raise ConfigError(f"--over {again} is given twice; name all its values in one, with commas between")
+    if again := [name for number, name in enumerate(names) if name in names[:number]]:
+        raise ConfigError(f"--over {again[0]} is given twice; name all its values in one, with commas between")
     if sample is not None and sample < 1:
         raise ConfigError(f"sample must be at least 1, got {sample}")
-    total = math.prod(len(axis.values) for axis in axes)
-    numbers: Sequence[int] = range(total)
-    if sample is not None and sample < total:
+    sizes = [len(axis.values) for axis in axes]
+    numbers: Sequence[int] = range(math.prod(sizes))
+    if sample is not None and sample < len(numbers):
         numbers = sorted(random.Random(seed).sample(numbers, sample))
-    return [_point(axes, number, model, train) for number in numbers]
+    places = (np.unravel_index(number, sizes) for number in numbers)  # the last axis changes fastest
+    several = (zip(axes, place, strict=True) for place in places)
+    return [_point([(axis.name, axis.values[at]) for axis, at in each], model, train) for each in several]
 
 
-def _point(axes: Sequence[Axis], number: int, model: ModelConfig, train: TrainConfig) -> GridPoint:
-    """The combination of this number, the last axis changing fastest."""
-    places = np.unravel_index(number, [len(axis.values) for axis in axes])
-    values = tuple((axis.name, axis.values[at]) for axis, at in zip(axes, places, strict=True))
+def _point(values: list[tuple[str, Any]], model: ModelConfig, train: TrainConfig) -> GridPoint:
     own = {field.name for field in fields(ModelConfig)}
+    of_model, of_training = (
+        {name: each for name, each in values if (name in own) == is_own} for is_own in (True, False)
+    )
     try:
-        of_model = replace(model, **{name: value for name, value in values if name in own})
-        of_training = replace(train, **{name: value for name, value in values if name not in own})
+        return GridPoint(tuple(values), replace(model, **of_model), replace(train, **of_training))
     except ConfigError as error:
         raise ConfigError(f"--over, {in_words(values)}: {error}") from None
-    return GridPoint(values, of_model, of_training)
-
-
-def _types() -> dict[str, Any]:
-    """Every field that may be swept, and what it holds."""
-    found = {**get_type_hints(ModelConfig), **get_type_hints(TrainConfig)}
-    return {name: kind for name, kind in found.items() if name not in FIXED}
 
 
 def _value(name: str, word: str, annotation: Any) -> Any:
@@ -145,10 +130,116 @@ def _value(name: str, word: str, annotation: Any) -> Any:
         return word
     if is_switch or words:
         wanted = " or ".join(("yes", "no", *words)) if is_switch else f"one of {', '.join(words)}"
-        near = get_close_matches(word, words, 1)
-        raise ConfigError(f"--over {name}: {word!r} is not {wanted}{f'; did you mean {near[0]}?' if near else ''}")
-    wanted = "a number" if annotation is float else "a whole number"
+        hint = "".join(f"; did you mean {near}?" for near in get_close_matches(word, words, 1))
+        raise ConfigError(f"--over {name}: {word!r} is not {wanted}{hint}")
     try:
         return float(word) if annotation is float else int(word)
     except ValueError:
+        wanted = "a number" if annotation is float else "a whole number"
         raise ConfigError(f"--over {name}: {word!r} is not {wanted}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairScore:
+    """One setting on one fold, judged by graphs that are not the fold's test graphs."""
+
+    fold: int  # from 1
+    score: float | None  # accuracy, or R² where a value is predicted; None: the training diverged
+    parameters: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One setting on all folds."""
+
+    rank: int  # from 1, the best first
+    setting: dict[str, Any]
+    mean: float | None  # None where a training diverged
+    std: float | None  # of the folds around their mean (n - 1)
+    seconds: float  # of all folds together, also of those that ran at the same time
+    parameters: int | None
+    scores: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """All settings in order of merit, with what is needed to judge and to repeat it."""
+
+    data: str
+    protocol: str
+    folds: int
+    restarts: int
+    score: str  # what is measured: accuracy or r2
+    over: dict[str, list[Any]]
+    sampled: int | None  # settings drawn from the grid; None: all of it
+    rows: tuple[Row, ...]
+    chosen: dict[str, Any]  # all settings of the best row, ``model`` and ``train``
+    flags: str  # the same as typed for ``egocnn train``; what is at its usual value is left out
+    test: dict[str, Any] | None
+    """of the chosen setting on the test folds: mean, std, interval; None: they have not been looked at"""
+    seed: int
+    seconds: float  # of all trainings together
+    command: str
+    date: str
+    machine: str
+    versions: dict[str, str]
+
+    def lines(self) -> Iterator[str]:
+        """A table for a terminal."""
+        score = "accuracy" if self.score == "accuracy" else "R²"
+        names = (name.replace("_", " ") for name in self.over)
+        table = [["", *names, f"validation {score}", "seconds", "parameters"], *map(_cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for cells in table:
+            yield "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        best = self.rows[0]
+        if best.mean is None:
+            yield "Every setting diverged; try smaller learning rates."
+            return
+        drawn = "" if self.sampled is None else " drawn"
+        yield f"Best of {len(self.rows)}{drawn} settings over {self.folds} folds: {in_words(best.setting.items())}."
+        if self.test is None:
+            yield "The best of many is flattered by the choice; --test-chosen gives its one look at the test folds."
+        else:
+            low, high = self.test["interval"]
+            found = f"{self.test['mean']:.4f} ± {self.test['std']:.4f}"
+            yield f"On the test folds: {found} (95% interval of the mean: {low:.4f} to {high:.4f})."
+        yield f"Train with it: egocnn train {shlex.quote(self.data)} -o RUN {self.flags}"
+
+    def csv(self) -> str:
+        """The table, unrounded."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["rank", *self.over, "mean", "std", "seconds", "parameters"])
+        for row in self.rows:
+            values = [shown(row.setting[name]) for name in self.over]
+            writer.writerow([row.rank, *values, row.mean, row.std, row.seconds, row.parameters])
+        return text.getvalue()
+
+
+def ranked(points: Sequence[GridPoint], scores: Sequence[Sequence[PairScore]]) -> list[tuple[GridPoint, Row]]:
+    """The best first: by mean, of equals the smaller, then the one first in the grid; those that diverged last."""
+    rows: list[tuple[GridPoint, Row]] = []
+    for point, several in zip(points, scores, strict=True):
+        own = sorted(several, key=lambda each: each.fold)
+        known = [each.score for each in own if each.score is not None]
+        is_whole = len(known) == len(own)
+        row = Row(
+            rank=0,
+            setting=dict(point.values),
+            mean=float(np.mean(known)) if is_whole else None,
+            std=float(np.std(known, ddof=1)) if is_whole and len(known) > 1 else None,
+            seconds=sum(each.seconds for each in own),
+            parameters=max((each.parameters for each in own if each.parameters is not None), default=None),
+            scores=tuple(each.score for each in own),
+        )
+        rows.append((point, row))
+    rows.sort(key=lambda pair: (pair[1].mean is None, -(pair[1].mean or 0.0), pair[1].parameters or 0))
+    return [(point, replace(row, rank=rank)) for rank, (point, row) in enumerate(rows, start=1)]
+
+
+def _cells(row: Row) -> list[str]:
+    score = DIVERGED if row.mean is None else f"{row.mean:.4f}" + ("" if row.std is None else f" ± {row.std:.4f}")
+    size = "" if row.parameters is None else f"{row.parameters:,}"
+    return [f"{row.rank}", *(shown(value) for value in row.setting.values()), score, f"{row.seconds:.1f}", size]

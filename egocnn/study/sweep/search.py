@@ -1,17 +1,18 @@
 """Settings + graphs -> every setting scored on every fold, none of them by test graphs; the best one chosen.
 
-Of every fold of the protocol only what is not tested takes part: its validation part gives the score, and a share of
-its training part, split off once more, chooses the epoch and the restart. So the test folds are as good as new for the
-one setting that is chosen.
+Of every fold only what is not tested takes part: its validation part gives the score, and a share of its training part,
+split off once more, chooses epoch and restart. So the test folds are as good as new for the setting that is chosen.
+Finished pairs of setting and fold are files of a folder, found again by the digest of all that decides their score.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from itertools import groupby, product
 from operator import itemgetter
@@ -22,21 +23,76 @@ from egocnn.config import TrainConfig
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError, RunError
-from egocnn.files import write_json, write_text
+from egocnn.files import check_is_no_file, write_json, write_text
 from egocnn.nn.device import choose_device
-from egocnn.study.cluster import connected, run_jobs
+from egocnn.study.cluster import connected, library_versions, name_machine, one_thread, run_jobs
 from egocnn.study.crossval import Protocol, cross_validate, read_record
-from egocnn.study.crossval.ego_folds import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make_tasks, split_off_validation
-from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
-from egocnn.study.crossval.partial import fingerprint
-from egocnn.study.sweep.folder import CHOSEN, SweepFolder, without_device
-from egocnn.study.sweep.grid import Axis, GridPoint, changed, flags
-from egocnn.study.sweep.table import PairScore, Sweep, ranked
+from egocnn.study.crossval.record import SECONDS, fingerprint, other_settings, read_plain
+from egocnn.study.crossval.training import Execution, FoldSettings, ego_fold, ignore, stacked_folds
+from egocnn.study.sweep.grid import DIVERGED, Axis, GridPoint, PairScore, Sweep, changed, flags, in_words, ranked
 from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets
 
 INNER = 2**20  # Any number that no restart has: the inner parts follow from other seeds than the trainings.
+ABOUT, CHOSEN, PAIRS = "about.json", "chosen.json", "folds"  # Files of the folder of a sweep, and its folder of pairs.
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFolder:
+    """The folder of one sweep."""
+
+    folder: Path
+    fingerprint: str  # digest of data and folds
+
+    @staticmethod
+    def open(folder: Path, fingerprint: str, stated: Mapping[str, Any], *, overwrite: bool) -> SweepFolder:
+        """Make the folder, or go on with the one that is there; refuse that of other data or folds."""
+        check_folder(folder)
+        about, pairs = folder / ABOUT, folder / PAIRS
+        if overwrite:
+            names = (ABOUT, CHOSEN, f"{CHOSEN}.partial", "sweep.json", "sweep.csv")
+            for old in (*(folder / name for name in names), *pairs.glob("*.json")):
+                old.unlink(missing_ok=True)
+        found = read_plain(about, {"fingerprint", "stated"}, "what a sweep says of itself")
+        if found is not None and found["fingerprint"] != fingerprint:
+            there = found["stated"] if isinstance(found["stated"], dict) else {}
+            reason = other_settings(folder, there, stated)
+            raise RunError(f"{reason}; --overwrite starts anew, or name another folder")
+        pairs.mkdir(parents=True, exist_ok=True)
+        if found is None:
+            write_json(about, {"fingerprint": fingerprint, "stated": dict(stated)})
+        return SweepFolder(folder, fingerprint)
+
+    def find(self, point: GridPoint, fold: int) -> PairScore | None:
+        """The score of an earlier call, None where there is none."""
+        path = self._path(point, fold)
+        found = read_plain(path, {"scored", "setting"}, "a finished fold of a sweep")
+        try:
+            return None if found is None else PairScore(**found["scored"])
+        except TypeError:
+            raise RunError(f"{path}: is damaged; remove it, and the fold is computed anew") from None
+
+    def add(self, point: GridPoint, score: PairScore) -> None:
+        """Save a score."""
+        write_json(self._path(point, score.fold), {"setting": dict(point.values), "scored": asdict(score)})
+
+    def _path(self, point: GridPoint, fold: int) -> Path:
+        decides = [self.fingerprint, asdict(point.model), without_device(point.train), fold]
+        name = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
+        return self.folder / PAIRS / f"{name}.json"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse, before anything is computed, a place where no sweep can be saved."""
+    check_is_no_file(folder, RunError)
+    if folder.exists() and not (folder / ABOUT).exists() and any(folder.iterdir()):
+        raise RunError(f"{folder}: is not empty and holds no sweep; name another folder")
+
+
+def without_device(train: TrainConfig) -> dict[str, Any]:
+    """All settings that decide a score: where it is computed does not."""
+    return {**asdict(train), "device": None}
 
 
 def sweep(
@@ -94,17 +150,12 @@ def sweep(
             machine=name_machine(device, execution.ray),
             versions=library_versions(),
         )
-        _write(record, folder)
+        write_text(folder / "sweep.csv", record.csv())
+        write_json(folder / "sweep.json", asdict(record))
         if test_chosen and first.mean is not None:
-            test = _test(graphs, best, protocol, folder / CHOSEN, execution, data)
-            record = replace(record, test=test)
-            _write(record, folder)
+            record = replace(record, test=_test(graphs, best, protocol, folder / CHOSEN, execution, data))
+            write_json(folder / "sweep.json", asdict(record))
     return record
-
-
-def _write(record: Sweep, folder: Path) -> None:
-    write_text(folder / "sweep.csv", record.csv())
-    write_json(folder / "sweep.json", record.to_plain())
 
 
 def inner_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[FoldTask]:
@@ -112,9 +163,8 @@ def inner_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[
     found = []
     for task in make_tasks(graphs, protocol, train):
         seed = derived(train.seed, task.fold, INNER)
-        learned, validation = split_off_validation(graphs, task.learned, train.validation, seed)
-        seeds = task.seeds[:1]  # several runs are for what is reported
-        found.append(FoldTask(task.fold, learned, validation, tested=task.validation, seeds=seeds))
+        both = split_off_validation(graphs, task.learned, train.validation, seed)
+        found.append(FoldTask(task.fold, *both, task.validation, task.seeds[:1]))  # more runs are for what is reported
     return found
 
 
@@ -126,14 +176,12 @@ def _score_all(
     found: list[list[PairScore]] = [[] for _ in points]
     missing: list[tuple[int, GridPoint, FoldTask]] = []
     for (number, point), task in product(enumerate(points), tasks):
-        score = saved.find(point, task.fold)
-        if score is None:
+        if (score := saved.find(point, task.fold)) is None:
             missing.append((number, point, task))
         else:
             found[number].append(score)
     total = len(points) * len(tasks)
-    done = total - len(missing)
-    if done:
+    if done := total - len(missing):
         execution.log(f"{done} of {total} trainings are there already")
     execution.progress(done)
     if execution.is_stacked(settings.graphs, choose_device(settings.train.device)):
@@ -148,13 +196,12 @@ def _score_all(
             found[number].append(score)
             done += 1
             execution.progress(done)
-            shown = "diverged" if score.score is None else f"{score.score:.4f}"
-            where = f"{points[number].words}, fold {score.fold}"
+            shown = DIVERGED if score.score is None else f"{score.score:.4f}"
+            where = f"{in_words(points[number].values)}, fold {score.fold}"
             execution.log(f"{done}/{total}: {where}: {shown} ({score.seconds:.1f} s)")
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"stopped; {done} of {total} trainings are kept in {saved.folder}, and the same command goes on"
-        ) from None
+        kept = f"{done} of {total} trainings are kept in {saved.folder}"
+        raise KeyboardInterrupt(f"stopped; {kept}, and the same command goes on") from None
     return found
 
 
@@ -181,15 +228,15 @@ def _score_stacked(
         _, points, tasks = zip(*several, strict=True)
         own = replace(settings, model=points[0].model, train=points[0].train, execution=execution)
         started = time.perf_counter()
-        waiting = {task.fold for task in tasks}
+        waiting = [task.fold for task in tasks]
         try:
             for fold in stacked_folds(own, tasks):
-                waiting.discard(fold.fold)
-                seconds = round(fold.preparing_seconds + fold.training_seconds + fold.testing_seconds, 3)
+                waiting.remove(fold.fold)
+                seconds = round(sum(getattr(fold, name) for name in SECONDS), 3)
                 yield number, PairScore(fold=fold.fold, score=fold.score, parameters=fold.parameters, seconds=seconds)
         except DivergedError:  # one fold without a score leaves the setting without a mean: the others do not matter
             share = round((time.perf_counter() - started) / len(tasks), 3)
-            for without in sorted(waiting):
+            for without in waiting:
                 yield number, PairScore(fold=without, score=None, parameters=None, seconds=share)
 
 
@@ -206,15 +253,7 @@ def _test(
                 f"{path}: another setting has had its look at the test folds; a second look makes them a part of the "
                 "choice. --overwrite forgets the whole sweep, or name another folder"
             )
-    execution.log(f"the test folds, with {best.words}")
-    found = cross_validate(
-        *(graphs, best.model, best.train),
-        protocol=protocol,
-        jobs=execution.jobs,
-        ray=execution.ray,
-        stack=execution.stack,
-        data=data,
-        out=path,
-        log=execution.log,
-    )
+    execution.log(f"the test folds, with {in_words(best.values)}")
+    where: dict[str, Any] = {name: getattr(execution, name) for name in ("jobs", "ray", "stack", "log")}
+    found = cross_validate(graphs, best.model, best.train, protocol=protocol, data=data, out=path, **where)
     return {"mean": found.mean, "std": found.std, "interval": list(found.interval), "file": path.name}

@@ -14,7 +14,7 @@ from typing import Any
 from egocnn.errors import ConfigError
 from egocnn.files import write_json, write_text
 from egocnn.nn.device import choose_device
-from egocnn.study.crossval.machine import library_versions, name_machine, one_thread
+from egocnn.study.cluster import library_versions, name_machine, one_thread
 from lab.markdown import csv_text, made_by, table
 from lab.rivals.gine import seeded
 from lab.tables.cells import Say, TableOptions

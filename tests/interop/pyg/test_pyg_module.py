@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +20,13 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import describe_by_degree
+from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.explain import explain
+from egocnn.interop import pyg as ours
 from egocnn.interop.pyg import EgoExplainer, as_module
-from egocnn.interop.pyg.masks import EdgeMask
+from egocnn.interop.pyg import module as modules
+from egocnn.interop.pyg.module import EdgeMask
+from egocnn.interop.pyg.tensors import inheriting
 from egocnn.model import Model
 from tests.interop.pyg.adapters import (
     adapted,
@@ -206,6 +212,8 @@ def test_data_hold_labels_in_the_order_of_the_model_and_what_is_to_be_predicted(
     assert (run(module(), data).argmax(1) == data.y).all()
     assert data.node_truth.shape == (graphs.n_nodes,)
     assert data.edge_truth.shape == (data.edge_index.shape[1],)
+    unknown = graphs.replace(target=np.where(np.arange(len(graphs)) == 3, -1, graphs.target))
+    assert "y" not in module().to_data(unknown)
 
 
 def test_data_of_one_graph_are_those_of_a_collection_of_one() -> None:
@@ -220,12 +228,6 @@ def test_data_of_one_graph_are_those_of_a_collection_of_one() -> None:
         assert one["y"].shape == (1,)
 
 
-def test_an_unknown_class_is_left_out_of_the_data() -> None:
-    graphs = unseen_sizes()
-    assert graphs.target is not None
-    assert "y" not in module().to_data(graphs.replace(target=np.where(np.arange(len(graphs)) == 3, -1, graphs.target)))
-
-
 def test_the_module_never_changes_the_model_and_masks_never_stay() -> None:
     model, before = as_module(trained()), tiny.state(trained().networks[0])
     trained().networks[0].zero_grad()
@@ -238,3 +240,39 @@ def test_the_module_never_changes_the_model_and_masks_never_stay() -> None:
     assert all(p.grad is None for p in (*model.parameters(), *trained().networks[0].parameters()))
     assert not model.training
     assert close(run(copy.deepcopy(model), alcohol()), whole)
+
+
+def test_tensors_that_do_not_fit_are_refused_in_one_line() -> None:
+    data, model = alcohol(), module()
+    two_labels = as_module(random_predictor(random_trees(2, nodes=5, seed=0)))
+    n, m = len(data.x), data.edge_index.shape[1]
+    for changes, words in (
+        ({"x": data.x[:, :2]}, "x must have 3 labels and 0 attributes per node"),
+        ({"edge_index": data.edge_index.float()}, "edge_index must be whole numbers"),
+        ({"edge_index": data.edge_index + n}, str(n)),
+        ({"batch": torch.arange(n).flip(0)}, "in ascending order"),
+        ({"batch": data.edge_attr}, f"the graph of each of {n} nodes"),
+        ({"node_attr": data.x}, rf"node_attr must have the shape \({n}, 0\)"),
+        ({"edge_attr": data.edge_attr[:-1]}, rf"must have the shape \({m}, 1\)"),
+    ):
+        with pytest.raises(DataError, match=words):
+            run(model, data, **changes)
+    with pytest.raises(DataError, match=r"knows 2 edge labels; .* got none"):
+        two_labels(data.x, data.edge_index)
+    with pytest.raises(ConfigError, match="a fitted estimator or a predictor is needed, not str"):
+        as_module("run")
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for importing in (ours, modules):
+        monkeypatch.setattr(importing, "inheriting", inheriting.__wrapped__)  # without its cache
+    for name in ("torch_geometric.explain", "torch_geometric.nn", "torch_geometric.data"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for use in (lambda: ours.EgoExplainer, lambda: as_module(trained()), lambda: module().to_data(unseen_sizes())):
+        with pytest.raises(MissingExtraError, match=r"egocnn\[pyg\]"):
+            use()
+
+
+def test_pytorch_geometric_is_imported_when_it_is_needed() -> None:
+    script = "import sys, egocnn.interop.pyg; sys.exit('torch_geometric' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -96,7 +96,7 @@ def test_a_table_holds_our_score_beside_the_printed_one_and_says_what_could_not_
     def refuse(*_: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("egocnn.study.crossval.all_folds._finish_folds", refuse)
+    monkeypatch.setattr("egocnn.study.crossval.training._finish_folds", refuse)
     assert write(models=("Counts", "Alone", "Together")) == write(kept_only=True)[:3] == found[:3]
     for wrong, name in (({"data": ("MUTAGG",)}, "MUTAGG"), ({"models": ("Ego",)}, "Ego")):
         with pytest.raises(ConfigError, match=f"has no .* '{name}'"):

@@ -19,10 +19,9 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, ego_folds, read_record
-from egocnn.study.crossval.folds import FoldTask, make_tasks
+from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record, training
+from egocnn.study.crossval.folds import FoldTask, make_tasks, published_splits, read_splits
 from egocnn.study.crossval.other_models import classifier_fold
-from egocnn.study.crossval.protocol import published_splits, read_splits
 from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, Run, check_refused, printed
@@ -151,18 +150,18 @@ def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pyte
     task = make_tasks(graphs, Protocol(folds=4, restarts=2), TRAIN)[0]
     others, same = strangers(graphs, task)
     found: list[Any] = []
-    plain = ego_folds.predictions_of
+    plain = training.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
         found.append(plain(replica, data, device))
         return torch.as_tensor(found[-1])
 
-    monkeypatch.setattr(ego_folds, "predictions_of", spy)
+    monkeypatch.setattr(training, "predictions_of", spy)
     for each in (graphs, others):
         if stacked:
-            list(ego_folds.stacked_folds(ego_folds.FoldSettings(each, MODEL, TRAIN), [task]))
+            list(training.stacked_folds(training.FoldSettings(each, MODEL, TRAIN), [task]))
         else:
-            ego_folds.ego_fold(ego_folds.FoldSettings(each, MODEL, TRAIN), task)
+            training.ego_fold(training.FoldSettings(each, MODEL, TRAIN), task)
     np.testing.assert_allclose(found[0][same], found[1][same], rtol=1e-6)
     assert not np.allclose(found[0], found[1], rtol=1e-6)  # the others are of another kind indeed
 

@@ -15,7 +15,7 @@ from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
 from egocnn.errors import RunError
 from egocnn.study.crossval import EGO_CNN, CrossValidation, cross_validate, read_record
-from egocnn.study.crossval.partial import state
+from egocnn.study.crossval.record import state
 from tests.support.commands import Run, check_refused, kill_once, printed
 from tests.support.jobs import most
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, contents, names_in, plain_model, plain_train
@@ -85,12 +85,11 @@ def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> 
     graphs, out = alcohols(), tmp_path / "record.json"
     record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
     plain = json.loads(out.read_text())
-    assert plain["settings"]["train"].pop("judgements") == 1
-    assert plain["settings"]["train"].pop("networks") == 1
-    assert plain["settings"]["train"].pop("parts") == 0
-    assert plain["settings"]["train"].pop("missing") == 1
-    assert plain["settings"]["model"].pop("pool_norm") is False
-    assert plain["settings"]["model"].pop("count_inputs") is False
+    added = {"judgements": 1, "networks": 1, "parts": 0, "missing": 1, "pool_norm": False, "count_inputs": False}
+    assert plain["folds"][0]["runs"][0].pop("alone") is None
+    for name, value in added.items():
+        section = "train" if name in plain["settings"]["train"] else "model"
+        assert plain["settings"][section].pop(name) == value
     out.write_text(json.dumps(plain))
     assert cross_validate(graphs, MODEL, TRAIN, folds=2, out=out).fingerprint == record.fingerprint
     with pytest.raises(RunError, match="was made with judgements none, now it is 2"):

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from egocnn.cli import main
+from egocnn.cli.arguments import build_parser
 from egocnn.cli.commands.demo import demo
-from egocnn.cli.parser import build_parser
 from egocnn.errors import DivergedError, RunError
 from egocnn.model import Model
 from egocnn.train import run as runs

@@ -21,7 +21,7 @@ from egocnn.data.read import read
 from egocnn.data.store import Store, Stored, write_store
 from egocnn.errors import ConfigError, DataError
 from egocnn.study.crossval import Protocol, cross_validate
-from egocnn.study.crossval.protocol import Combine, Split
+from egocnn.study.crossval.folds import Combine, Split
 from egocnn.study.sweep.grid import draw_settings, parse_axis
 from egocnn.study.sweep.search import sweep
 from egocnn.train.history import History

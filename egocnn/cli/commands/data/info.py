@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from egocnn.cli.arguments import add_data_options
-from egocnn.cli.data import read_portions
-from egocnn.cli.options import Parser
+from egocnn.cli.data import open_graphs
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
 
@@ -14,11 +12,11 @@ def add_arguments(parser: Parser) -> None:
     add_data_options(parser)
 
 
-def info(options: argparse.Namespace) -> None:
+def info(options: Options) -> None:
     """Print the facts about a data set."""
-    from egocnn.study.describe import describe_portions
+    from egocnn.study.describe import describe
 
-    facts = describe_portions(read_portions(options)[0])
+    facts = describe(open_graphs(options).portions())
     lines = []
     for name, value in facts.items():
         if name != "problems" and value not in ({}, None):

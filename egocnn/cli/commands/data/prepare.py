@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 
 from egocnn.cli.arguments import add_data_options, add_out
 from egocnn.cli.data import split_and_part
-from egocnn.cli.options import Parser, from_options
+from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result
 from egocnn.config import ReadConfig
 
@@ -22,7 +21,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_switch("output", "--overwrite", "replace the store that is there, in one step")
 
 
-def prepare(options: argparse.Namespace) -> None:
+def prepare(options: Options) -> None:
     """Write the store and print its size."""
     from egocnn.show.streaming import prepare
 

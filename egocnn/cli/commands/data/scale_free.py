@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from egocnn.cli.arguments import add_data_options, add_out, whole_number
-from egocnn.cli.data import read_graphs
-from egocnn.cli.options import Parser
+from egocnn.cli.data import open_graphs
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result
 
 
@@ -19,7 +18,7 @@ def add_arguments(parser: Parser) -> None:
     add_out(parser, "FILE", "draw the degrees on log-log axes: .svg or .png", required=False)
 
 
-def scale_free(options: argparse.Namespace) -> None:
+def scale_free(options: Options) -> None:
     """Judge the degrees, draw them, and print the judgement."""
     from egocnn.data.scalefree import Counts
     from egocnn.show.drawing.degrees import check_plot, draw_degrees
@@ -29,7 +28,7 @@ def scale_free(options: argparse.Namespace) -> None:
     if options.out is not None:
         check_file(options.out, options.data)
         check_plot(options.out)
-    graphs = read_graphs(options)
+    graphs = open_graphs(options).whole()
     with counting_report("drawing samples", options.samples, visible=not options.quiet) as report:
         judgement = assess(graphs, samples=options.samples, seed=options.seed, report=report)
     if options.out is not None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from egocnn.cli.arguments import add_offline, add_out
-from egocnn.cli.lab import find_lab
-from egocnn.cli.options import Parser
+from egocnn.cli.commands.lab import find_lab
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_file, print_result, remarks
 
 
@@ -25,7 +24,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_option("output", "--results", type=Path, default=folder, metavar="FOLDER", help=records)
 
 
-def bench(options: argparse.Namespace) -> None:
+def bench(options: Options) -> None:
     """Run a benchmark, or draw the chart of all, and print what was measured."""
     lab = find_lab("bench.named")
     if options.list or options.name is None:

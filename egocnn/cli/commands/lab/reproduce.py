@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from egocnn.cli.arguments import add_offline, add_out
-from egocnn.cli.lab import find_lab
-from egocnn.cli.options import Parser
+from egocnn.cli.commands.lab import find_lab
+from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result, remarks
 
 
@@ -32,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     add_out(parser, "FOLDER", "folder for the tables [%(default)s]", default="results")
 
 
-def reproduce(options: argparse.Namespace) -> None:
+def reproduce(options: Options) -> None:
     """Run the experiment, write its table or figure and print it."""
     lab = find_lab("reproduce")
     if options.list or options.name is None:

@@ -1,0 +1,411 @@
+"""Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it.
+
+Whatever is fitted, colour counts and scales included, is fitted on the training part alone; a split that the data
+brings along is set aside.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.collection import Collection
+from egocnn.errors import ConfigError, DivergedError
+from egocnn.nn.batch import Batchable
+from egocnn.nn.device import choose_device
+from egocnn.nn.predict import predict_each
+from egocnn.study.cluster import library_versions, name_machine, one_thread, peak_megabytes, run_jobs
+from egocnn.study.crossval.folds import Combine, FoldTask, Protocol, digest_of_folds, make_tasks
+from egocnn.study.crossval.other_models import EGO_CNN, AnyModel, classifier_fold, name_of
+from egocnn.study.crossval.record import SECONDS, CrossValidation, Fold, FoldRun, PartialRecord, fingerprint, state
+from egocnn.study.statistics import summarise
+from egocnn.train import recipe
+from egocnn.train.history import History, mean_history
+from egocnn.train.loop import EngineName, Reports, fit
+from egocnn.train.metrics import accuracy, r2
+from egocnn.train.validation import check_targets
+
+
+def ignore(*_: object) -> None:
+    """A callback that does nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """Where and how trainings run, and who is called as they go on; no score depends on it but for rounding."""
+
+    jobs: int | None = None
+    ray: str | None = None
+    stack: bool | None = None  # train folds as one model; None: where a GPU computes
+    progress: Callable[[int], None] = ignore
+    """called with the number of epochs that are over; by a sweep, with that of its (setting, fold) pairs"""
+    log: Callable[[str], None] = ignore
+
+    def train_config(self, train: TrainConfig) -> TrainConfig:
+        """The settings with which a worker trains: one of a Ray cluster on its CPU, also where it has a GPU."""
+        if self.ray is None:
+            return train
+        if self.stack or train.device == "cuda":
+            what = "--stack" if self.stack else "--device cuda"
+            raise ConfigError(f"with --ray every fold trains alone on one CPU of a worker; {what} does not go with it")
+        return replace(train, device="cpu")
+
+    def is_stacked(self, graphs: Collection, device: torch.device) -> bool:
+        """Whether folds of an Ego-CNN are trained as one model."""
+        return not recipe.stays_on_disk(graphs) and (device.type == "cuda" if self.stack is None else self.stack)
+
+    @property
+    def silent(self) -> Execution:
+        """The same without anybody to call: what is sent to other processes must be plain."""
+        return replace(self, progress=ignore, log=ignore)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldSettings:
+    """What all folds have in common."""
+
+    graphs: Collection
+    model: AnyModel
+    train: TrainConfig
+    combine: Combine = "best"
+    execution: Execution = Execution()
+
+    @property
+    def network(self) -> ModelConfig:
+        """The settings of the Ego-CNN."""
+        assert isinstance(self.model, ModelConfig)
+        return self.model
+
+
+Restarts: TypeAlias = Sequence[tuple[recipe.Replica, History]]
+Prepared: TypeAlias = tuple[FoldTask, list[recipe.Replica], Callable[[], Batchable]]
+"""A fold before its training: the trainings of all its runs and restarts, and what encodes the tested graphs"""
+
+
+def ego_fold(settings: FoldSettings, task: FoldTask) -> Fold:
+    """One fold of a collection in memory or on disk."""
+    started = time.perf_counter()
+    parts = (task.learned, task.validation, task.tested)
+    check_targets(settings.graphs.outline[task.learned])
+    here = np.sort(np.concatenate(parts))  # given splits need not name all graphs
+    plan = recipe.TrainingPlan.of(settings.graphs.choose(task.learned), settings.network)
+    with recipe.encode(settings.graphs.choose(here), plan) as encoded:
+        learned, validation, tested = (np.searchsorted(here, part) for part in parts)
+        both = (encoded(learned), encoded(validation))
+        replicas = [
+            recipe.make_replica(plan, both, seed, settings.train.networks) for run in task.seeds for seed in run
+        ]
+        members = [member for each in replicas for member in each.members]
+        engine = recipe.choose_engine(members, settings.train, stack=settings.execution.stack)
+        (fold,) = _train_and_test(settings, [(task, replicas, lambda: encoded(tested))], engine, started)
+    return fold
+
+
+def stacked_folds(settings: FoldSettings, tasks: Sequence[FoldTask]) -> Iterator[Fold]:
+    """All of these folds trained together as one model."""
+    started = time.perf_counter()
+    graphs, log = settings.graphs.whole(), settings.execution.log
+    parts, seeds = [task.without_tested(graphs) for task in tasks], [[*chain(*task.seeds)] for task in tasks]
+    several = recipe.prepare_replicas(parts, settings.network, settings.train, seeds)
+    log(f"{len(tasks)} folds prepared in {time.perf_counter() - started:.1f} s")
+
+    def report(histories: Sequence[History], config: TrainConfig) -> None:
+        epoch = max(len(history.epochs) for history in histories)
+        best = [history.best.validation_score for history in histories if history.best is not None]
+        running = sum(len(history.epochs) == epoch for history in histories)
+        shown = f"{np.mean(best):.4f}" if best else "none yet"
+        in_training = f"{running} of {len(histories)} in training"
+        log(f"epoch {epoch}/{config.epochs}: {in_training}, mean best validation {shown}")
+
+    folds = [
+        (task, replicas, partial(replicas[0].predictor.encode, graphs[task.tested]))
+        for task, replicas in zip(tasks, several, strict=True)
+    ]
+    yield from _train_and_test(settings, folds, "recorded", started, report)
+
+
+def _train_and_test(
+    settings: FoldSettings, folds: Sequence[Prepared], engine: EngineName, begun: float, log: Reports = ignore
+) -> Iterator[Fold]:
+    """Train all replicas of all folds together, then test one fold after the other; ``begun``: when preparing did."""
+    started = time.perf_counter()
+
+    def report(histories: Sequence[History], config: TrainConfig) -> None:
+        settings.execution.progress(sum(len(history.epochs) for history in histories))
+        log(histories, config)
+
+    members = [member for _, replicas, _ in folds for each in replicas for member in each.members]
+    trained = fit(members, settings.train, engine=engine, report=report)
+    if any(history.interrupted for history in trained):
+        raise KeyboardInterrupt
+    spent = ((started - begun) / len(folds), (time.perf_counter() - started) / len(folds))
+    of_each = iter(trained)
+    histories = (mean_history(list(islice(of_each, len(each.seeds)))) for _, replicas, _ in folds for each in replicas)
+    for fold in folds:
+        yield _test(settings, fold, histories, spent)
+
+
+def _test(settings: FoldSettings, fold: Prepared, histories: Iterator[History], spent: tuple[float, float]) -> Fold:
+    """For every run one look at the tested graphs; ``histories``: of all replicas from those of this fold on"""
+    started = time.perf_counter()
+    device = choose_device(settings.train.device)
+    task, replicas, encode_tested = fold
+    tested = encode_tested().to(device)  # all replicas read alike
+    is_averaged = settings.combine == "average"
+    validation = replicas[0].parts[1].to(device) if is_averaged or settings.train.networks > 1 else None
+    trained = zip(replicas, histories, strict=False)
+    run = _averaged_run if is_averaged else _run
+    runs = [run(task, list(islice(trained, len(seeds))), tested, validation, device) for seeds in task.seeds]
+    timing = (*spent, time.perf_counter() - started)
+    parameters = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if is_averaged else 1)
+    return Fold.of(task, runs, parameters, timing, peak_megabytes(device))
+
+
+def _averaged_run(
+    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable | None, device: torch.device
+) -> FoldRun:
+    """The score of all restarts together."""
+    assert validation is not None
+    _sound(task, restarts, needed=len(restarts))
+    of_tested, of_validation = (
+        [predictions_of(replica, data, device) for replica, _ in restarts] for data in (tested, validation)
+    )
+    return FoldRun(
+        score=score_of(of_tested, tested),
+        validation_score=score_of(of_validation, validation),
+        restart=0,
+        seeds=tuple(replica.seed for replica, _ in restarts),
+        alone=float(np.mean([score_of([each], tested) for each in of_tested])),
+    )
+
+
+def _run(
+    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable | None, device: torch.device
+) -> FoldRun:
+    """The score of the restart that did best in validation; ``validation``: graphs to judge several networks by."""
+    chosen, best = 0, None
+    for number in _sound(task, restarts, needed=1):
+        replica, history = restarts[number]
+        found = history.best
+        assert found is not None
+        if validation is not None:  # the best epoch, with the score of all networks together
+            score = score_of([predictions_of(replica, validation, device)], validation)
+            found = replace(found, validation_score=score)
+        if found.beats(best):
+            chosen, best = number, found
+    assert best is not None
+    replica, history = restarts[chosen]
+    is_one = len(replica.predictor.networks) == 1
+    alone = [] if is_one else _of_each(replica, tested, device)
+    return FoldRun(
+        score=score_of([predictions_of(replica, tested, device)], tested),
+        validation_score=best.validation_score,
+        restart=chosen + 1,
+        seeds=tuple(each.seed for each, _ in restarts),
+        best_epoch=best.epoch if is_one else None,
+        epochs=len(history.epochs),
+        alone=None if is_one else float(np.mean([score_of([each], tested) for each in alone])),
+    )
+
+
+def _sound(task: FoldTask, restarts: Restarts, *, needed: int) -> list[int]:
+    """The numbers of the restarts of which no network has diverged; an error where they are fewer than needed."""
+    found = [n for n, (_, history) in enumerate(restarts) if all(each.best is not None for each in history.of_each)]
+    if len(found) < needed:
+        diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
+        raise DivergedError(f"{diverged}; try a smaller --learning-rate")
+    return found
+
+
+def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
+    """(G, C) probabilities, or (G, 1) standardised values, of the mean of the networks' outputs"""
+    return _of_each(replica, data, device, mean=True)[0]
+
+
+def _of_each(replica: recipe.Replica, data: Batchable, device: torch.device, *, mean: bool = False) -> list[Tensor]:
+    outputs = predict_each([network.to(device) for network in replica.predictor.networks], data).double()
+    several = [outputs.mean(dim=0)] if mean else [*outputs]
+    return [torch.softmax(each, dim=1) for each in several] if replica.predictor.class_names else several
+
+
+def score_of(predictions: Sequence[Tensor], data: Batchable) -> float:
+    """Accuracy, or R², of the mean of several predictions"""
+    assert data.target is not None
+    together = torch.stack(list(predictions)).mean(dim=0)
+    if together.shape[1] > 1:
+        return accuracy(together, data.target)
+    return r2(together[:, 0], data.target.double())
+
+
+def cross_validate(
+    graphs: Collection,
+    model: AnyModel,
+    train: TrainConfig,
+    *,
+    protocol: Protocol | None = None,
+    folds: int = 10,
+    restarts: int = 1,
+    stack: bool | None = None,
+    jobs: int | None = None,
+    ray: str | None = None,
+    data: str = "",
+    out: Path | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+    log: Callable[[str], None] | None = None,
+) -> CrossValidation:
+    """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
+
+    ``model``: the settings of an Ego-CNN, or any :class:`~egocnn.study.crossval.other_models.Classifier`, which takes
+    nothing from ``train`` but ``validation`` and ``seed``. Without a ``protocol``: the plain one with so many ``folds``
+    and ``restarts``. ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU
+    computes. ``jobs``: folds at a time, in processes of their own with one thread each (1 by default), or in one stack
+    (all by default). ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there,
+    unstacked. The scores of a fold do not depend on any of these, but for rounding and for which activations dropout
+    drops. Graphs that stay in their store are trained on by an Ego-CNN alone, unstacked.
+
+    ``out``: write the record there. Folds are saved beside it as they finish, and the same call goes on from them;
+    those of other data or settings are refused unless ``overwrite`` gives them up. ``progress`` is called with the
+    number of epochs that are over, ``log`` with a line of text now and then.
+
+    A model of your own, here one that always says the commonest class:
+
+    >>> import numpy as np
+    >>> from egocnn.config import TrainConfig
+    >>> from egocnn.data.read import read
+    >>> class Majority:
+    ...     def fit(self, graphs, target):
+    ...         self.commonest = np.bincount(target).argmax()
+    ...         return self
+    ...
+    ...     def predict(self, graphs):
+    ...         return np.full(len(graphs), self.commonest)
+    >>> graphs = read("compounds:alcohols:sizes=3-12,per_size=6")
+    >>> result = cross_validate(graphs, Majority(), TrainConfig(device="cpu"), folds=4)
+    >>> result.model, round(result.mean, 1)
+    ('Majority', 0.5)
+    """
+    protocol = protocol or Protocol(folds=folds, restarts=restarts)
+    execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
+    is_ego = isinstance(model, ModelConfig)
+    _check_request(graphs, model, protocol, execution)
+    train = execution.train_config(train)
+    graphs = recipe.read_if_small(graphs).with_parts(None)
+    check_targets(graphs.outline)
+    device = choose_device(train.device)
+    stacked = is_ego and execution.is_stacked(graphs, device)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    tasks = make_tasks(graphs.outline, protocol, train)
+    settings: dict[str, Any] = {"model": {}, "train": {"seed": train.seed, "validation": train.validation}}
+    if isinstance(model, ModelConfig):
+        settings = {"model": asdict(model), "train": asdict(train)}
+        settings |= {"restarts": {"combine": "average"}} if protocol.combine == "average" else {}
+    stated = state(name_of(model), protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
+    split = digest_of_folds(tasks)
+    partial = PartialRecord.open(out, fingerprint(graphs, split, stated), stated, overwrite=overwrite)
+    if (finished := partial.finished()) is not None:
+        return finished
+
+    started = time.perf_counter()
+    _finish_folds(FoldSettings(graphs, model, train, protocol.combine, execution), tasks, partial, stacked=stacked)
+    done = partial.folds
+    largest: dict[str, Any] = {
+        name: max((value for fold in done if (value := getattr(fold, name)) is not None), default=None)
+        for name in ("parameters", "peak_megabytes")
+    }
+    record = CrossValidation(
+        model=name_of(model),
+        data=data,
+        protocol=protocol.name,
+        score="accuracy" if graphs.outline.is_classification else "r2",
+        **asdict(summarise([fold.score for fold in done])),
+        folds=tuple(done),
+        seconds=partial.seconds + time.perf_counter() - started,
+        **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS},
+        **largest,
+        seed=train.seed,
+        restarts=protocol.restarts,
+        runs=protocol.runs,
+        stacked=stacked,
+        settings=settings,
+        split=split,
+        fingerprint=partial.fingerprint,
+        machine=name_machine(device, ray),
+        versions=library_versions(),
+    )
+    partial.finish(record)
+    return record
+
+
+def _check_request(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> None:
+    """Refuse what does not go together."""
+    is_ego = isinstance(model, ModelConfig)
+    if execution.jobs is not None and execution.jobs < 1:
+        raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
+    if execution.stack and not is_ego:
+        raise ConfigError(f"only an Ego-CNN trains stacked, not {name_of(model)}")
+    if protocol.combine == "average" and not is_ego:
+        other = f"{name_of(model)} says classes, no probabilities"
+        raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {other}")
+    if recipe.stays_on_disk(graphs) and (execution.stack or not is_ego):
+        raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
+
+
+def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:
+    """Compute and save the folds that an earlier call has not."""
+    there = {fold.fold for fold in partial.folds}
+    missing = [task for task in tasks if task.fold not in there]
+    log = settings.execution.log
+    if there:
+        log(f"{len(there)} of {len(tasks)} folds are there already")
+    started = time.perf_counter()
+    try:
+        for fold in _folds(settings, missing, len(there), stacked=stacked) if missing else ():
+            partial.add(fold, time.perf_counter() - started)
+            log(f"fold {fold.fold}/{len(tasks)}: {fold.score:.4f} (validation {fold.validation_score:.4f})")
+    except KeyboardInterrupt:
+        if partial.out is None or not partial.folds:
+            raise
+        kept = f"{len(partial.folds)} of {len(tasks)} folds are kept in {partial.path}"
+        raise KeyboardInterrupt(f"stopped; {kept}, and the same command goes on") from None
+
+
+def _folds(settings: FoldSettings, tasks: Sequence[FoldTask], there: int, *, stacked: bool) -> Iterator[Fold]:
+    """The folds as they finish: in stacks, one after the other, or several at a time; ``there``: folds before them."""
+    execution = settings.execution
+    each = sum(map(len, tasks[0].seeds)) * settings.train.networks * settings.train.epochs
+    if not stacked and (execution.ray is not None or execution.jobs not in (None, 1)):
+        sent = (replace(settings, execution=execution.silent),)
+        calls = [(task, True) for task in tasks]
+        found = run_jobs(_fold, calls, shared=sent, jobs=execution.jobs, ray=execution.ray)
+        for number, fold in enumerate(found, start=1):
+            execution.progress((there + number) * each)
+            yield fold
+        return
+    at_once = execution.jobs or len(tasks) if stacked else 1
+    for first in range(0, len(tasks), at_once):
+        some = tasks[first : first + at_once]
+        before = (there + first) * each
+        count = partial(lambda before, epochs: execution.progress(before + epochs), before)
+        here = replace(settings, execution=replace(execution, progress=count))
+        yield from stacked_folds(here, some) if stacked else (_fold(here, task) for task in some)
+        execution.progress((there + first + len(some)) * each)
+
+
+def _fold(settings: FoldSettings, task: FoldTask, is_one_of_many: bool = False) -> Fold:
+    with one_thread() if is_one_of_many else nullcontext():
+        if isinstance(settings.model, ModelConfig):
+            return ego_fold(settings, task)
+        return classifier_fold(settings.graphs.whole(), task, settings.model, settings.train)
