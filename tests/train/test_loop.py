@@ -23,7 +23,7 @@ from egocnn.nn.device import choose_device
 from egocnn.nn.predict import portions
 from egocnn.train.engines.common import Progress, rate
 from egocnn.train.history import History
-from egocnn.train.metrics import Scores, evaluate, loss_of
+from egocnn.train.metrics import evaluate, loss_and_score, loss_of
 from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
@@ -269,23 +269,20 @@ def test_scores_over_batches_are_those_of_all_at_once(sizes: list[int]) -> None:
     random = torch.Generator().manual_seed(sum(sizes))
     outputs, values = (torch.randn(sum(sizes), 1, generator=random).double() for _ in range(2))
     for out, target in ((outputs, values[:, 0]), (torch.cat([outputs, -outputs], 1), (values[:, 0] > 0).long())):
-        together, apart = Scores(), Scores()
-        together.add(out, target, loss_of(out, target))
-        for some, its_target in zip(torch.split(out, sizes), torch.split(target, sizes), strict=True):
-            apart.add(some, its_target, loss_of(some, its_target))
-        assert apart.loss == pytest.approx(together.loss)
-        assert apart.score == pytest.approx(together.score)
+        pairs = zip(torch.split(out, sizes), torch.split(target, sizes), strict=True)
+        apart = loss_and_score([(*pair, loss_of(*pair)) for pair in pairs])
+        assert apart == pytest.approx(loss_and_score([(out, target, loss_of(out, target))]))
 
 
 def test_r2_is_one_for_the_truth_zero_for_the_mean_and_zero_where_nothing_varies() -> None:
-    target = torch.tensor([1.0, 2.0, 3.0])
-    for outputs, wanted in ((target, 1.0), (torch.full((3,), 2.0), 0.0), (4 - target, -3.0)):
-        scores = Scores()
-        scores.add(outputs[:, None], target, loss_of(outputs[:, None], target))
-        assert scores.score == pytest.approx(wanted)
-    scores = Scores()
-    scores.add(target[:, None], torch.ones(3), loss_of(target[:, None], torch.ones(3)))
-    assert scores.score == 0
+    rising, flat = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3)
+    for outputs, target, wanted in (
+        (rising, rising, 1.0),
+        (2 * flat, rising, 0),
+        (4 - rising, rising, -3),
+        (rising, flat, 0),
+    ):
+        assert loss_and_score([(outputs[:, None], target, flat[0])])[1] == pytest.approx(wanted)
 
 
 @settings(max_examples=50)

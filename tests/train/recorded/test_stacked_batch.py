@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from egocnn.data.arrays import Ints
 from egocnn.encode.encoder import Encoder
 from egocnn.train.engines.common import epoch_seed
-from egocnn.train.engines.recorded.joined import BatchShape, join
+from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join, sizes_of
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from tests.support.strategies import random_graphs
 from tests.support.tiny import alcohols, parts, plain_model, plain_train
@@ -26,9 +26,9 @@ def test_every_replica_reads_the_batch_that_it_would_read_alone(data: st.DataObj
     rows = st.lists(st.integers(-1, len(graphs) - 1), min_size=3, max_size=3)
     chosen = np.array([data.draw(rows), data.draw(rows)])
     numbered = np.where(chosen >= 0, np.stack([numbers[r][0][chosen[r]] for r in range(2)]), -1)
-    most = [int(np.where(numbered >= 0, of[numbered], 0).sum(1).max()) for of in joined.sizes]
+    most = [int(np.where(numbered >= 0, of[numbered], 0).sum(1).max()) for of in sizes_of(joined)]
     shape = BatchShape(most[0] + data.draw(st.integers(1, 3)), most[1] + data.draw(st.integers(1, 3)))
-    batch = joined.batch(torch.from_numpy(numbered), shape)
+    batch = batch_of(joined, torch.from_numpy(numbered), shape)
     for r, collection in enumerate((prepared, other)):
         there = chosen[r] >= 0
         expected = collection.batch(torch.from_numpy(chosen[r][there]))
@@ -57,7 +57,7 @@ def test_every_replica_reads_the_batch_that_it_would_read_alone(data: st.DataObj
 def test_what_replicas_share_is_stored_once() -> None:
     _, train, validation = parts(alcohols())
     joined, numbers = join([(train, validation)] * 3)
-    assert len(joined.graphs.steps) == len(train.steps) + len(validation.steps)
+    assert len(joined.steps) == len(train.steps) + len(validation.steps)
     assert all(np.array_equal(pair[0], np.arange(len(train))) for pair in numbers)
 
 

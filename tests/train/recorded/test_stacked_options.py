@@ -22,7 +22,7 @@ from egocnn.nn.engines.norm import Mode
 from egocnn.nn.rows import Learning
 from egocnn.nn.stacked.batch import StackedBatch
 from egocnn.nn.stacked.network import StackedNetwork
-from egocnn.train.engines.recorded.joined import BatchShape, join
+from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join, sizes_of
 from tests.support.networks import doubled, randomise
 from tests.support.tiny import TRAIN, alcohols, fit, plain_model
 from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
@@ -62,11 +62,11 @@ def networks(graphs: Graphs, config: ModelConfig, several: int = 2) -> tuple[lis
     return made, cast(encoder.apply(graphs, config), torch.float64)
 
 
-def batch_of(prepared: EncodedGraphs, chosen: Sequence[Sequence[int]]) -> StackedBatch:
+def padded_batch(prepared: EncodedGraphs, chosen: Sequence[Sequence[int]]) -> StackedBatch:
     """With more room than is needed; -1 for no graph."""
     joined, _ = join([(prepared, prepared)] * len(chosen))
-    most = [max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen) for of in joined.sizes]
-    return joined.batch(torch.tensor(chosen), BatchShape(most[0] + 7, most[1] + 3))
+    most = [max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen) for of in sizes_of(joined)]
+    return batch_of(joined, torch.tensor(chosen), BatchShape(most[0] + 7, most[1] + 3))
 
 
 def loss_of(logits: Tensor, target: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def compare_with_each_alone(
 
     All but the stacked logits are in double precision.
     """
-    batch = batch_of(prepared, chosen)
+    batch = padded_batch(prepared, chosen)
     together = StackedNetwork([copy.deepcopy(network) for network in own], CPU)
     active = batch.exists.any(1)
     kept = torch.rand(batch.present.shape, generator=torch.Generator().manual_seed(0)) >= missing
@@ -222,7 +222,7 @@ def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_eval
     everyone = torch.arange(len(graphs))
     counts = []
     if in_a_stack:
-        together, batch = StackedNetwork([network, network], CPU), batch_of(prepared, [everyone.tolist()] * 2)
+        together, batch = StackedNetwork([network, network], CPU), padded_batch(prepared, [everyone.tolist()] * 2)
         whole = together.logits(batch)[..., 0]
         for step in range(20):
             drawn = together.draw(torch.tensor([5, 6]), torch.tensor([step, step]), rows=batch.present.shape[1])

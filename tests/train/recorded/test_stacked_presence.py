@@ -17,8 +17,8 @@ from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn.predict import predict
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.recorded import engine
-from egocnn.train.engines.recorded.joined import BatchShape, join
-from egocnn.train.engines.recorded.presence import StackedPresence
+from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join
+from egocnn.train.engines.recorded.steps import StackedPresence
 from egocnn.train.metrics import evaluate
 from egocnn.train.missing import presence_of
 from tests.support.strategies import random_trees
@@ -60,8 +60,8 @@ def shown(several: list[EncodedGraphs], chosen: list[list[int]], seeds: list[int
     joined, numbers = join([(each, each) for each in several])
     first = torch.tensor([int(own[0]) for own, _ in numbers])
     numbered = torch.tensor(chosen)
-    batch = joined.batch(torch.where(numbered >= 0, numbered + first[:, None], -1), BatchShape(90, 2048))
-    presence = StackedPresence(torch.tensor(seeds), first, joined.graphs.node_ptr, TRAIN)
+    batch = batch_of(joined, torch.where(numbered >= 0, numbered + first[:, None], -1), BatchShape(90, 2048))
+    presence = StackedPresence(torch.tensor(seeds), first, joined.node_ptr, TRAIN)
     presence.epoch.fill_(epoch)
     there = presence.of(batch)
     assert not there[~batch.present].any()
@@ -91,9 +91,9 @@ def test_a_replica_that_would_be_left_with_one_node_sees_whole_graphs_and_the_ot
     left = [presence_of(train.batch(one), train, one, seed=0, epoch=epoch, config=config) for epoch in range(1, 200)]
     whole = next(epoch for epoch, each in enumerate(left, 1) if each is None)
     joined, _ = join([(train, train)] * 2)
-    presence = StackedPresence(torch.tensor([0, 1]), torch.tensor([0, 0]), joined.graphs.node_ptr, config)
+    presence = StackedPresence(torch.tensor([0, 1]), torch.tensor([0, 0]), joined.node_ptr, config)
     presence.epoch.fill_(whole)
-    batch = joined.batch(torch.tensor([[0, -1, -1], [1, 2, 3]]), BatchShape(40, 512))
+    batch = batch_of(joined, torch.tensor([[0, -1, -1], [1, 2, 3]]), BatchShape(40, 512))
     there = presence.of(batch)
     assert torch.equal(there[0], batch.present[0])
     assert 2 <= there[1].sum() < batch.present[1].sum()

@@ -16,10 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from egocnn.nn.engines import ego_conv_reference
 from egocnn.nn.stacked.network import StackedNetwork
 from egocnn.train.engines.recorded.adamw import StackedAdamW
-from egocnn.train.engines.recorded.joined import BatchShape, join
-from egocnn.train.engines.recorded.presence import StackedPresence
+from egocnn.train.engines.recorded.joined import BatchShape, join, sizes_of
 from egocnn.train.engines.recorded.schedule import Schedule, portions
-from egocnn.train.engines.recorded.steps import EvaluationStep, TrainingStep
+from egocnn.train.engines.recorded.steps import EvaluationStep, StackedPresence, TrainingStep
 from tests.support.tiny import SIZES, oxygens, plain_model, plain_train
 from tests.train.recorded.stacks import replicas
 
@@ -79,18 +78,18 @@ def _training(
     monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], plain_model(**(SIZES | model), dropout=dropout))
     data, numbers = join([(train, validation) for _, train, validation in own])
-    schedule = Schedule([train for train, _ in numbers], [0, 1], data.sizes, CONFIG)
+    schedule = Schedule([train for train, _ in numbers], [0, 1], sizes_of(data), CONFIG)
     whole = StackedNetwork([network for network, _, _ in own], torch.device("cpu"))
     optimizer = StackedAdamW(list(whole.parameters.values()), weight_decay=0.1)
     empty = torch.full((schedule.steps, 2, schedule.width), -1)
     seeds, first = torch.tensor([0, 1]), torch.tensor([int(train[0]) for train, _ in numbers])
-    presence = StackedPresence(seeds, first, data.graphs.node_ptr, replace(CONFIG, parts=parts))
+    presence = StackedPresence(seeds, first, data.node_ptr, replace(CONFIG, parts=parts))
     step = TrainingStep(
         *(data, whole, empty, None, None),
         optimizer=optimizer,
         seeds=seeds,
         presence=presence if parts else None,
-        lower_precision=False,
+        precision="auto",
     )
     return step, schedule
 
@@ -118,7 +117,7 @@ def test_the_evaluation_waits_for_nothing_either(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("egocnn.nn.stacked.batch.Neighbours", _Bare)
     own = replicas([oxygens(60), oxygens(60)[:50]], plain_model(**SIZES))
     data, numbers = join([(train, validation) for _, train, validation in own])
-    chosen, shape = portions([validation for _, validation in numbers], data.sizes, 40)
+    chosen, shape = portions([validation for _, validation in numbers], sizes_of(data), 40)
     assert len(chosen) > 1
     whole = StackedNetwork([network for network, _, _ in own], torch.device("cpu"))
     step = EvaluationStep(data, whole, torch.from_numpy(chosen), None, None)
