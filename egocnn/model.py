@@ -60,14 +60,12 @@ class Model:
     config: ModelConfig
     encoder: Encoder
     networks: tuple[EgoCNN, ...]  # of the same shape, each trained from a seed of its own
-    temperature: float = 1.0
-    """What logits are divided by: fitted on the validation part, so that probabilities match frequencies"""
-    noise: float = 0.0
-    """Standard deviation of the error that a regressor's networks share, in standardised values; fitted likewise"""
-    spread_scale: float = 1.0
-    """What the standard deviation of their values is multiplied by to be that of their error beside the noise"""
-    about: Mapping[str, Any] = field(default_factory=dict)
-    """Where it comes from, for the reader of the run folder: data, settings of the training, versions"""
+    temperature: float = 1.0  # what logits are divided by: fitted on the validation part to make probabilities true
+    noise: float = (
+        0.0  # standard deviation of the error that a regressor's networks share, standardised; fitted too
+    )
+    spread_scale: float = 1.0  # what that of their values is multiplied by to be that of their error beside the noise
+    about: Mapping[str, Any] = field(default_factory=dict)  # for the reader of the run folder: data, settings, versions
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import Any
 from egocnn.config import TrainConfig
 
 SCORES = ("train_loss", "train_score", "validation_loss", "validation_score")
-
 NOTICEABLE = 1e-3  # Where the validation part is all but learned, ever smaller losses are no reason to go on.
 
 

@@ -137,10 +137,9 @@ def learn(
 
 
 def choose_engine(members: Sequence[Member], train: TrainConfig, *, stack: bool | None) -> EngineName:
-    """Distributed in a group; recorded where that is asked for, or by default where a GPU can.
+    """Distributed in a group; recorded where that is asked for, or by default on a GPU that holds all encoded graphs.
 
-    A GPU that cannot hold all encoded graphs at once trains plainly: what comes out differs from a recorded training
-    in rounding, and in which activations dropout drops.
+    What comes out of a plain training differs in rounding, and in which activations dropout drops.
     """
     if current() is not None:
         return "distributed"
@@ -222,7 +221,9 @@ class TrainingPlan:
         """
         survey = Survey.of(fitted.portions())
         check_nodes(len(fitted), survey.nodes)
-        model, judgement = decide_by(model, lambda: _judge(survey, len(fitted)))
+        degree = 1 + np.flatnonzero(survey.degrees[1:])
+        counts = Counts(degree, survey.degrees[degree])
+        model, judgement = decide_by(model, lambda: judge_counts(counts, graphs=len(fitted), nodes=survey.nodes))
         by_degree = model.degrees and not survey.has_node_labels
         node_names, edge_names = survey.degree_names if by_degree else survey.names("node"), survey.names("edge")
 
@@ -246,12 +247,6 @@ class TrainingPlan:
     def encode(self, graphs: Graphs) -> EncodedGraphs:
         """Graphs as the network reads them, in memory."""
         return self.encoder.apply(graphs, self.model)
-
-
-def _judge(survey: Survey, graphs: int) -> Judgement:
-    degree = np.flatnonzero(survey.degrees)
-    degree = degree[degree > 0]
-    return judge_counts(Counts(degree, survey.degrees[degree]), graphs=graphs, nodes=survey.nodes)
 
 
 @contextmanager

@@ -173,10 +173,7 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
 
 
 def facts(predictor: Model, history: History) -> dict[str, Any]:
-    """How the training went: the score of the best epoch on the validation part, epochs, seconds, parameters.
-
-    Of several networks: the mean of their scores, the most epochs, the best epoch of each, and all their parameters.
-    """
+    """How the training went; of several networks: the mean of their scores, the most epochs, the best epoch of each."""
     score = "accuracy" if predictor.class_names else "r2"
     best = [each.best for each in history.of_each if each.best is not None]
     epochs = [each.epoch for each in best]

@@ -19,13 +19,12 @@ from egocnn.nn.batch import Batch
 from egocnn.train import recipe
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded.engine import RecordedEngine
-from egocnn.train.history import History
 from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import calibrate, choose_engine, learn
 from egocnn.train.validation import check_targets, part_numbers
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same, stop_after
 
 
 def training_parts(graphs: Graphs, config: TrainConfig) -> list[Graphs]:
@@ -149,12 +148,14 @@ def test_a_class_that_is_in_no_training_graph_is_never_the_likeliest() -> None:
     assert set(probability.argmax(axis=1)) <= {0, 1}
 
 
-def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind() -> None:
-    def stop() -> None:
+def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        learn(trees(), MODEL, TRAIN, ready=stop)
+    monkeypatch.setattr(RecordedEngine, "train_epoch", stop)
+    for how in ({"ready": stop}, {"stack": True}):
+        with pytest.raises(KeyboardInterrupt):
+            learn(trees(), MODEL, TRAIN, **how)
 
     class Interrupting(torch.nn.Module):
         def forward(self, _: object) -> torch.Tensor:
@@ -164,31 +165,14 @@ def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind() -> Non
         learn(trees(), MODEL, TRAIN, embed=Interrupting(), embed_width=4)
 
 
-def test_ctrl_c_later_gives_a_model_that_is_calibrated_and_predicts() -> None:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == 2:
-            raise KeyboardInterrupt
-
-    predictor, history = learn(trees(), MODEL, TRAIN, report=stop)
+@pytest.mark.parametrize("stack", [False, True])
+def test_ctrl_c_later_gives_a_model_that_is_calibrated_and_predicts(stack: bool) -> None:
+    predictor, history = learn(trees(), MODEL, TRAIN, stack=stack, report=stop_after(2))
     assert history.interrupted
     assert predictor.probabilities(trees()).shape == (20, 2)
 
 
 # ── as a stack of one ─────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_it_makes_no_difference_but_rounding_whether_a_network_is_trained_as_a_stack_of_one(task: str) -> None:
-    graphs = trees(40) if task == "classification" else oxygens()
-    model = replace(MODEL, dropout=0.0)
-    train = replace(TRAIN, device="cpu", learning_rate=1e-3)
-    (plain, expected), (stacked, history) = (learn(graphs, model, train, stack=stack) for stack in (False, True))
-    for left, right in zip(expected.epochs, history.epochs, strict=True):
-        assert left.learning_rate == right.learning_rate
-        assert left.train_loss == pytest.approx(right.train_loss, abs=1e-4)
-        assert left.validation_loss == pytest.approx(right.validation_loss, abs=1e-3)
-    assert plain.temperature == stacked.temperature
-    np.testing.assert_allclose(plain.outputs(graphs), stacked.outputs(graphs), atol=5e-3)
 
 
 def test_only_networks_with_an_embedding_of_our_own_that_fit_on_a_gpu_are_recorded_by_default(
@@ -217,30 +201,6 @@ def test_an_embedding_of_the_users_own_is_trained_by_the_ordinary_loop_and_never
 
     with pytest.raises(ConfigError, match="an embedding module of its own cannot be trained stacked"):
         learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
-
-
-def test_a_stack_of_one_copes_with_graphs_without_nodes_and_says_when_it_diverges() -> None:
-    graphs = Graphs.from_edges(
-        node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
-    )
-    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1), stack=True)
-    assert np.isfinite(predictor.probabilities(graphs)).all()
-    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
-        learn(trees(), MODEL, replace(TRAIN, learning_rate=1e30), stack=True)
-
-
-def test_ctrl_c_in_a_stack_of_one_is_passed_on_before_the_first_epoch_and_keeps_the_best_model_later() -> None:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == 2:
-            raise KeyboardInterrupt
-
-    predictor, history = learn(trees(), MODEL, TRAIN, stack=True, report=stop)
-    assert history.interrupted
-    assert predictor.probabilities(trees()).shape == (20, 2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RecordedEngine, "train_epoch", lambda *_: stop(History([history.epochs[0]] * 2), TRAIN))
-        with pytest.raises(KeyboardInterrupt):
-            learn(trees(), MODEL, TRAIN, stack=True)
 
 
 # ── calibration ───────────────────────────────────────────────────────────────────────────────────

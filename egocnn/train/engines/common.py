@@ -22,7 +22,6 @@ from egocnn.nn.model import EgoCNN
 from egocnn.train.history import Epoch, History
 
 WARM_UP = 0.05  # Share of all steps over which the learning rate rises.
-
 STEEPEST = 1.0  # Gradients longer than this are shortened to it: one odd batch must not throw a deep network off.
 
 

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from egocnn.config import TrainConfig
-from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import pack, unpack
@@ -67,7 +66,7 @@ class DistributedEngine(PlainEngine):
         for chosen in batches:
             # too few graphs for all: every process computes them all, and so needs no one else
             is_split = len(chosen) >= world.size
-            mine = share_of(chosen, train, world) if is_split else chosen
+            mine = share_of(chosen, train.node_ptr, world) if is_split else chosen
             for norm in self._norms[r]:
                 norm.is_shared = is_split
             logits, target = run_batch(self._replicas[r], self.members[r], mine, epoch, self.config, self.device)
@@ -89,7 +88,7 @@ class DistributedEngine(PlainEngine):
         assert data.target is not None
         outputs = torch.zeros(len(data), network.out.out_features, device=data.node_ptr.device)
         for chosen in portions(data):
-            mine = share_of(chosen, data, self._world)
+            mine = share_of(chosen, data.node_ptr, self._world)
             if len(mine):
                 outputs[mine] = network(data.batch(mine)).output.float()
         dist.all_reduce(outputs)
@@ -101,12 +100,12 @@ class DistributedEngine(PlainEngine):
             unshare_norms(progress.network)
 
 
-def share_of(chosen: Tensor, data: Batchable, world: World) -> Tensor:
+def share_of(chosen: Tensor, node_ptr: Tensor, world: World) -> Tensor:
     """The graphs of these that are this rank's: as many as any other's to within one, with about as many nodes.
 
     They are dealt out from the largest to the smallest, back and forth.
     """
-    by_size = torch.argsort(data.node_ptr[chosen + 1] - data.node_ptr[chosen], descending=True, stable=True)
+    by_size = torch.argsort(node_ptr[chosen + 1] - node_ptr[chosen], descending=True, stable=True)
     place = torch.arange(len(chosen), device=chosen.device)
     turn = place % world.size
     owner = torch.where(place // world.size % 2 == 0, turn, world.size - 1 - turn)

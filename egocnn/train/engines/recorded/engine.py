@@ -1,12 +1,9 @@
 """The recorded engine: R networks as one stack, whose steps a GPU records once and then replays; a CPU just runs them.
 
-Small graphs leave a GPU waiting for the next launch. Here the folds and restarts of a cross-validation, or the members
-of an ensemble, are the replicas of one network whose every tensor has a leading axis R. The host waits for the device
-once an epoch.
-
-The result of a network is that of the plain engine with its seed, but for rounding and for which activations dropout
-drops; it does not depend on the other networks. What dropout drops follows from the seed and the number of steps done,
-so a resumed training needs no more than its checkpoint, and either engine goes on from a checkpoint of the other.
+Small graphs leave a GPU waiting for the next launch. Here all networks are the replicas of one whose every tensor has a
+leading axis R, and the host waits for the device once an epoch. The result of a network is that of the plain engine
+with its seed, but for rounding and for which activations dropout drops, which follows from the seed and the number of
+steps done: it does not depend on the other networks, and either engine goes on from a checkpoint of the other.
 """
 
 from __future__ import annotations
@@ -34,12 +31,11 @@ from egocnn.train.history import SCORES, Epoch
 from egocnn.train.metrics import r2_of_sums, sum_of_squares
 
 NODES_AT_ONCE = 1 << 18  # Nodes of all replicas together per step of the evaluation: bounds the memory.
-
 NUMBERS_AT_ONCE = 1 << 28  # The same in numbers, for what each node reads of Patchy-San's table: labels may be many.
 
+# Nodes in all steps to come that must be saved before networks which have stopped leave the stack: to record the steps
+# anew takes seconds.
 WORTH_SHRINKING = 3e7
-"""Nodes in all steps to come that must be saved before networks which have stopped leave the stack: to record the
-steps anew takes seconds."""
 
 
 class RecordedEngine:
@@ -49,8 +45,7 @@ class RecordedEngine:
         self._progress, self._config = progress, config
         self._device = device = choose_device(config.device)
         self._seeds = np.array([member.seed for member in members])
-        self._here = np.arange(len(members))
-        """the members that are still in the stack"""
+        self._here = np.arange(len(members))  # those that are still in the stack
         self._improved = np.zeros(len(members), bool)
         networks = [member.network for member in members]
         self.network = StackedNetwork(networks, device)

@@ -18,7 +18,6 @@ from egocnn.train.engines.common import epoch_seed, rate
 from egocnn.train.engines.recorded.joined import BatchShape
 
 LEVELS = 8  # An average batch takes this many units of places; few different shapes mean few recorded steps.
-
 ALIGNMENT = (16, 1)  # Units of nodes and entries are multiples of this: a GPU's matrix units read 16 rows at once.
 
 
