@@ -61,9 +61,7 @@ class Model:
     encoder: Encoder
     networks: tuple[EgoCNN, ...]  # of the same shape, each trained from a seed of its own
     temperature: float = 1.0  # what logits are divided by: fitted on the validation part to make probabilities true
-    noise: float = (
-        0.0  # standard deviation of the error that a regressor's networks share, standardised; fitted too
-    )
+    noise: float = 0.0  # standard deviation of the error that a regressor's networks share, standardised; fitted too
     spread_scale: float = 1.0  # what that of their values is multiplied by to be that of their error beside the noise
     about: Mapping[str, Any] = field(default_factory=dict)  # for the reader of the run folder: data, settings, versions
 

@@ -53,14 +53,10 @@ from egocnn.train.metrics import loss_of
 from egocnn.train.validation import part_numbers
 
 WHOLE_BYTES = 1 << 25  # A store up to this size is read whole: all of it fits into any memory, and that is quicker.
-LEAST_VARIANCE = (
-    1e-12  # Of a standardised value: where validation graphs are predicted exactly, too, its log is finite.
-)
+LEAST_VARIANCE = 1e-12  # Of a standardised value: also where graphs are predicted exactly, the logarithm is finite.
 WORTH_WORKERS = 1 << 20  # Nodes and edges in all collections to be encoded that are worth starting processes for.
 
-Test = Callable[
-    [], Tensor | None
-]  # Gives the outputs (R, T, C) of a trained model for the test part, where there is one.
+Test = Callable[[], Tensor | None]  # Gives a model's outputs (R, T, C) for the test part, where there is one.
 
 
 def stays_on_disk(collection: Collection) -> bool:

@@ -62,7 +62,7 @@ def train_run(
     torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``.
     """
     collection = with_test_part(read_if_small(collection), test, train.seed)
-    texts = about or {}, to_toml(settings or {"model": asdict(model), "train": {**asdict(train), "test": test}})
+    used = to_toml(settings or {"model": asdict(model), "train": {**asdict(train), "test": test}})
     digest = fingerprint(collection, model, train)
     world, group = World.here(), current()
     if group is not None:
@@ -92,7 +92,7 @@ def train_run(
         if metrics is None:
             try:
                 with log(place / LOG, report) if log else nullcontext(report) as logged:
-                    given = (collection, folder, model, train, checkpoint, texts, logged)
+                    given = (collection, folder, model, train, checkpoint, about or {}, used, logged)
                     metrics = _train(*given, is_new=not resume)
             except DivergedError:
                 if overwrite:
@@ -109,14 +109,14 @@ def _train(
     model: ModelConfig,
     train: TrainConfig,
     checkpoint: Checkpoint,
-    texts: tuple[Mapping[str, Any], str],
+    about: Mapping[str, Any],
+    settings: str,
     report: Report | None,
     *,
     is_new: bool,
 ) -> dict[str, Any]:
     """One training, written to the folder of its checkpoint, which is ``folder`` or grows beside it; the metrics."""
-    place, beside, (about, settings) = checkpoint.path.parent, growing_place(folder), texts
-    metrics: dict[str, Any] = {}
+    place, beside, metrics = checkpoint.path.parent, growing_place(folder), dict[str, Any]()
 
     def make_ready() -> None:
         if place != beside and is_new and not (beside / MODEL).exists():

@@ -6,6 +6,8 @@ import shutil
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -218,10 +220,14 @@ WRONG: dict[str, dict[str, list[Any]]] = {
 }
 
 
+def put(plain: dict[str, Any], section: str, name: str, value: Any) -> None:
+    plain.setdefault(section, {})[name] = value
+
+
 @pytest.mark.parametrize(("section", "name"), [(section, name) for section in WRONG for name in WRONG[section]])
 def test_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, folder: Path) -> None:
     for value in WRONG[section][name]:
-        change(folder, lambda plain, value=value: plain.setdefault(section, {}).update({name: value}))
+        change(folder, partial(put, section=section, name=name, value=value))
         with pytest.raises(RunError) as refusal:
             Model.load(folder)
         assert str(folder) in str(refusal.value)
@@ -231,7 +237,7 @@ def test_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, f
 @pytest.mark.parametrize("section", ["model", "encoder", "read", "train", "temperature"])
 def test_sections_of_a_wrong_kind_are_refused(section: str, folder: Path) -> None:
     for value in (None, 3, "text", ["list"], [], {"a": 1}, float("nan"), -1.0):
-        change(folder, lambda plain, value=value: plain.update({section: value}))
+        change(folder, methodcaller("update", {section: value}))
         if section == "temperature" and value == 3:
             assert Model.load(folder).temperature == 3
             continue
@@ -247,7 +253,7 @@ def test_huge_settings_are_refused_without_taking_the_memory(name: str, folder: 
     tracemalloc.start()
     try:
         for value in (20_000, 10**9, 10**18, 10**30):
-            change(folder, lambda plain, value=value: plain["model"].update({name: value}))
+            change(folder, partial(put, section="model", name=name, value=value))
             with pytest.raises(RunError):
                 Model.load(folder)
         assert tracemalloc.get_traced_memory()[1] < 50e6
