@@ -17,8 +17,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 from egocnn.errors import DataError, EgoCNNError
 
 STAGE = "egocnn"  # Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp.
@@ -47,8 +45,6 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~umask())  # mkstemp makes private files; results are ordinary ones
         temporary.replace(path)
-    except SafetensorError as error:  # its word for a full disk
-        raise OSError(f"{path}: {error}") from None
     except OSError as error:
         raise told_of(path, temporary, error) from None
     finally:
@@ -133,21 +129,15 @@ def scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
     words = (".tmp", f".{path.name}.", path.parent)
     while True:
         try:
-            made = Path(tempfile.mkdtemp(*words)) if is_folder else _make_file(*words)
+            handle, name = (None, tempfile.mkdtemp(*words)) if is_folder else tempfile.mkstemp(*words)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path.parent if is_folder else path)) from None
         with suppress(FileNotFoundError):  # another process may take it for one that is left, before it is locked
-            handle = os.open(made, os.O_RDONLY)
+            handle = os.open(name, os.O_RDONLY) if handle is None else handle
             lock(handle, wait=True)
-            if is_still_at(made, handle):
-                return handle, made
+            if is_still_at(Path(name), handle):
+                return handle, Path(name)
             os.close(handle)
-
-
-def _make_file(*words: Any) -> Path:
-    handle, name = tempfile.mkstemp(*words)
-    os.close(handle)
-    return Path(name)
 
 
 def is_still_at(path: Path, handle: int) -> bool:

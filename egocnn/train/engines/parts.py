@@ -29,10 +29,7 @@ from egocnn.train.engines.common import reseeding
 
 @dataclass(slots=True, eq=False)
 class GradientStep:
-    """The numbers of graphs -> the gradients of their loss, in the parameters of the network.
-
-    They are computed in one piece, or where the memory does not suffice, in parts: from then on in as many.
-    """
+    """The numbers of graphs -> the gradients of their loss; once the memory does not suffice, computed in parts."""
 
     network: nn.Module
     forward: Callable[[Tensor], tuple[Tensor, Tensor]]  # graphs -> outputs and targets

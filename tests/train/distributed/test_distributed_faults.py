@@ -140,13 +140,3 @@ def test_ctrl_c_saves_the_best_model_and_one_line_says_how_to_go_on(tmp_path: Pa
     assert said(err) == [wanted]
     assert names_in(folder) == ["checkpoint.safetensors", *COMPLETE]
     assert json.loads((folder / "metrics.json").read_text())["interrupted"] is True
-
-
-def test_a_folder_with_a_run_in_it_is_refused_in_one_line_and_left_as_it_is(unbroken: Path) -> None:
-    before = {name: (unbroken / name).read_bytes() for name in COMPLETE}
-    code, out, err = run(unbroken)
-    assert code != 0
-    assert out == ""
-    wanted = f"egocnn: {unbroken}: holds a run already; --resume continues it, --overwrite replaces it"
-    assert said(err) == [wanted]
-    assert {name: (unbroken / name).read_bytes() for name in names_in(unbroken)} == before

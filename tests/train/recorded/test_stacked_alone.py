@@ -1,4 +1,4 @@
-"""A single network trained as a stack of one: checkpoints, Ctrl-C, best epoch and memory as in the ordinary loop."""
+"""A single network trained as a stack of one: checkpoints and memory as in the ordinary loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas trained as one: each must end as if it had been trained alone."""
+"""Replicas trained as one, on whole graphs and on parts: each must end as if it had been trained alone."""
 
 from __future__ import annotations
 

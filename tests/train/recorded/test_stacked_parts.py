@@ -1,4 +1,4 @@
-"""The norm, dropout, readouts and the optimiser of stacked networks, each beside its ordinary counterpart."""
+"""The norm, dropout, readouts, pools and the optimiser of stacked networks, each beside its ordinary counterpart."""
 
 from __future__ import annotations
 
