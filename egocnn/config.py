@@ -205,17 +205,17 @@ class ExplainConfig:
 
 
 def field_help(config: type[Any]) -> dict[str, str]:
-    """What every field means, the line under it or the remark beside it, read from the source of the class."""
+    """The meaning of every field, read from the source of the class: the text under it, or the comment beside it."""
     source = textwrap.dedent(inspect.getsource(config))
     (definition,) = ast.parse(source).body
     assert isinstance(definition, ast.ClassDef)
-    lines, meaning = source.splitlines(), {}
-    for field, after in zip(definition.body, [*definition.body[1:], None], strict=True):
-        match field, after:
+    meaning, lines = {}, source.splitlines()
+    for each, after in zip(definition.body, [*definition.body[1:], None], strict=True):
+        match each, after:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 meaning[name] = " ".join(text.split())
-            case ast.AnnAssign(target=ast.Name(id=name)), _ if "  # " in lines[field.lineno - 1]:
-                meaning[name] = lines[field.lineno - 1].partition("  # ")[2]
+            case ast.AnnAssign(target=ast.Name(id=name), end_lineno=int(line)), _ if "  # " in lines[line - 1]:
+                meaning[name] = lines[line - 1].split("  # ", 1)[1]
     return meaning
 
 

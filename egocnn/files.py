@@ -17,8 +17,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 from egocnn.errors import DataError, EgoCNNError
 
 STAGE = "egocnn"  # Folders in which several files wait to be put in place are called .egocnn.XXXXXXXX.tmp.
@@ -47,8 +45,6 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~umask())  # mkstemp makes private files; results are ordinary ones
         temporary.replace(path)
-    except SafetensorError as error:  # its word for a full disk
-        raise OSError(f"{path}: {error}") from None
     except OSError as error:
         raise told_of(path, temporary, error) from None
     finally:
@@ -130,26 +126,26 @@ def scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
     """A new file or folder beside the path, with a lock on it, once what is left of earlier ones is gone."""
     for left in [Path(entry.path) for entry in os.scandir(path.parent) if is_left(entry.name, path.name)]:
         _remove_if_left(left)
+    words = (".tmp", f".{path.name}.", path.parent)
     while True:
         try:
-            made = _make(f".{path.name}.", path.parent, is_folder=is_folder)
+            handle, name = (None, tempfile.mkdtemp(*words)) if is_folder else tempfile.mkstemp(*words)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path.parent if is_folder else path)) from None
         with suppress(FileNotFoundError):  # another process may take it for one that is left, before it is locked
-            handle = os.open(made, os.O_RDONLY)
-            _lock(handle, wait=True)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(made.stat(), os.fstat(handle)):
-                    return handle, made
+            handle = os.open(name, os.O_RDONLY) if handle is None else handle
+            lock(handle, wait=True)
+            if is_still_at(Path(name), handle):
+                return handle, Path(name)
             os.close(handle)
 
 
-def _make(prefix: str, folder: Path, *, is_folder: bool) -> Path:
-    if is_folder:
-        return Path(tempfile.mkdtemp(".tmp", prefix, folder))
-    handle, name = tempfile.mkstemp(".tmp", prefix, folder)
-    os.close(handle)
-    return Path(name)
+def is_still_at(path: Path, handle: int) -> bool:
+    """Whether the path still names what was opened there."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except OSError:
+        return False
 
 
 def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
@@ -160,29 +156,34 @@ def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
     return error
 
 
+def remove(path: Path) -> None:
+    """A file, a link or a folder with all that is in it; what is gone already is no error."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def _remove_if_left(path: Path) -> None:
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         try:
-            if _lock(handle, wait=False):
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink()
+            if lock(handle):
+                remove(path)
         finally:
             os.close(handle)
 
 
-def _lock(handle: int, *, wait: bool) -> bool:
-    """Take the lock that goes when the process does; false where another has it, or where there are none."""
+def lock(handle: int, *, wait: bool = False) -> bool | None:
+    """Take the lock that goes when the process does; false where another has it, None where the system has none."""
     try:
         import fcntl
-    except ImportError:  # not Unix
-        return False
-    try:
+
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
+    except BlockingIOError:
         return False
+    except (ImportError, OSError):  # not Unix, or a file system without locks
+        return None
     return True
 
 
@@ -217,11 +218,6 @@ def finite_json(value: Any, **layout: Any) -> str:
         raise DataError("a result is not a finite number, and so cannot be written as JSON") from None
 
 
-def write_toml(path: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Tables of plain values as a TOML file."""
-    write_text(path, to_toml(tables))
-
-
 def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of plain values as TOML; what is None is left out, because TOML has no word for it."""
     texts = []
@@ -235,10 +231,8 @@ def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
 def _toml_value(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml_value, value))}]"
-    if isinstance(value, str):  # JSON escapes what TOML wants escaped, but for the delete character
+    if isinstance(value, (str, bool)):  # JSON escapes what TOML wants escaped, but for the delete character
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
     raise TypeError(f"no way to write {value!r} as TOML")

@@ -12,10 +12,10 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -44,12 +44,13 @@ FORMAT = 4
 
 MODEL = "model.safetensors"
 DIGESTS = "digests"  # The field of config.json with the checksums; folders of older versions do not have it.
-
 MAY_BE_ZERO = ("noise", "spread_scale")
 FITTED = ("temperature", *MAY_BE_ZERO)  # Numbers in config.json that were fitted on the validation part.
 
 UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueError, RuntimeError, AttributeError)
 """What reading a damaged run folder may raise."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,14 +60,10 @@ class Model:
     config: ModelConfig
     encoder: Encoder
     networks: tuple[EgoCNN, ...]  # of the same shape, each trained from a seed of its own
-    temperature: float = 1.0
-    """What logits are divided by: fitted on the validation part, so that probabilities match frequencies"""
-    noise: float = 0.0
-    """Standard deviation of the error that a regressor's networks share, in standardised values; fitted likewise"""
-    spread_scale: float = 1.0
-    """What the standard deviation of their values is multiplied by to be that of their error beside the noise"""
-    about: Mapping[str, Any] = field(default_factory=dict)
-    """Where it comes from, for the reader of the run folder: data, settings of the training, versions"""
+    temperature: float = 1.0  # what logits are divided by: fitted on the validation part to make probabilities true
+    noise: float = 0.0  # standard deviation of the error that a regressor's networks share, standardised; fitted too
+    spread_scale: float = 1.0  # what that of their values is multiplied by to be that of their error beside the noise
+    about: Mapping[str, Any] = field(default_factory=dict)  # for the reader of the run folder: data, settings, versions
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -78,14 +75,9 @@ class Model:
         config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
     ) -> Model:
         """One untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
-        network = EgoCNN(
-            config,
-            shape=encoder.shape(config),
-            attributes=len(encoder.attr_mean),
-            outputs=len(encoder.class_names) or 1,
-            embed=copy.deepcopy(embed),
-            embed_width=embed_width,
-        )
+        sizes = {"attributes": len(encoder.attr_mean), "outputs": len(encoder.class_names) or 1}
+        shape, embed = encoder.shape(config), copy.deepcopy(embed)
+        network = EgoCNN(config, shape=shape, **sizes, embed=embed, embed_width=embed_width)
         return Model(config=config, encoder=encoder, networks=(network,))
 
     @property
@@ -202,17 +194,9 @@ class Model:
 
     def to_plain(self) -> dict[str, Any]:
         """The content of ``config.json`` but for the checksums."""
-        return {
-            "format": FORMAT,
-            "model": asdict(self.config),
-            "encoder": self.encoder.texts(),
-            "networks": len(self.networks),
-            "temperature": self.temperature,
-            "noise": self.noise,
-            "spread_scale": self.spread_scale,
-            "custom_embedding": self.custom_embedding,
-            **self.about,
-        }
+        own = {"format": FORMAT, "model": asdict(self.config), "encoder": self.encoder.texts()}
+        own |= {"networks": len(self.networks), **{name: getattr(self, name) for name in FITTED}}
+        return {**own, "custom_embedding": self.custom_embedding, **self.about}
 
     @staticmethod
     def load(folder: str | Path, *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:
@@ -225,19 +209,16 @@ class Model:
             raise RunError(f"{folder}: this model has a node embedding of its own; leave embed= out")
         try:
             check_model(folder, plain)
-            arrays = load_file(folder / MODEL)
-            return _restore(plain, arrays, embed=embed, embed_width=embed_width)
+            return _restore(plain, load_file(folder / MODEL), embed, embed_width)
         except FileNotFoundError:
-            raise RunError(
-                f"{folder}: no model.safetensors; the run has not finished (egocnn train --resume)"
-            ) from None
+            raise RunError(f"{folder}: no {MODEL}; the run has not finished (egocnn train --resume)") from None
         except EgoCNNError as error:
             raise RunError(f"{folder}: {one_line(str(error))}") from None
         except OSError as error:
             raise RunError(f"{folder}/{MODEL}: {error.strerror or error}") from None
         except UNREADABLE as error:
             reason = one_line(str(error), 200) or type(error).__name__
-            raise RunError(f"{folder}: config.json and model.safetensors do not make a model ({reason})") from None
+            raise RunError(f"{folder}: config.json and {MODEL} do not make a model ({reason})") from None
 
 
 def mean_output(outputs: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -250,11 +231,8 @@ def check_finite(outputs: NDArray[Any], names: Sequence[str]) -> None:
     """Refuse outputs (G, C) that are not numbers any more, by the name of the first such graph."""
     wrong = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     if len(wrong):
-        name = names[int(wrong[0])]
-        raise DataError(
-            f"graph {name!r}: what the network computes from it is not a finite number; its weights or attributes are "
-            "too large"
-        )
+        what = "what the network computes from it is not a finite number; its weights or attributes are too large"
+        raise DataError(f"graph {names[int(wrong[0])]!r}: {what}")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -263,18 +241,15 @@ def read_config(folder: Path) -> dict[str, Any]:
         plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{folder}: not a run folder; it has no config.json") from None
-    except OSError as error:
-        raise RunError(f"{folder}/config.json: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{folder}/config.json: {error}") from None
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        found = plain.get("format") if isinstance(plain, dict) else None
-        raise RunError(
-            f"{folder}/config.json: format {short(found)}; this egocnn reads format {FORMAT}: train it again"
-        )
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{folder}/config.json: {getattr(error, 'strerror', None) or error}") from None
+    found = plain.get("format") if isinstance(plain, dict) else None
+    if found != FORMAT:
+        wanted = f"this egocnn reads format {FORMAT}: train it again"
+        raise RunError(f"{folder}/config.json: format {short(found)}; {wanted}")
     if DIGESTS in plain and not _is_sealed(plain):
         raise RunError(f"{folder}/config.json: damaged, its checksum differs")
-    return plain
+    return dict(plain)
 
 
 def sealed(plain: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -298,17 +273,22 @@ def check_model(folder: Path, plain: Mapping[str, Any]) -> None:
 
 
 def _restore(
-    plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, embed: nn.Module | None, embed_width: int | None
+    plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], embed: nn.Module | None, embed_width: int | None
 ) -> Model:
     _check_numbers(plain, arrays)
-    encoder = Encoder.restore(_under(arrays, "encoder."), plain["encoder"])
+    encoder = Encoder.restore(under("encoder.", arrays), plain["encoder"])
     config = ModelConfig(**plain["model"])
     _check_encoder(encoder)
+    weights, stated = under("networks.", arrays), plain["networks"]
+    found = len({name.split(".")[0] for name in weights})
+    if not isinstance(stated, int) or stated < 1 or found != stated:
+        raise RunError(f"networks is {stated!r}, and there are weights for {found}")
     with torch.device("meta"):  # shapes without numbers: a width that the weights do not have must cost no memory
         planned = Model.build(config, encoder, embed=embed, embed_width=embed_width)
     shapes = {name: value.shape for name, value in planned.networks[0].state_dict().items() if value.ndim}
     networks = []
-    for state in _states(plain, arrays):
+    for r in range(stated):
+        state = {name: torch.from_numpy(value) for name, value in under(f"{r}.", weights).items()}
         for name, shape in shapes.items():
             if state[name].shape != shape:
                 raise RunError(f"{name} has shape {tuple(state[name].shape)}, the settings ask for {tuple(shape)}")
@@ -316,27 +296,17 @@ def _restore(
         network.load_state_dict(state)
         networks.append(network.eval())
     fitted = {name: float(plain[name]) for name in FITTED}
-    return Model(config=config, encoder=encoder, networks=tuple(networks), about=_about(plain), **fitted)
-
-
-def _states(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Tensor]]:
-    """The weights of every network, by name."""
-    weights = {name.removeprefix("networks."): value for name, value in arrays.items() if name.startswith("networks.")}
-    found, stated = sorted({name.split(".")[0] for name in weights}), plain["networks"]
-    if not isinstance(stated, int) or stated < 1 or len(found) != stated:
-        raise RunError(f"networks is {stated!r}, and there are weights for {len(found)}")
-    for r in range(stated):
-        yield {name: torch.from_numpy(value) for name, value in _under(weights, f"{r}.").items()}
+    own = ("format", "model", "encoder", "networks", *FITTED, "custom_embedding", DIGESTS)
+    about = {name: value for name, value in plain.items() if name not in own}
+    return Model(config=config, encoder=encoder, networks=tuple(networks), about=about, **fitted)
 
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse numbers that no training writes, before anything is computed from them."""
-    texts = plain["encoder"]
-    numbers = {name: plain[name] for name in FITTED} | {name: texts[name] for name in ("target_mean", "target_scale")}
-    for name, number in numbers.items():
+    for name in (*FITTED, "target_mean", "target_scale"):
+        number = (plain if name in FITTED else plain["encoder"])[name]
         is_number = isinstance(number, (int, float)) and math.isfinite(number)
-        is_in_range = is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))
-        if not is_in_range:
+        if not (is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))):
             raise RunError(f"{name} must be a number in its range, got {number!r}")
     for name, values in arrays.items():
         if not np.isfinite(values).all():
@@ -348,9 +318,9 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
 
 
 def _check_encoder(encoder: Encoder) -> None:
-    for names in (encoder.node_label_names, encoder.edge_label_names, encoder.class_names):
-        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise RunError("the names of labels and classes must be lists of texts")
+    lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names)
+    if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in lists):
+        raise RunError("the names of labels and classes must be lists of texts")
     if not isinstance(encoder.by_degree, bool):
         raise RunError(f"by_degree must be true or false, got {encoder.by_degree!r}")
     if encoder.by_degree and len(encoder.attr_mean) < PROFILE:
@@ -365,10 +335,6 @@ def _check_encoder(encoder: Encoder) -> None:
         raise RunError(f"{COUNTED_ROUNDS} rounds of colours, and counts for {len(ranking.colours)}")
 
 
-def _under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
-
-
-def _about(plain: Mapping[str, Any]) -> dict[str, Any]:
-    own = ("format", "model", "encoder", "networks", *FITTED, "custom_embedding", DIGESTS)
-    return {name: value for name, value in plain.items() if name not in own}
+def under(prefix: str, values: Mapping[str, T]) -> dict[str, T]:
+    """'network.convs.0.weight' under 'network.' -> 'convs.0.weight'"""
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}

@@ -21,6 +21,7 @@ from torch import Tensor
 from egocnn.data.sources.text import one_line
 from egocnn.errors import RunError
 from egocnn.files import replacing
+from egocnn.model import under
 from egocnn.train.engines.common import Progress
 from egocnn.train.history import History
 
@@ -66,27 +67,21 @@ def pack(progress: Sequence[Progress], fingerprint: str) -> dict[str, Tensor]:
     """All of the progress as tensors that can be written, or sent to another process."""
     tensors: dict[str, Tensor] = {}
     for each, of in zip(progress, _prefixes(len(progress)), strict=True):
-        for kind, state in (("network", each.network.state_dict()), ("best", each.best)):
-            tensors |= {f"{of}{kind}.{name}": value for name, value in state.items()}
-        for number, moments in each.optimizer.state_dict()["state"].items():
-            tensors |= {f"{of}optimizer.{number}.{name}": value for name, value in moments.items()}
+        moments = each.optimizer.state_dict()["state"]
+        states = {"network": each.network.state_dict(), "best": each.best}
+        states |= {f"optimizer.{number}": own for number, own in moments.items()}
+        tensors |= {f"{of}{kind}.{name}": value for kind, own in states.items() for name, value in own.items()}
     histories = [each.history.to_plain() for each in progress]
     note = {"fingerprint": fingerprint, "history": histories[0] if len(progress) == 1 else histories}
     tensors["note"] = _letters(json.dumps(note).encode())
-    return sealed(_apart({name: value.detach().cpu().contiguous() for name, value in tensors.items()}))
-
-
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors, those copied that share storage with another: tied layers do, which safetensors refuses to write.
-
-    A checkpoint is written after every epoch: to copy them all would take a good part of its time.
-    """
+    # safetensors refuses tensors that share storage, as those of tied layers do; to copy all takes long, every epoch
     seen: set[int] = set()
     for name, value in tensors.items():
-        place = value.untyped_storage().data_ptr()
-        tensors[name] = value.clone() if place in seen else value
+        flat = value.detach().cpu().contiguous()
+        place = flat.untyped_storage().data_ptr()
+        tensors[name] = flat.clone() if place in seen else flat
         seen.add(place)
-    return tensors
+    return sealed(tensors)
 
 
 def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Sequence[Progress]) -> bool:
@@ -97,10 +92,10 @@ def unpack(tensors: dict[str, Tensor], fingerprint: str, progress: Sequence[Prog
     histories = [note["history"]] if len(progress) == 1 else note["history"]
     for each, of, history in zip(progress, _prefixes(len(progress)), histories, strict=True):
         # on the CPU: network and optimiser copy what they load to where they are
-        each.network.load_state_dict(_under(f"{of}network.", tensors))
-        each.best = _under(f"{of}best.", tensors)
+        each.network.load_state_dict(under(f"{of}network.", tensors))
+        each.best = under(f"{of}best.", tensors)
         moments: dict[int, dict[str, Tensor]] = {}
-        for name, value in _under(f"{of}optimizer.", tensors).items():
+        for name, value in under(f"{of}optimizer.", tensors).items():
             number, moment = name.split(".", 1)
             moments.setdefault(int(number), {})[moment] = value
         groups = each.optimizer.state_dict()["param_groups"]
@@ -136,14 +131,9 @@ def _digest(tensors: dict[str, Tensor]) -> Tensor:
     digest = hashlib.sha256()
     for name, value in sorted(tensors.items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)};".encode())
-        digest.update(value.contiguous().flatten().view(torch.uint8).numpy().data)  # read in place: see _apart
+        digest.update(value.contiguous().flatten().view(torch.uint8).numpy().data)  # read in place, not copied
     return _letters(digest.digest())
 
 
 def _letters(text: bytes) -> Tensor:
     return torch.frombuffer(bytearray(text), dtype=torch.uint8)
-
-
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """'network.convs.0.weight' under 'network.' -> 'convs.0.weight'"""
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

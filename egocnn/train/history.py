@@ -13,7 +13,6 @@ from typing import Any
 from egocnn.config import TrainConfig
 
 SCORES = ("train_loss", "train_score", "validation_loss", "validation_score")
-
 NOTICEABLE = 1e-3  # Where the validation part is all but learned, ever smaller losses are no reason to go on.
 
 
@@ -31,9 +30,8 @@ class Epoch:
 
     def beats(self, other: Epoch | None) -> bool:
         """A better validation score, or the same score with a lower loss."""
-        if other is None:
-            return True
-        return (self.validation_score, -self.validation_loss) > (other.validation_score, -other.validation_loss)
+        own = (self.validation_score, -self.validation_loss)
+        return other is None or own > (other.validation_score, -other.validation_loss)
 
 
 @dataclass(slots=True)
@@ -62,9 +60,7 @@ class History:
     def _merit(self, epoch: Epoch, window: int) -> tuple[float, float]:
         """Mean validation score of this epoch and those before it, then their mean loss negated: more is better"""
         last = self.epochs[max(0, epoch.epoch - window) : epoch.epoch]
-        # fsum: the same scores in another order are the same
-        score, loss = (math.fsum(e.validation_score for e in last), math.fsum(e.validation_loss for e in last))
-        return score / len(last), -loss / len(last)
+        return _mean(last, "validation_score"), -_mean(last, "validation_loss")
 
     @property
     def stale(self) -> int:
@@ -72,8 +68,7 @@ class History:
         score, loss, at = -math.inf, math.inf, 0
         for epoch in self.epochs:
             if epoch.validation_score > score or epoch.validation_loss < loss - NOTICEABLE:
-                score, loss = max(score, epoch.validation_score), min(loss, epoch.validation_loss)
-                at = epoch.epoch
+                score, loss, at = max(score, epoch.validation_score), min(loss, epoch.validation_loss), epoch.epoch
         return len(self.epochs) - at
 
     def to_plain(self) -> dict[str, Any]:
@@ -85,6 +80,11 @@ class History:
         """What :meth:`to_plain` was made of."""
         epochs = [Epoch(**e) for e in plain["epochs"]]
         return History(epochs, None if plain["best"] is None else epochs[plain["best"] - 1])
+
+
+def _mean(epochs: Sequence[Epoch], name: str) -> float:
+    """Of a field; with fsum, since the same numbers in another order have the same mean"""
+    return math.fsum(getattr(epoch, name) for epoch in epochs) / len(epochs)
 
 
 def mean_history(histories: Sequence[History]) -> History:
@@ -99,7 +99,7 @@ def mean_history(histories: Sequence[History]) -> History:
     for number in range(1, 1 + max(map(len, begun), default=0)):
         rows = [epochs[min(number, len(epochs)) - 1] for epochs in begun]
         running = [row for row in rows if row.epoch == number]
-        scores = {name: math.fsum(getattr(row, name) for row in rows) / len(rows) for name in SCORES}
+        scores = {name: _mean(rows, name) for name in SCORES}
         seconds = math.fsum(row.seconds for row in running)
         mean.add(Epoch(epoch=number, learning_rate=running[0].learning_rate, seconds=seconds, **scores))
     return mean

@@ -5,14 +5,10 @@ checkpoint therefore ends with the same weights as an unbroken one.
 
 Epochs are computed by one of three engines: plain (on a CPU several networks side by side, a thread for each), recorded
 (all networks as one stack, on a GPU in steps that are recorded and replayed), or distributed over the processes of a
-group. Where the memory does not suffice, less is computed at a time, with the same result:
-
-1. recorded: half as many networks train together, and so on down to one;
-2. recorded, one network: it trains plainly;
-3. plain: the gradients of a batch are computed in parts (:mod:`egocnn.train.engines.parts`), validation by halves
-   (:mod:`egocnn.nn.memory`).
-
-What rungs 1 and 2 had begun goes on from the last checkpoint, or starts again where none is kept.
+group. Where the memory does not suffice, less is computed at a time, with the same result. Recorded, half as many
+networks train together, and so on down to one, which then trains plainly; what they had begun goes on from the last
+checkpoint, or starts again where none is kept. Plain, the gradients of a batch are computed in parts
+(:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.memory`).
 """
 
 from __future__ import annotations
@@ -61,83 +57,56 @@ def fit(
     if resume is not None:
         resume(progress)
 
-    def after_epoch() -> None:
-        if keep is not None:
-            keep(progress)
-        if report is not None:
-            report([each.history for each in progress], config)
+    def train(build: Build, numbers: Sequence[int]) -> bool:
+        """All epochs of networks that are trained together; false after Ctrl-C."""
+        some, own = [members[number] for number in numbers], [progress[number] for number in numbers]
+        computing = None
+        try:
+            computing = build(some, own, config)
+            while (alive := np.array([each.goes_on for each in own])).any():
+                done = np.array([len(each.history.epochs) for each in own])
+                alive &= done == done[alive].min()  # what was trained in several stacks may not have come equally far
+                improved = np.zeros(len(some), bool)
+                for r, ended in computing.train_epoch(1 + int(done[alive][0]), alive).items():
+                    improved[r] = own[r].history.add(ended, window=config.window(len(some[r].validation)))
+                computing.keep_best(improved)
+                if keep is not None:
+                    computing.update_progress()
+                    keep(progress)
+                if report is not None:
+                    report([each.history for each in progress], config)
+        except KeyboardInterrupt:
+            for each in progress:
+                each.history.interrupted = True
+        if computing is not None:
+            computing.finish()
+        return not any(each.history.interrupted for each in progress)
 
-    waiting = list(_stacks(members, progress, config)) if engine == "recorded" else [list(range(len(members)))]
+    if engine != "recorded":
+        is_threaded = engine == "plain" and gains_from_threads(members, config)
+        plain = SideBySideEngine if is_threaded else PlainEngine
+        train(DistributedEngine if engine == "distributed" else plain, range(len(members)))
+        return [each.history for each in progress]
+    waiting = list(_stacks(members, progress, config))
     while waiting:
         numbers = waiting.pop(0)
-        some, own = [members[number] for number in numbers], [progress[number] for number in numbers]
-        train = partial(_train, some, own, config, after_epoch, is_kept=keep is not None)
-        if engine != "recorded":
-            is_done: bool | None = train(_builder(engine, some, config))
-        else:
-            before = [(copy_of(each.network), replace(each.history, epochs=list(each.history.epochs))) for each in own]
-            is_done = attempt(lambda: train(RecordedEngine))  # noqa: B023 — called at once
-            if is_done is None and keep is None:
-                for each, (weights, history) in zip(own, before, strict=True):
-                    each.network.load_state_dict(weights)
-                    each.history = history
-            if is_done is None and len(numbers) > 1:
+        own = [] if keep is not None else [progress[number] for number in numbers]
+        before = [(copy_of(each.network), replace(each.history, epochs=list(each.history.epochs))) for each in own]
+        is_done = attempt(partial(train, RecordedEngine, numbers))
+        if is_done is None:
+            for each, (weights, history) in zip(own, before, strict=True):
+                each.network.load_state_dict(weights)
+                each.history = history
+            if len(numbers) > 1:
                 warn("out of memory: fewer models are trained at a time, with the same result")
                 half = len(numbers) // 2
                 waiting[:0] = [numbers[:half], numbers[half:]]
                 continue
-            if is_done is None:
-                warn("out of memory: steps are no longer recorded, which is slower and gives the same result")
-                is_done = train(PlainEngine)
+            warn("out of memory: steps are no longer recorded, which is slower and gives the same result")
+            is_done = train(PlainEngine, numbers)
         if not is_done:
             break
-    histories = [each.history for each in progress]
-    if any(history.interrupted for history in histories):
-        for history in histories:
-            history.interrupted = True
-    return histories
-
-
-def _train(
-    members: Sequence[Member],
-    progress: Sequence[Progress],
-    config: TrainConfig,
-    after_epoch: Callable[[], None],
-    build: Build,
-    *,
-    is_kept: bool,
-) -> bool:
-    """All epochs of networks that are trained together; false after Ctrl-C."""
-    windows = [config.window(len(member.validation)) for member in members]
-    engine = None
-    try:
-        engine = build(members, progress, config)
-        while (alive := np.array([each.goes_on(config) for each in progress])).any():
-            done = np.array([len(each.history.epochs) for each in progress])
-            alive &= done == done[alive].min()  # what was trained in several stacks may not have come equally far
-            epoch = 1 + int(done[alive][0])
-            improved = np.zeros(len(members), bool)
-            for r, ended in engine.train_epoch(epoch, alive).items():
-                improved[r] = progress[r].history.add(ended, window=windows[r])
-            engine.keep_best(improved)
-            if is_kept:
-                engine.update_progress()
-            after_epoch()
-    except KeyboardInterrupt:
-        for each in progress:
-            each.history.interrupted = True
-    if engine is not None:
-        engine.finish()
-    return not any(each.history.interrupted for each in progress)
-
-
-def _builder(engine: EngineName, members: Sequence[Member], config: TrainConfig) -> Build:
-    if engine == "distributed":
-        return DistributedEngine
-    return SideBySideEngine if gains_from_threads(members, config) else PlainEngine
-
-
-# ── which networks are trained together ───────────────────────────────────────────────────────────
+    return [each.history for each in progress]
 
 
 def _stacks(members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> Iterator[list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +22,6 @@ from egocnn.nn.predict import predict
 if TYPE_CHECKING:
     from egocnn.model import Model
 
-# ── losses ────────────────────────────────────────────────────────────────────────────────────────
-
 
 def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
     """Cross-entropy for classes, mean squared error for (standardised) values."""
@@ -34,17 +33,6 @@ def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> T
 def weight_of(target: Tensor, weights: Tensor | None) -> Tensor | float:
     """What the graphs count together in the mean that the loss is."""
     return len(target) if weights is None else weights[target].sum()
-
-
-def class_weights(train: Batchable, n_classes: int) -> Tensor | None:
-    """(C) weights that make every class count alike; None where values are predicted"""
-    if train.target is None or train.target.is_floating_point():
-        return None
-    counts = torch.bincount(train.target, minlength=n_classes).clamp(min=1)
-    return len(train.target) / (n_classes * counts.float())
-
-
-# ── scores ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def r2(predicted: Tensor | NDArray[Any], target: Tensor | NDArray[Any]) -> float:
@@ -69,30 +57,12 @@ def accuracy(outputs: Tensor, target: Tensor) -> float:
     return float((outputs.argmax(1) == target).double().mean())
 
 
-class Scores:
-    """Loss and score over batches, summed up on the device without waiting for it."""
-
-    def __init__(self) -> None:
-        self._outputs: list[Tensor] = []
-        self._targets: list[Tensor] = []
-        self._losses: list[Tensor] = []
-
-    def add(self, outputs: Tensor, target: Tensor, loss: Tensor) -> None:
-        """The outputs (B, C) of a batch, its targets (B) and its mean loss."""
-        self._outputs.append(outputs)
-        self._targets.append(target)
-        self._losses.append(loss * len(target))
-
-    @property
-    def loss(self) -> float:
-        """Mean over all graphs."""
-        return float(torch.stack(self._losses).sum()) / sum(map(len, self._targets))
-
-    @property
-    def score(self) -> float:
-        """Accuracy, or R² where a value is predicted."""
-        outputs, target = torch.cat(self._outputs), torch.cat(self._targets)
-        return r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
+def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[float, float]:
+    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and accuracy or R²."""
+    outputs, target = (torch.cat([batch[side] for batch in batches]) for side in (0, 1))
+    loss = torch.stack([loss * len(own) for _, own, loss in batches]).sum()
+    score = r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
+    return float(loss) / len(target), score
 
 
 @torch.no_grad()
@@ -101,14 +71,7 @@ def evaluate(network: EgoCNN, data: Batchable, *, weights: Tensor | None = None)
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
     outputs = predict(network, data)
-    return loss_and_score(outputs, data.target, loss_of(outputs, data.target, weights))
-
-
-def loss_and_score(outputs: Tensor, target: Tensor, loss: Tensor) -> tuple[float, float]:
-    """Of outputs (G, C) and targets (G) whose mean loss is this one."""
-    results = Scores()
-    results.add(outputs, target, loss)
-    return results.loss, results.score
+    return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))])
 
 
 def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:

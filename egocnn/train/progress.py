@@ -18,18 +18,16 @@ from egocnn.train.history import History, Report
 @contextmanager
 def training_report(config: TrainConfig, *, visible: bool = True) -> Iterator[Report | None]:
     """A report for :func:`egocnn.train.recipe.learn`, cleaned up at the end."""
-    if not visible:
-        yield None
-    elif _has_bar():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    if not visible or not _has_bar():
+        yield _print_line if visible else None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-        with Progress(TextColumn("training"), *columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("", total=config.epochs)
-            yield lambda history, _: bar.update(task, completed=len(history.epochs), description=summary(history))
-    else:
-        yield _print_line
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(TextColumn("training"), *columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=config.epochs)
+        yield lambda history, _: bar.update(task, completed=len(history.epochs), description=summary(history))
 
 
 @contextmanager
@@ -48,13 +46,10 @@ def counting_report(what: str, total: int, *, visible: bool = True) -> Iterator[
 
 def summary(history: History) -> str:
     """The last epoch in a few words."""
-    last = history.epochs[-1]
-    return (
-        f"loss {last.train_loss:.4f}, validation {last.validation_score:.4f}"
-        f" (best {history.best.validation_score:.4f} at {history.best.epoch})"
-        if history.best
-        else f"loss {last.train_loss:.4f}"
-    )
+    last, best = history.epochs[-1], history.best
+    loss = f"loss {last.train_loss:.4f}"
+    score = f"validation {last.validation_score:.4f}"
+    return f"{loss}, {score} (best {best.validation_score:.4f} at {best.epoch})" if best else loss
 
 
 def time_left(history: History, config: TrainConfig) -> float:

@@ -3,12 +3,11 @@
 The R networks of a model learn from the same graphs, and the same validation part chooses the best epoch of each. They
 differ in their seeds alone (:func:`network_seeds`).
 
-A collection on disk (:mod:`egocnn.data.store`) that is too large to be read whole is read three times, in portions: for
-the labels in use, for what is counted and scaled, and to encode all graphs. What is encoded goes to a cache on disk
-(:mod:`egocnn.encode.cache`), and every batch is read from there. In memory are one portion or one batch, the network,
-the colours of the training graphs, and some 60 bytes a graph. On a GPU the encoded graphs are loaded from the cache
-where they fit into its memory. Either way the model is, bit for bit, the one that is trained from memory, unless a GPU
-cannot hold the encoded graphs: see :func:`choose_engine`.
+A collection on disk that is too large to be read whole is read three times, in portions: for the labels in use, for
+what is counted and scaled, and to encode all graphs. What is encoded goes to a cache on disk, from which every batch is
+read, or where they fit, all graphs into the memory of a GPU. In memory are one portion or one batch, the network, the
+colours of the training graphs, and some 60 bytes a graph. The model is, bit for bit, the one that is trained from
+memory, unless a GPU cannot hold the encoded graphs: see :func:`choose_engine`.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -52,14 +52,11 @@ from egocnn.train.loop import EngineName, fit, free_megabytes
 from egocnn.train.metrics import loss_of
 from egocnn.train.validation import part_numbers
 
-WHOLE_BYTES = 1 << 25
-"""A store up to this size is read whole: what is computed from it fits into any memory, and training is quicker."""
+WHOLE_BYTES = 1 << 25  # A store up to this size is read whole: all of it fits into any memory, and that is quicker.
+LEAST_VARIANCE = 1e-12  # Of a standardised value: also where graphs are predicted exactly, the logarithm is finite.
+WORTH_WORKERS = 1 << 20  # Nodes and edges in all collections to be encoded that are worth starting processes for.
 
-LEAST_VARIANCE = 1e-12
-"""Of a standardised value: also where all validation graphs are predicted exactly, the logarithm is finite."""
-
-WORTH_WORKERS = 1 << 20
-"""Nodes and edges in all collections that must be encoded before it is worth starting further processes for it."""
+Test = Callable[[], Tensor | None]  # Gives a model's outputs (R, T, C) for the test part, where there is one.
 
 
 def stays_on_disk(collection: Collection) -> bool:
@@ -81,9 +78,6 @@ def network_seeds(seed: int, networks: int) -> tuple[int, ...]:
     return (seed, *(int.from_bytes(each[:8], "big") >> 1 for each in hashes))
 
 
-# ── one model ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def learn(
     collection: Collection,
     model: ModelConfig,
@@ -92,40 +86,20 @@ def learn(
     embed: nn.Module | None = None,
     embed_width: int | None = None,
     stack: bool | None = None,
+    folder: Path | None = None,
+    checkpoint: Checkpoint | None = None,
     report: Report | None = None,
+    ready: Callable[[], None] | None = None,
+    trained: Callable[[Model, History, Test], None] | None = None,
 ) -> tuple[Model, History]:
     """Train on the graphs; their own validation part chooses the best epoch, else a part split off by the seed.
 
     Graphs that the data marks as its test part are never looked at. ``stack``: train in steps that a GPU records and
     replays; by default where that is quicker. Ctrl-C before the first epoch has ended is passed on; later it ends the
-    training with the best weights so far.
-    """
-    predictor, history, _ = learn_and_test(
-        collection, model, train, embed=embed, embed_width=embed_width, stack=stack, report=report, test=False
-    )
-    return predictor, history
+    training with the best weights so far. The processes of a group all call this, and train together.
 
-
-def learn_and_test(
-    collection: Collection,
-    model: ModelConfig,
-    train: TrainConfig,
-    *,
-    embed: nn.Module | None = None,
-    embed_width: int | None = None,
-    stack: bool | None = None,
-    test: bool = True,
-    folder: Path | None = None,
-    checkpoint: Checkpoint | None = None,
-    report: Report | None = None,
-    ready: Callable[[], None] | None = None,
-    trained: Callable[[Model, History], None] | None = None,
-) -> tuple[Model, History, Tensor | None]:
-    """:func:`learn`, and the outputs (R, T, C) for the test part, where there is one and this process writes the run.
-
-    The processes of a group (:mod:`egocnn.train.engines.distributed.world`) all call this, and train together.
     ``ready`` is called once graphs and settings have proved fit for training, before anything is written, ``trained``
-    with the trained model before it is tested. ``folder``: where encoded graphs that do not fit into memory are kept
+    with the model, and with what tests it. ``folder``: where encoded graphs that do not fit into memory are kept
     meanwhile, by default that for temporary files.
     """
     device = choose_device(train.device)  # first, to refuse early one that is not there
@@ -133,71 +107,57 @@ def learn_and_test(
     plan = TrainingPlan.of(collection.choose(learned), model)
     seeds = network_seeds(train.seed, train.networks)
     predictor = plan.build(seeds, embed=embed, embed_width=embed_width)
+    if stack and current() is not None:
+        raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
     if stack:
-        if current() is not None:
-            raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
         check_stackable(predictor.networks)
     if ready is not None:
         ready()
     with encode(collection, plan, folder) as encoded:
-        replica = Replica(predictor, (encoded(learned), encoded(chosen_by)), seeds)
-        histories = fit(
-            replica.members,
-            train,
-            engine=choose_engine(replica.members, train, stack=stack),
-            resume=None if checkpoint is None else checkpoint.resume,
-            keep=None if checkpoint is None else checkpoint.keep,
-            report=None if report is None else lambda several, config: report(mean_history(several), config),
-        )
-        history, validation = mean_history(histories), replica.parts[1]
+        validation = encoded(chosen_by)
+        members = Replica(predictor, (encoded(learned), validation), seeds).members
+        tell = None if report is None else lambda several, config: report(mean_history(several), config)
+        stored = {} if checkpoint is None else {"resume": checkpoint.resume, "keep": checkpoint.keep}
+        engine = choose_engine(members, train, stack=stack)
+        history = mean_history(fit(members, train, engine=engine, report=tell, **stored))
         predictor = _concluded(predictor, history, validation, plan.judgement, device)
+
+        def test() -> Tensor | None:
+            part = collection.outline.part
+            tested = np.flatnonzero(part == PARTS.index("test") if part is not None else [])
+            return predict_each(predictor.networks, encoded(tested).to(device)).float().cpu() if len(tested) else None
+
         if trained is not None:
-            trained(predictor, history)
-        outputs, part = None, collection.outline.part
-        if test and part is not None and World.here().rank == 0:
-            tested = np.flatnonzero(part == PARTS.index("test"))
-            if len(tested):
-                outputs = predict_each(predictor.networks, encoded(tested).to(device)).float().cpu()
-    return predictor, history, outputs
+            trained(predictor, history, test)
+    return predictor, history
 
 
 def choose_engine(members: Sequence[Member], train: TrainConfig, *, stack: bool | None) -> EngineName:
-    """Distributed in a group; recorded where that is asked for, or by default where a GPU can.
+    """Distributed in a group; recorded where that is asked for, or by default on a GPU that holds all encoded graphs.
 
-    A GPU that cannot hold all encoded graphs at once trains plainly: what comes out differs from a recorded training
-    in rounding, and in which activations dropout drops.
+    What comes out of a plain training differs in rounding, and in which activations dropout drops.
     """
     if current() is not None:
         return "distributed"
-    device = choose_device(train.device)
-    if stack is None:
+    free = free_megabytes(choose_device(train.device))  # of a GPU
+    if stack is None and free is not None:
         parts = {id(part): part for member in members for part in (member.train, member.validation)}
-        free = free_megabytes(device)
-        stack = all(is_best_stacked(member.network, device) for member in members)
-        stack = stack and free is not None and sum(part.megabytes for part in parts.values()) < free
+        # a module in place of the node embedding may do what cannot be recorded
+        is_custom = any(member.network.custom_embedding for member in members)
+        stack = not is_custom and sum(part.megabytes for part in parts.values()) < free
     return "recorded" if stack else "plain"
 
 
-def is_best_stacked(network: EgoCNN, device: torch.device) -> bool:
-    """A GPU gains from recorded steps; a module in place of the node embedding may do what cannot be recorded."""
-    return device.type == "cuda" and not network.custom_embedding
-
-
 def _concluded(
-    predictor: Model,
-    history: History,
-    validation: Batchable,
-    judgement: Judgement | None,
-    device: torch.device,
+    predictor: Model, history: History, validation: Batchable, judgement: Judgement | None, device: torch.device
 ) -> Model:
     """What is left to do after a training: refuse one that came to nothing, calibrate, note why layers are tied."""
     has_diverged = any(each.best is None for each in history.of_each)
     if has_diverged and history.interrupted:
         raise KeyboardInterrupt
     if has_diverged:
-        raise DivergedError(
-            "training diverged: no epoch gave a finite loss; try a smaller --learning-rate, with --overwrite"
-        )
+        advice = "try a smaller --learning-rate, with --overwrite"
+        raise DivergedError(f"training diverged: no epoch gave a finite loss; {advice}")
     if validation.target is not None and (predictor.class_names or len(predictor.networks) > 1):
         outputs, target = predict_each(predictor.networks, validation.to(device)).float().cpu(), validation.target.cpu()
         if predictor.class_names:
@@ -207,9 +167,8 @@ def _concluded(
             noise, scale = fit_spread(outputs[:, :, 0], target)
             predictor = replace(predictor, noise=noise, spread_scale=scale)
     if judgement is not None:
-        predictor = replace(
-            predictor, about={"tie": {"scale_free": judgement.is_scale_free, "reason": judgement.reason}}
-        )
+        why = {"scale_free": judgement.is_scale_free, "reason": judgement.reason}
+        predictor = replace(predictor, about={"tie": why})
     return predictor
 
 
@@ -236,16 +195,10 @@ def fit_spread(values: Tensor, target: Tensor) -> tuple[float, float]:
     error, variance = (values.mean(dim=0) - target).square(), values.var(dim=0)
     noises = float(error.mean().sqrt()) * torch.linspace(0, 1.2, 25, dtype=torch.float64)
     scales = torch.tensor([0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8], dtype=torch.float64)
-    surprise = torch.zeros(len(noises), len(scales), dtype=torch.float64)
-    for row, noise in enumerate(noises.tolist()):
-        for column, scale in enumerate(scales.tolist()):
-            total = (noise**2 + scale**2 * variance).clamp(min=LEAST_VARIANCE)
-            surprise[row, column] = (total.log() + error / total).sum()
-    row, column = divmod(int(surprise.argmin()), len(scales))
-    return float(noises[row]), float(scales[column])
-
-
-# ── what is fitted on the training part, and encoded graphs ───────────────────────────────────────
+    pairs = list(product(noises.tolist(), scales.tolist()))
+    totals = [(noise**2 + scale**2 * variance).clamp(min=LEAST_VARIANCE) for noise, scale in pairs]
+    surprise = torch.stack([(total.log() + error / total).sum() for total in totals])
+    return pairs[int(surprise.argmin())]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +217,9 @@ class TrainingPlan:
         """
         survey = Survey(fitted.portions())
         check_nodes(len(fitted), survey.nodes)
-        model, judgement = decide_by(model, lambda: _judge(survey, len(fitted)))
+        degree = 1 + np.flatnonzero(survey.degrees[1:])
+        counts = Counts(degree, survey.degrees[degree])
+        model, judgement = decide_by(model, lambda: judge_counts(counts, graphs=len(fitted), nodes=survey.nodes))
         by_degree = model.degrees and not survey.has_node_labels
         node_names, edge_names = survey.degree_names if by_degree else survey.names("node"), survey.names("edge")
 
@@ -273,8 +228,7 @@ class TrainingPlan:
                 described = describe_by_degree(graphs) if by_degree else graphs
                 yield described.with_names(nodes=node_names, edges=edge_names)
 
-        target = fitted.outline.target
-        encoder = Encoder.fit_portions(portions(), target=target, by_degree=by_degree)
+        encoder = Encoder.fit_portions(portions(), target=fitted.outline.target, by_degree=by_degree)
         return TrainingPlan(model, judgement, encoder)
 
     def build(self, seeds: Sequence[int], *, embed: nn.Module | None = None, embed_width: int | None = None) -> Model:
@@ -289,12 +243,6 @@ class TrainingPlan:
     def encode(self, graphs: Graphs) -> EncodedGraphs:
         """Graphs as the network reads them, in memory."""
         return self.encoder.apply(graphs, self.model)
-
-
-def _judge(survey: Survey, graphs: int) -> Judgement:
-    degree = np.flatnonzero(survey.degrees)
-    degree = degree[degree > 0]
-    return judge_counts(Counts(degree, survey.degrees[degree]), graphs=graphs, nodes=survey.nodes)
 
 
 @contextmanager
@@ -331,9 +279,6 @@ def _worker() -> Worker:
     return Worker(world.local_rank, size, str(world.rank - world.local_rank), dist.barrier)
 
 
-# ── many models at once ───────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Replica:
     """One of many trainings: an untrained model, what it learns from and what chooses best epochs, and its seeds."""
@@ -365,11 +310,8 @@ def prepare_replicas(
     size = sum(graphs.n_nodes + len(graphs.indices) for graphs in several)
     jobs = min(len(several), cpu_count()) if size > WORTH_WORKERS else 1
     calls = (delayed(_prepare)(graphs, model, train) for graphs in several)
-    prepared = Parallel(n_jobs=jobs, return_as="generator")(calls)
-    return [
-        [make_replica(plan, parts, seed, train.networks) for seed in own]
-        for (plan, parts), own in zip(prepared, seeds, strict=True)
-    ]
+    prepared = zip(Parallel(n_jobs=jobs, return_as="generator")(calls), seeds, strict=True)
+    return [[make_replica(plan, both, seed, train.networks) for seed in own] for (plan, both), own in prepared]
 
 
 def make_replica(plan: TrainingPlan, parts: tuple[Batchable, Batchable], seed: int, networks: int) -> Replica:

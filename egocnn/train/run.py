@@ -9,8 +9,8 @@ import json
 import os
 import platform
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
@@ -24,24 +24,14 @@ from egocnn.data.collection import Collection
 from egocnn.data.schema import PARTS
 from egocnn.data.split import split_in_two
 from egocnn.errors import DivergedError, RunError
-from egocnn.files import write_json, write_text, write_toml
+from egocnn.files import to_toml, write_json, write_text
 from egocnn.model import MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
 from egocnn.train.metrics import scores_of
-from egocnn.train.recipe import learn_and_test, read_if_small
-from egocnn.train.run_folder import (
-    LOG,
-    check_free,
-    clear,
-    clear_left,
-    forget,
-    growing_place,
-    locked,
-    put_in_place,
-    restore,
-)
+from egocnn.train.recipe import Test, learn, read_if_small
+from egocnn.train.run_folder import LOG, check_free, clear, forget, growing_place, locked, put_in_place, restore
 from egocnn.train.validation import check_targets
 
 Log = Callable[[Path, Report | None], AbstractContextManager[Report | None]]
@@ -65,30 +55,26 @@ def train_run(
     """Train on all but the test part, score on it, and write the run folder; the metrics are returned too.
 
     ``metrics.json`` is written last: a folder that has it is complete. With ``overwrite`` the run grows beside the
-    folder (:func:`egocnn.train.run_folder.growing_place`), goes on from what an earlier attempt at the same run left
-    there, and takes the place of what is in the folder once it is complete. ``log`` writes to a folder of the run.
-    ``settings``: what ``settings.toml`` is to say, in the form that ``egocnn train --config`` reads; by default the
-    settings of network and training.
+    folder, goes on from what an earlier attempt at the same run left there, and takes the place of what is in the
+    folder once it is complete. ``log`` writes to a folder of the run. ``settings``: what ``settings.toml`` is to say.
 
-    In a group of processes (:mod:`egocnn.train.engines.distributed.world`) all of them call this and train together;
-    rank 0 writes and returns, the others end. What torchrun starts anew after a process has died goes on from the last
-    checkpoint, as with ``resume``.
+    In a group of processes all of them call this and train together; rank 0 writes and returns, the others end. What
+    torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``.
     """
     collection = with_test_part(read_if_small(collection), test, train.seed)
-    used = settings or {"model": asdict(model), "train": {**asdict(train), "test": test}}
+    used = to_toml(settings or {"model": asdict(model), "train": {**asdict(train), "test": test}})
     digest = fingerprint(collection, model, train)
     world, group = World.here(), current()
     if group is not None:
         group.check_alike(digest)
     if group is not None and world.rank > 0:
-        _, history, _ = learn_and_test(collection, model, train, folder=folder)
+        _, history = learn(collection, model, train, folder=folder)
         raise SystemExit(130 if history.interrupted else 0)
-    resume = resume or (world.restarts > 0 and (not overwrite or _is_in_place(folder, digest)))
+    if world.restarts > 0 and not resume:  # what is to be overwritten is not this very run, in its place already
+        resume = not overwrite or (not growing_place(folder).exists() and _finished(folder, digest) is not None)
     overwrite = overwrite and not resume
     place = growing_place(folder) if overwrite else folder
-    run = _Run(
-        collection, folder, model, train, about or {}, used, Checkpoint(place / "checkpoint.safetensors", digest)
-    )
+    checkpoint = Checkpoint(place / "checkpoint.safetensors", digest)
 
     def find_finished() -> dict[str, Any] | None:
         finished = finished_metrics(folder, digest) if resume else None
@@ -102,11 +88,12 @@ def train_run(
     with locked(folder), locked(place) if overwrite else nullcontext():
         if finished := find_finished():  # by another process, before this one had the lock
             return finished
-        metrics = _finished_beside(run.checkpoint) if overwrite else None
+        metrics = _finished(place, digest) if overwrite else None  # killed before it could take its place
         if metrics is None:
             try:
                 with log(place / LOG, report) if log else nullcontext(report) as logged:
-                    metrics = run.train(logged, is_new=not resume)
+                    given = (collection, folder, model, train, checkpoint, about or {}, used, logged)
+                    metrics = _train(*given, is_new=not resume)
             except DivergedError:
                 if overwrite:
                     forget(place)  # to go on from there would be to diverge again
@@ -116,81 +103,57 @@ def train_run(
     return metrics
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """One training, written to the folder of its checkpoint, which is ``folder`` or grows beside it."""
+def _train(
+    collection: Collection,
+    folder: Path,
+    model: ModelConfig,
+    train: TrainConfig,
+    checkpoint: Checkpoint,
+    about: Mapping[str, Any],
+    settings: str,
+    report: Report | None,
+    *,
+    is_new: bool,
+) -> dict[str, Any]:
+    """One training, written to the folder of its checkpoint, which is ``folder`` or grows beside it; the metrics."""
+    place, beside, metrics = checkpoint.path.parent, growing_place(folder), dict[str, Any]()
 
-    collection: Collection
-    folder: Path
-    model: ModelConfig
-    config: TrainConfig
-    about: Mapping[str, Any]
-    settings: Mapping[str, Mapping[str, Any]]
-    checkpoint: Checkpoint
-
-    @property
-    def place(self) -> Path:
-        return self.checkpoint.path.parent
-
-    def train(self, report: Report | None, *, is_new: bool) -> dict[str, Any]:
-        """Train, save the model, test it; the metrics, written last."""
-
-        def keep_reporting(history: History, config: TrainConfig) -> None:
-            self._write_history(history)
-            if report is not None:
-                report(history, config)
-
-        predictor, history, outputs = learn_and_test(
-            self.collection,
-            self.model,
-            self.config,
-            folder=self.folder,
-            checkpoint=self.checkpoint,
-            report=keep_reporting,
-            ready=lambda: self._make_ready(is_new=is_new),
-            trained=self._save,
-        )
-        scores = {} if outputs is None else _scores(predictor, self.collection, outputs)
-        metrics = {**facts(predictor, history), "graphs": len(self.collection), **scores, "seed": self.config.seed}
-        write_json(self.place / "metrics.json", metrics)
-        if not history.interrupted:
-            self.checkpoint.path.unlink(missing_ok=True)
-        return metrics
-
-    def _make_ready(self, *, is_new: bool) -> None:
-        beside = growing_place(self.folder)
-        if self.place == beside and not self.checkpoint.is_of_this_run:
-            clear(self.place)
-        elif self.place != beside and is_new and not (beside / MODEL).exists():
+    def make_ready() -> None:
+        if place != beside and is_new and not (beside / MODEL).exists():
             forget(beside)  # left by a training that was killed before it came to a model
-        clear_left(self.place)
+        clear(place, all_of_it=place == beside and not checkpoint.is_of_this_run)
 
-    def _save(self, predictor: Model, history: History) -> None:
-        """Before the test: a graph that cannot be tested must not cost the model."""
-        own = {"train": asdict(self.config), "fingerprint": self.checkpoint.fingerprint, "versions": versions()}
-        replace(predictor, about={**predictor.about, **self.about, **own}).save(self.place)
-        self._write_history(history)
+    def write_history(history: History) -> None:
+        if not (place / "settings.toml").exists():  # a run that is resumed has the same
+            write_text(place / "settings.toml", settings)
+        write_text(place / "history.csv", history_csv(history))
 
-    def _write_history(self, history: History) -> None:
-        if not (self.place / "settings.toml").exists():  # a run that is resumed has the same
-            write_toml(self.place / "settings.toml", self.settings)
-        write_text(self.place / "history.csv", history_csv(history))
+    def tell(history: History, config: TrainConfig) -> None:
+        write_history(history)
+        if report is not None:
+            report(history, config)
+
+    def conclude(predictor: Model, history: History, test: Test) -> None:
+        own = {"train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
+        replace(predictor, about={**predictor.about, **about, **own}).save(place)
+        write_history(history)
+        outputs = test()  # last: a graph that cannot be tested must not cost the model
+        scores = {} if outputs is None else _scores(predictor, collection, outputs)
+        metrics.update(facts(predictor, history), graphs=len(collection), **scores, seed=train.seed)
+        write_json(place / "metrics.json", metrics)
+        if not history.interrupted:
+            checkpoint.path.unlink(missing_ok=True)
+
+    called: dict[str, Any] = {"report": tell, "ready": make_ready, "trained": conclude}
+    learn(collection, model, train, folder=folder, checkpoint=checkpoint, **called)
+    return metrics
 
 
-def _finished_beside(checkpoint: Checkpoint) -> dict[str, Any] | None:
-    """The metrics of this very run where it is complete, and was killed before it could take its place."""
-    try:
-        return finished_metrics(checkpoint.path.parent, checkpoint.fingerprint)
-    except RunError:  # of other data or settings, or damaged: it is trained anew
-        return None
-
-
-def _is_in_place(folder: Path, digest: str) -> bool:
-    """Whether this very run has taken its place in the folder already: what is to be overwritten is another one."""
-    try:
-        return not growing_place(folder).exists() and finished_metrics(folder, digest) is not None
-    except RunError:
-        return False
+def _finished(folder: Path, digest: str) -> dict[str, Any] | None:
+    """The metrics of this very run where it is complete; one of other data or settings, or damaged, is trained anew."""
+    with suppress(RunError):
+        return finished_metrics(folder, digest)
+    return None
 
 
 AnyCollection = TypeVar("AnyCollection", bound=Collection)
@@ -210,10 +173,7 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
 
 
 def facts(predictor: Model, history: History) -> dict[str, Any]:
-    """How the training went: the score of the best epoch on the validation part, epochs, seconds, parameters.
-
-    Of several networks: the mean of their scores, the most epochs, the best epoch of each, and all their parameters.
-    """
+    """How the training went; of several networks: the mean of their scores, the most epochs, the best epoch of each."""
     score = "accuracy" if predictor.class_names else "r2"
     best = [each.best for each in history.of_each if each.best is not None]
     epochs = [each.epoch for each in best]
@@ -285,11 +245,7 @@ def versions() -> dict[str, str]:
 def machine() -> str:
     """The processor in a few words."""
     model = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    except OSError:
-        pass  # not Linux: the short name must do
+    with suppress(OSError, StopIteration):  # not Linux: the short name must do
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     return f"{model}, {os.cpu_count()} cores"

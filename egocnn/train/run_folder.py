@@ -17,7 +17,7 @@ from pathlib import Path
 
 from egocnn.encode.cache import PREFIX
 from egocnn.errors import RunError
-from egocnn.files import check_is_no_file, check_writable, is_left, put_folder
+from egocnn.files import check_is_no_file, check_writable, is_left, is_still_at, lock, put_folder, remove
 
 FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml")
 """What a run folder may hold, the one that makes it complete first."""
@@ -53,9 +53,8 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # the folder may have been replaced, and the lock gone with it
-            if os.path.samestat((folder / LOCK).stat(), os.fstat(handle)):
-                (folder / LOCK).unlink()
+        if is_still_at(folder / LOCK, handle):  # the folder may have been replaced, and the lock gone with it
+            (folder / LOCK).unlink(missing_ok=True)
         os.close(handle)
         with suppress(OSError):  # not empty
             for place in made:
@@ -69,49 +68,27 @@ def _take_lock(folder: Path) -> int:
             handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         except FileNotFoundError:  # the last holder has just removed the folder, which was new and empty
             continue
-        if _is_held_by_another(handle):
+        if lock(handle) is False:  # where the system has no locks, nobody is kept out
             holder = os.read(handle, 200).decode(errors="replace").strip()
             os.close(handle)
             who = holder if holder.isprintable() and holder else "another process"
             raise RunError(f"{folder}: {who} is training into this folder; wait for it, or name another folder")
-        with suppress(FileNotFoundError):  # its last holder may have removed it before we had it
-            if os.path.samestat((folder / LOCK).stat(), os.fstat(handle)):
-                since = datetime.now().isoformat(sep=" ", timespec="seconds")
-                os.ftruncate(handle, 0)
-                os.write(handle, f"process {os.getpid()} on {platform.node()}, since {since},\n".encode())
-                return handle
+        if is_still_at(folder / LOCK, handle):  # its last holder may have removed it before we had it
+            since = datetime.now().isoformat(sep=" ", timespec="seconds")
+            os.ftruncate(handle, 0)
+            os.write(handle, f"process {os.getpid()} on {platform.node()}, since {since},\n".encode())
+            return handle
         os.close(handle)
 
 
-def _is_held_by_another(handle: int) -> bool:
-    """Take the lock, unless another process has it; where the system has no locks, nobody is kept out."""
-    try:
-        import fcntl
-    except ImportError:  # not Unix
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
-    return False
-
-
-def clear_left(folder: Path) -> None:
-    """Remove what earlier writers of the run left half-written; only the holder of the lock may do so."""
+def clear(place: Path, *, all_of_it: bool) -> None:
+    """Remove what writers have left half-written, or all but the lock; only who holds that may do so."""
     for name in FILES:
-        for file in folder.glob(f".{name}.*.tmp"):
-            file.unlink(missing_ok=True)
-
-
-def clear(place: Path) -> None:
-    """Empty the folder of a run that is started anew, all but the lock on it."""
-    for entry in list(place.iterdir()):
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        elif entry.name != LOCK:
-            entry.unlink()
+        for left in place.glob(f".{name}.*.tmp"):
+            left.unlink(missing_ok=True)
+    for entry in list(place.iterdir()) if all_of_it else ():
+        if entry.name != LOCK:
+            remove(entry)
 
 
 def forget(place: Path) -> None:

@@ -19,7 +19,7 @@ from egocnn.cli.main import main, parse
 from egocnn.cli.options import from_options
 from egocnn.cli.settings import SECTIONS, Sections, read_settings, used_settings
 from egocnn.config import PRESET_NAMES, PRESETS, ExplainConfig, ModelConfig, PresetName, ReadConfig, TrainConfig
-from egocnn.files import to_toml, write_toml
+from egocnn.files import to_toml, write_text
 from lab.tables import presets as of_tables
 from tests.support.commands import SHORT, Run, check_refused, printed, rows
 from tests.support.tiny import ALCOHOLS, SIZES, SMILES_TABLE, write_table
@@ -70,7 +70,7 @@ def without_none(sections: Sections) -> Sections:
 )
 def test_what_is_saved_is_read_back_as_it_was(words: list[str], tmp_path: Path) -> None:
     used = used_settings(parse([*TRAIN, *words]))
-    write_toml(tmp_path / "settings.toml", used)
+    write_text(tmp_path / "settings.toml", to_toml(used))
     assert read_settings(tmp_path / "settings.toml") == without_none(used)
     again = parse([*TRAIN, "--config", str(tmp_path / "settings.toml")])
     assert used_settings(again) == used
@@ -231,7 +231,7 @@ def test_every_setting_can_stand_in_a_file(tmp_path: Path) -> None:
     }
     values["read"] |= {name: "column" for name, value in asdict(ReadConfig()).items() if value is None}
     values["train"]["limit"] = 3
-    write_toml(tmp_path / "it.toml", values)
+    write_text(tmp_path / "it.toml", to_toml(values))
     assert read_settings(tmp_path / "it.toml") == values
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from egocnn.config import Readout, TrainConfig
+from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError
@@ -22,8 +22,9 @@ from egocnn.nn.batch import Batch
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import portions
 from egocnn.train.engines.common import Progress, rate
-from egocnn.train.history import History
-from egocnn.train.metrics import Scores, evaluate, loss_of
+from egocnn.train.engines.recorded.engine import RecordedEngine
+from egocnn.train.loop import EngineName
+from egocnn.train.metrics import evaluate, loss_and_score, loss_of
 from egocnn.train.recipe import learn
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
@@ -95,15 +96,6 @@ def test_the_random_state_outside_does_not_matter() -> None:
 # ── learning ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_loss_falls() -> None:
-    network, train, validation = parts(alcohols())
-    history = fit(network, train, validation, plain_train(epochs=25, patience=25, learning_rate=1e-2))
-    losses = [e.train_loss for e in history.epochs]
-    assert len(losses) == 25
-    assert losses[-1] < 0.7 * losses[0]
-    assert [e.epoch for e in history.epochs] == list(range(1, 26))
-
-
 def test_a_regressor_learns_to_count_and_answers_in_the_unit_of_the_target() -> None:
     graphs, unseen = oxygens(300)[:250], oxygens(300)[250:]
     model = plain_model(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0)
@@ -151,11 +143,12 @@ def test_graphs_of_a_single_node_train_even_one_at_a_time(batch_size: int) -> No
     assert np.isfinite(predictor.probabilities(atoms)).all()
 
 
-def test_graphs_without_nodes_train_too_even_one_at_a_time() -> None:
+@pytest.mark.parametrize("stack", [False, True])
+def test_graphs_without_nodes_train_too_even_one_at_a_time(stack: bool) -> None:
     graphs = Graphs.from_edges(
         node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
     )
-    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1))
+    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1), stack=stack)
     assert np.isfinite(predictor.probabilities(graphs)).all()
 
 
@@ -189,16 +182,27 @@ def test_the_history_tells_the_learning_rate_of_every_epoch() -> None:
 # ── when things go wrong ──────────────────────────────────────────────────────────────────────────
 
 
-def test_ctrl_c_leaves_the_best_weights_so_far() -> None:
+@pytest.mark.parametrize("engine", ["plain", "recorded"])
+@pytest.mark.parametrize("in_the_middle", [False, True])
+def test_ctrl_c_leaves_the_best_weights_so_far_and_forgets_an_epoch_that_has_not_ended(
+    in_the_middle: bool, engine: EngineName, monkeypatch: pytest.MonkeyPatch
+) -> None:
     network, train, validation = parts(alcohols())
     after_epoch = []
 
-    def stop(history: History, _: TrainConfig) -> None:
+    def keep(several: Sequence[Progress]) -> None:
         after_epoch.append(state(network))
-        if len(history.epochs) == 3:
+        if len(several[0].history.epochs) < 3:
+            return
+        if not in_the_middle:
             raise KeyboardInterrupt
+        several[0].optimizer.register_step_pre_hook(interrupt)
+        monkeypatch.setattr(RecordedEngine, "_scores", interrupt)
 
-    history = fit(network, train, validation, replace(TRAIN, epochs=50), report=stop)
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    history = fit(network, train, validation, replace(TRAIN, epochs=50), engine=engine, keep=keep)
     assert history.interrupted
     assert len(history.epochs) == 3
     assert history.best is not None
@@ -206,45 +210,10 @@ def test_ctrl_c_leaves_the_best_weights_so_far() -> None:
     assert not network.training
 
 
-def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
-    network, train, validation = parts(alcohols())
-    after_epoch = []
-
-    def keep(several: Sequence[Progress]) -> None:
-        (progress,) = several
-        after_epoch.append(state(progress.network))
-        if len(progress.history.epochs) == 2:
-            progress.optimizer.register_step_pre_hook(interrupt)
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    history = fit(network, train, validation, TRAIN, keep=keep)
-    assert history.interrupted
-    assert len(history.epochs) == 2
-    assert history.best is not None
-    assert same(state(network), after_epoch[history.best.epoch - 1])
-
-
-def test_a_loss_that_is_never_finite_is_one_clear_error() -> None:
+@pytest.mark.parametrize("stack", [False, True])
+def test_a_loss_that_is_never_finite_is_one_clear_error(stack: bool) -> None:
     with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
-        learn(alcohols(), MODEL, plain_train(epochs=3, learning_rate=1e30))
-
-
-def test_a_training_that_diverges_later_keeps_the_weights_from_before() -> None:
-    network, train, validation = parts(alcohols())
-
-    def spoil(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == 3:
-            with torch.no_grad():
-                network.out.weight.fill_(math.nan)
-
-    history = fit(network, train, validation, plain_train(epochs=6), report=spoil)
-    assert math.isnan(history.epochs[-1].validation_loss)
-    assert history.best is not None
-    assert history.best.epoch <= 3
-    assert all(bool(torch.isfinite(value).all()) for value in network.state_dict().values())
-    assert evaluate(network, validation)[0] == history.best.validation_loss
+        learn(alcohols(), MODEL, plain_train(epochs=3, learning_rate=1e30), stack=stack)
 
 
 def test_graphs_without_targets_cannot_be_scored() -> None:
@@ -269,23 +238,9 @@ def test_scores_over_batches_are_those_of_all_at_once(sizes: list[int]) -> None:
     random = torch.Generator().manual_seed(sum(sizes))
     outputs, values = (torch.randn(sum(sizes), 1, generator=random).double() for _ in range(2))
     for out, target in ((outputs, values[:, 0]), (torch.cat([outputs, -outputs], 1), (values[:, 0] > 0).long())):
-        together, apart = Scores(), Scores()
-        together.add(out, target, loss_of(out, target))
-        for some, its_target in zip(torch.split(out, sizes), torch.split(target, sizes), strict=True):
-            apart.add(some, its_target, loss_of(some, its_target))
-        assert apart.loss == pytest.approx(together.loss)
-        assert apart.score == pytest.approx(together.score)
-
-
-def test_r2_is_one_for_the_truth_zero_for_the_mean_and_zero_where_nothing_varies() -> None:
-    target = torch.tensor([1.0, 2.0, 3.0])
-    for outputs, wanted in ((target, 1.0), (torch.full((3,), 2.0), 0.0), (4 - target, -3.0)):
-        scores = Scores()
-        scores.add(outputs[:, None], target, loss_of(outputs[:, None], target))
-        assert scores.score == pytest.approx(wanted)
-    scores = Scores()
-    scores.add(target[:, None], torch.ones(3), loss_of(target[:, None], torch.ones(3)))
-    assert scores.score == 0
+        pairs = zip(torch.split(out, sizes), torch.split(target, sizes), strict=True)
+        apart = loss_and_score([(*pair, loss_of(*pair)) for pair in pairs])
+        assert apart == pytest.approx(loss_and_score([(out, target, loss_of(out, target))]))
 
 
 @settings(max_examples=50)

@@ -28,7 +28,7 @@ def test_r2_is_that_of_scikit_learn_for_numpy_and_torch(target: list[float], see
 
 
 def test_where_nothing_varies_nothing_is_explained() -> None:
-    assert r2(np.ones(3), np.ones(3)) == r2(torch.zeros(3), torch.ones(3)) == 0
+    assert r2(np.ones(3), np.ones(3)) == r2(torch.zeros(3), torch.ones(3)) == r2(np.arange(3), np.ones(3)) == 0
 
 
 def test_a_class_that_the_model_does_not_know_is_missed() -> None:

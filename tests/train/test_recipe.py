@@ -16,14 +16,15 @@ from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
+from egocnn.train import recipe
+from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded.engine import RecordedEngine
-from egocnn.train.history import History
 from egocnn.train.metrics import loss_of
-from egocnn.train.recipe import calibrate, is_best_stacked, learn, learn_and_test
+from egocnn.train.recipe import calibrate, choose_engine, learn
 from egocnn.train.validation import check_targets, part_numbers
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
-from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same
+from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same, stop_after
 
 
 def training_parts(graphs: Graphs, config: TrainConfig) -> list[Graphs]:
@@ -131,12 +132,12 @@ def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_to
         raise AssertionError("this must not be reached")
 
     with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
-        learn_and_test(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
+        learn(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
     with_attributes = trees().replace(node_attr=np.ones((trees().n_nodes, 1), np.float32))
     with pytest.raises(ConfigError, match="tied layers read and return the same width"):
-        learn_and_test(with_attributes, replace(MODEL, embedding="attributes", tie=True), TRAIN, ready=touch)
+        learn(with_attributes, replace(MODEL, embedding="attributes", tie=True), TRAIN, ready=touch)
     with pytest.raises(DataError, match="no target"):
-        learn_and_test(trees().replace(target=None, class_names=()), MODEL, TRAIN, ready=touch)
+        learn(trees().replace(target=None, class_names=()), MODEL, TRAIN, ready=touch)
 
 
 def test_a_class_that_is_in_no_training_graph_is_never_the_likeliest() -> None:
@@ -147,12 +148,14 @@ def test_a_class_that_is_in_no_training_graph_is_never_the_likeliest() -> None:
     assert set(probability.argmax(axis=1)) <= {0, 1}
 
 
-def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind() -> None:
-    def stop() -> None:
+def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        learn_and_test(trees(), MODEL, TRAIN, ready=stop)
+    monkeypatch.setattr(RecordedEngine, "train_epoch", stop)
+    for how in ({"ready": stop}, {"stack": True}):
+        with pytest.raises(KeyboardInterrupt):
+            learn(trees(), MODEL, TRAIN, **how)
 
     class Interrupting(torch.nn.Module):
         def forward(self, _: object) -> torch.Tensor:
@@ -162,12 +165,9 @@ def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind() -> Non
         learn(trees(), MODEL, TRAIN, embed=Interrupting(), embed_width=4)
 
 
-def test_ctrl_c_later_gives_a_model_that_is_calibrated_and_predicts() -> None:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == 2:
-            raise KeyboardInterrupt
-
-    predictor, history = learn(trees(), MODEL, TRAIN, report=stop)
+@pytest.mark.parametrize("stack", [False, True])
+def test_ctrl_c_later_gives_a_model_that_is_calibrated_and_predicts(stack: bool) -> None:
+    predictor, history = learn(trees(), MODEL, TRAIN, stack=stack, report=stop_after(2))
     assert history.interrupted
     assert predictor.probabilities(trees()).shape == (20, 2)
 
@@ -175,25 +175,16 @@ def test_ctrl_c_later_gives_a_model_that_is_calibrated_and_predicts() -> None:
 # ── as a stack of one ─────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("task", ["classification", "regression"])
-def test_it_makes_no_difference_but_rounding_whether_a_network_is_trained_as_a_stack_of_one(task: str) -> None:
-    graphs = trees(40) if task == "classification" else oxygens()
-    model = replace(MODEL, dropout=0.0)
-    train = replace(TRAIN, device="cpu", learning_rate=1e-3)
-    (plain, expected), (stacked, history) = (learn(graphs, model, train, stack=stack) for stack in (False, True))
-    for left, right in zip(expected.epochs, history.epochs, strict=True):
-        assert left.learning_rate == right.learning_rate
-        assert left.train_loss == pytest.approx(right.train_loss, abs=1e-4)
-        assert left.validation_loss == pytest.approx(right.validation_loss, abs=1e-3)
-    assert plain.temperature == stacked.temperature
-    np.testing.assert_allclose(plain.outputs(graphs), stacked.outputs(graphs), atol=5e-3)
-
-
-def test_only_a_network_with_an_embedding_of_our_own_on_a_gpu_is_stacked_by_default() -> None:
-    ours, _, _ = parts(alcohols())
+def test_only_networks_with_an_embedding_of_our_own_that_fit_on_a_gpu_are_recorded_by_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = Member(*parts(alcohols()), 0)
     given = Model.build(MODEL, Encoder.fit(alcohols(), MODEL), embed=Constant(), embed_width=4).networks[0]
-    cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert [is_best_stacked(*pair) for pair in ((ours, cuda), (ours, cpu), (given, cuda))] == [True, False, False]
+    found = []
+    for free, network in ((1e3, ours.network), (None, ours.network), (1e-3, ours.network), (1e3, given)):
+        monkeypatch.setattr(recipe, "free_megabytes", lambda _, free=free: free)
+        found.append(choose_engine([ours, replace(ours, network=network)], TRAIN, stack=None))
+    assert found == ["recorded", "plain", "plain", "plain"]
 
 
 class Constant(torch.nn.Module):
@@ -209,31 +200,7 @@ def test_an_embedding_of_the_users_own_is_trained_by_the_ordinary_loop_and_never
         raise AssertionError("this must not be reached")
 
     with pytest.raises(ConfigError, match="an embedding module of its own cannot be trained stacked"):
-        learn_and_test(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
-
-
-def test_a_stack_of_one_copes_with_graphs_without_nodes_and_says_when_it_diverges() -> None:
-    graphs = Graphs.from_edges(
-        node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
-    )
-    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1), stack=True)
-    assert np.isfinite(predictor.probabilities(graphs)).all()
-    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
-        learn(trees(), MODEL, replace(TRAIN, learning_rate=1e30), stack=True)
-
-
-def test_ctrl_c_in_a_stack_of_one_is_passed_on_before_the_first_epoch_and_keeps_the_best_model_later() -> None:
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == 2:
-            raise KeyboardInterrupt
-
-    predictor, history = learn(trees(), MODEL, TRAIN, stack=True, report=stop)
-    assert history.interrupted
-    assert predictor.probabilities(trees()).shape == (20, 2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RecordedEngine, "train_epoch", lambda *_: stop(History([history.epochs[0]] * 2), TRAIN))
-        with pytest.raises(KeyboardInterrupt):
-            learn(trees(), MODEL, TRAIN, stack=True)
+        learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
 
 
 # ── calibration ───────────────────────────────────────────────────────────────────────────────────

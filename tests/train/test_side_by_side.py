@@ -27,6 +27,7 @@ from egocnn.train.engines import side_by_side
 from egocnn.train.engines.common import Member, Progress
 from egocnn.train.engines.side_by_side import Stopped, Turns, gains_from_threads
 from egocnn.train.history import Epoch, History
+from egocnn.train.metrics import evaluate
 from egocnn.train.recipe import learn
 from tests.support.tiny import MODEL, PATIENCE, alcohols, parts, plain_train, same, state
 
@@ -73,33 +74,17 @@ class Forwards:
 # ── the same bits ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_weights_and_histories_are_the_same_however_many_networks_train_at_a_time() -> None:
-    several = {threads: members() for threads in (1, 2, 3)}
-    forwards = {threads: Forwards(each) for threads, each in several.items()}
-    histories = {threads: fit(each, threads) for threads, each in several.items()}
-    assert forwards[1].found == {(True, 1)}
-    assert forwards[2].found == forwards[3].found == {(False, 1)}
-    for threads in (2, 3):
-        assert all_same(several[threads], several[1])
-        assert epochs(histories[threads]) == epochs(histories[1])
-
-
-def test_none_of_the_networks_notices_the_others() -> None:
-    together, alone = members(), members()
-    found = fit(together, 2)
+def test_weights_and_histories_are_those_of_each_network_alone_however_many_train_at_a_time() -> None:
+    alone = members()
     expected = [fit([member], 1)[0] for member in alone]
-    assert all_same(together, alone)
-    assert epochs(found) == epochs(expected)
-    assert len({history.epochs[-1].train_loss for history in found}) == 3
-
-
-def test_the_same_seed_gives_the_same_model_with_one_and_with_two_threads() -> None:
-    models = []
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        models.append(learn(alcohols(), replace(DROPPING, dropout=0.3), replace(CONFIG, networks=3))[0])
-    for one, other in zip(models[0].networks, models[1].networks, strict=True):
-        assert same(state(one), state(other))
+    assert len({history.epochs[-1].train_loss for history in expected}) == 3
+    for threads in (1, 2, 3):
+        several = members()
+        forwards = Forwards(several)
+        histories = fit(several, threads)
+        assert forwards.found == {(threads == 1, 1)}
+        assert all_same(several, alone)
+        assert epochs(histories) == epochs(expected)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 5), (300, 40), (0, 4)])
@@ -201,6 +186,7 @@ def test_a_network_that_diverges_keeps_its_best_weights_and_leaves_the_others_al
     assert found[1].best is not None
     assert found[1].best.epoch <= 3
     assert all(bool(torch.isfinite(value).all()) for value in state(spoiled[1].network).values())
+    assert evaluate(spoiled[1].network, spoiled[1].validation)[0] == found[1].best.validation_loss
     for r in (0, 2):
         assert same(state(spoiled[r].network), state(sound[r].network))
         assert epochs([found[r]]) == epochs([expected[r]])
@@ -224,20 +210,16 @@ def test_a_network_that_stops_early_does_not_hold_up_the_others() -> None:
 # ── threads ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_torch_has_its_threads_back_after_training_in_threads_to_come_too() -> None:
-    fit(members(), 2)
-    found = []
-    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
-    later.start()
-    later.join()
-    assert [torch.get_num_threads(), *found] == [2, 2]
-
-
-def test_the_seconds_of_all_networks_together_are_those_of_the_training() -> None:
+def test_torch_has_its_threads_back_and_the_seconds_of_all_networks_are_those_of_the_training() -> None:
     started = time.perf_counter()
     histories = fit(members(), 2)
     elapsed = time.perf_counter() - started
     assert 0 < sum(epoch.seconds for history in histories for epoch in history.epochs) <= elapsed
+    found = []  # in threads to come, too
+    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert [torch.get_num_threads(), *found] == [2, 2]
 
 
 class Noise(nn.Module):
@@ -259,16 +241,14 @@ def test_one_network_large_batches_and_modules_of_the_user_take_all_threads_in_t
     monkeypatch.setattr(side_by_side, "LARGE", 5)
     assert not gains_from_threads(several, CONFIG)
     forwards = Forwards(several)
-    fit(several, 2)
+    fit(several, 2, replace(CONFIG, epochs=1))
     assert forwards.found == {(True, 2)}
 
 
 def test_modules_with_random_numbers_of_torchs_own_give_the_same_weights_every_time() -> None:
     torch.set_num_threads(2)
-    one, other = (
-        learn(alcohols(), MODEL, replace(CONFIG, networks=3, epochs=2), embed=Noise(), embed_width=4)[0].networks
-        for _ in range(2)
-    )
+    config = replace(CONFIG, networks=3, epochs=1)
+    one, other = (learn(alcohols(), MODEL, config, embed=Noise(), embed_width=4)[0].networks for _ in range(2))
     assert all(same(state(each), state(its)) for each, its in zip(one, other, strict=True))
 
 

@@ -8,21 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from egocnn.config import TrainConfig
+from egocnn.config import Precision, TrainConfig
 from egocnn.data.arrays import Bools
 from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.train.history import Epoch, History
 
 WARM_UP = 0.05  # Share of all steps over which the learning rate rises.
-
 STEEPEST = 1.0  # Gradients longer than this are shortened to it: one odd batch must not throw a deep network off.
 
 
@@ -35,6 +34,14 @@ class Member:
     validation: Batchable  # the graphs that choose the best epoch
     seed: int
 
+    @property
+    def class_weights(self) -> Tensor | None:
+        """(C) weights that make every class count alike; None where values are predicted"""
+        target, C = self.train.target, self.network.out.out_features
+        if target is None or target.is_floating_point():
+            return None
+        return len(target) / (C * torch.bincount(target, minlength=C).clamp(min=1).float())
+
 
 @dataclass(slots=True)
 class Progress:
@@ -43,13 +50,13 @@ class Progress:
     network: EgoCNN
     config: TrainConfig
     best: dict[str, Tensor]
-    history: History
+    history: History = field(default_factory=History)
     _optimizer: torch.optim.AdamW | None = None
 
     @staticmethod
     def begin(network: EgoCNN, config: TrainConfig) -> Progress:
         """Before the first epoch."""
-        return Progress(network, config, copy_of(network), History())
+        return Progress(network, config, copy_of(network))
 
     @property
     def optimizer(self) -> torch.optim.AdamW:
@@ -59,9 +66,10 @@ class Progress:
             self._optimizer = torch.optim.AdamW(self.network.parameters(), lr=rate, weight_decay=decay)
         return self._optimizer
 
-    def goes_on(self, config: TrainConfig) -> bool:
+    @property
+    def goes_on(self) -> bool:
         """Whether there are epochs left, and patience."""
-        return len(self.history.epochs) < config.epochs and self.history.stale < config.patience
+        return len(self.history.epochs) < self.config.epochs and self.history.stale < self.config.patience
 
 
 class Engine(Protocol):
@@ -69,25 +77,18 @@ class Engine(Protocol):
 
     def train_epoch(self, epoch: int, alive: Bools) -> Mapping[int, Epoch]:
         """Train and score the networks that have not stopped, alive (R), through the epoch of this number."""
-        ...
 
     def keep_best(self, improved: Bools) -> None:
         """Remember the weights of the networks, improved (R), whose last epoch is their best."""
-        ...
 
     def update_progress(self) -> None:
         """Bring the progress of every network up to date, to be stored."""
-        ...
 
     def finish(self) -> None:
         """Leave the best weights in the networks, and free what was computed with."""
-        ...
 
 
-class Build(Protocol):
-    """Makes an engine."""
-
-    def __call__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> Engine: ...
+Build = Callable[[Sequence[Member], Sequence[Progress], TrainConfig], Engine]
 
 
 def copy_of(network: EgoCNN) -> dict[str, Tensor]:
@@ -112,6 +113,11 @@ def reseeding(random: torch.Generator | None, device: torch.device) -> Iterator[
         yield random.manual_seed
     finally:
         random.set_state(before)
+
+
+def is_lower(precision: Precision, device: torch.device) -> bool:
+    """bfloat16 matrix products pay on a GPU; a CPU always computes in float32."""
+    return device.type == "cuda" and precision in ("auto", "bfloat16")
 
 
 def rate(done: float, config: TrainConfig) -> float:

@@ -1,8 +1,7 @@
 r"""A batch that the memory does not suffice for -> the gradients of its loss, computed over parts of its graphs.
 
-Graphs meet in the batch norms: mean and variance are those of all graphs, and gradients flow through both. Of the two
-ways to keep that, storing less and computing activations again ends where one activation of the whole batch no longer
-fits; this is the other. With s_i the sums that norm i takes its mean and variance from, the loss is
+Graphs meet in the batch norms: mean and variance are those of all graphs, and gradients flow through both. With s_i the
+sums that norm i takes its mean and variance from, the loss is
 
 .. math:: L(\theta, s_1 \ldots s_M), \qquad s_i = \sum_{\text{parts}} S_i(\theta, s_1 \ldots s_{i-1})
 
@@ -30,10 +29,7 @@ from egocnn.train.engines.common import reseeding
 
 @dataclass(slots=True, eq=False)
 class GradientStep:
-    """The numbers of graphs -> the gradients of their loss, in the parameters of the network.
-
-    They are computed in one piece, or where the memory does not suffice, in parts: from then on in as many.
-    """
+    """The numbers of graphs -> the gradients of their loss; once the memory does not suffice, computed in parts."""
 
     network: nn.Module
     forward: Callable[[Tensor], tuple[Tensor, Tensor]]  # graphs -> outputs and targets
@@ -98,7 +94,8 @@ def add_gradients(network: nn.Module, parts: int, run: Callable[[int], Tensor]) 
             with _Norms(norms):
                 return run(part)
         except _Met as met:
-            return met.norm
+            found: _Norm = met.args[0]
+            return found
 
     norms: list[_Norm] = []
     with torch.no_grad():
@@ -147,11 +144,7 @@ class _Norm:
 
 
 class _Met(Exception):  # noqa: N818 — no error: a pass has got as far as it should
-    """The pass has come to a norm whose statistics are not known yet."""
-
-    def __init__(self, norm: _Norm) -> None:
-        super().__init__()
-        self.norm = norm
+    """The pass has come to a norm whose statistics are not known yet, which it is raised with."""
 
 
 class _Norms(TorchFunctionMode):

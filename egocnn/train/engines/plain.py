@@ -11,20 +11,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Bools
 from egocnn.nn.device import choose_device
 from egocnn.nn.rows import drawing_from
-from egocnn.train.engines.common import STEEPEST, Member, Progress, copy_of, epoch_seed, rate, reseeding
+from egocnn.train.engines.common import STEEPEST, Member, Progress, copy_of, epoch_seed, is_lower, rate, reseeding
 from egocnn.train.engines.parts import GradientStep
-from egocnn.train.history import Epoch
-from egocnn.train.metrics import Scores, class_weights, evaluate, loss_of, weight_of
+from egocnn.train.history import SCORES, Epoch
+from egocnn.train.metrics import evaluate, loss_and_score, loss_of, weight_of
 from egocnn.train.missing import presence_of
 
 
@@ -42,34 +41,20 @@ class PlainEngine:
         self.progress, self.config, self.device = progress, config, choose_device(config.device)
         # what several networks share is sent to the device once
         moved = {id(part): part.to(self.device) for member in members for part in (member.train, member.validation)}
-        self.members = [
-            replace(member, train=moved[id(member.train)], validation=moved[id(member.validation)])
-            for member in members
-        ]
-        self.weights = [
-            class_weights(member.train, member.network.out.out_features) if config.class_weights else None
-            for member in self.members
-        ]
+        self.members = [replace(m, train=moved[id(m.train)], validation=moved[id(m.validation)]) for m in members]
+        self.weights = [member.class_weights if config.class_weights else None for member in self.members]
         self._random: Sequence[torch.Generator | None] = random or [None] * len(members)  # None: torch's own
-        each = zip(self.members, self.weights, self._random, strict=True)
-        self._steps = [self._gradient_step(*own) for own in each]
+        self._steps = [self._gradient_step(r) for r in range(len(members))]
 
-    def _gradient_step(self, member: Member, weights: Tensor | None, random: torch.Generator | None) -> GradientStep:
+    def _gradient_step(self, r: int) -> GradientStep:
         config, device = self.config, self.device  # not self: a cycle of references would outlive the training
-        history = next(each.history for each in self.progress if each.network is member.network)
+        member, history, weights = self.members[r], self.progress[r].history, self.weights[r]
 
         def forward(chosen: Tensor) -> tuple[Tensor, Tensor]:
-            batch = member.train.batch(chosen)
-            assert batch.target is not None
-            presence = presence_of(
-                batch, member.train, chosen, seed=member.seed, epoch=len(history.epochs) + 1, config=config
-            )
-            with arithmetic(config, device):
-                outputs = member.network(batch, presence).output
-            return outputs.float(), batch.target
+            return run_batch(member.network, member, chosen, len(history.epochs) + 1, config, device)
 
         weighted = partial(loss_of, weights=weights), partial(weight_of, weights=weights)
-        return GradientStep(member.network, forward, *weighted, random=random)
+        return GradientStep(member.network, forward, *weighted, random=self._random[r])
 
     def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
         return {r: self.train_and_validate(r, epoch) for r in np.flatnonzero(alive).tolist()}
@@ -79,25 +64,17 @@ class PlainEngine:
         started, random, member = time.perf_counter(), self._random[r], self.members[r]
         with reseeding(random, self.device) as seed, drawing_from(random, member.network):
             seed(epoch_seed(member.seed, epoch))
-            train_loss, train_score = self.train(r, epoch)
-            loss, score = self.validate(r)
-        return Epoch(
-            epoch=epoch,
-            learning_rate=self.progress[r].optimizer.param_groups[0]["lr"],
-            train_loss=train_loss,
-            train_score=train_score,
-            validation_loss=loss,
-            validation_score=score,
-            seconds=time.perf_counter() - started,
-        )
+            scores = dict(zip(SCORES, (*self.train(r, epoch), *self.validate(r)), strict=True))
+        last, seconds = self.progress[r].optimizer.param_groups[0]["lr"], time.perf_counter() - started
+        return Epoch(epoch=epoch, learning_rate=last, seconds=seconds, **scores)
 
     def train(self, r: int, epoch: int) -> tuple[float, float]:
         """Every batch of the epoch once; loss and score."""
-        results = Scores()
+        found = []
         for chosen in self.batches(r, epoch):
-            results.add(*self._steps[r].compute(chosen))
+            found.append(self._steps[r].compute(chosen))
             self.update(r)
-        return results.loss, results.score
+        return loss_and_score(found)
 
     def batches(self, r: int, epoch: int) -> Iterator[Tensor]:
         """All graphs in random order, cut into batches; learning rate and norms are set for each when it comes."""
@@ -138,8 +115,13 @@ class PlainEngine:
             progress.network.eval()
 
 
-def arithmetic(config: TrainConfig, device: torch.device) -> Any:
-    """bfloat16 matrix products pay on a GPU; a CPU always computes in float32."""
-    if device.type == "cuda" and config.precision in ("auto", "bfloat16"):
-        return torch.autocast("cuda", torch.bfloat16)
-    return nullcontext()
+def run_batch(
+    network: nn.Module, member: Member, chosen: Tensor, epoch: int, config: TrainConfig, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Outputs and targets of the chosen graphs, some with nodes missing, by the member's network or a copy of it."""
+    batch = member.train.batch(chosen)
+    assert batch.target is not None
+    presence = presence_of(batch, member.train, chosen, seed=member.seed, epoch=epoch, config=config)
+    with torch.autocast("cuda", torch.bfloat16) if is_lower(config.precision, device) else nullcontext():
+        outputs: Tensor = network(batch, presence).output
+    return outputs.float(), batch.target

@@ -1,21 +1,19 @@
 """The plain engine for several networks on a CPU: they train side by side, each in a thread of its own.
 
 The tensors of a small batch gain little from several threads, networks everything: torch computes without holding
-Python's lock. Each network therefore computes with a single thread, and as many networks at a time as torch has
-threads; they take turns batch by batch, so that all come to the end of an epoch at about the same time.
-
-None of them notices the others: shuffling and dropout of each draw from a generator of its own. The weights are the
-same, bit for bit, however many are trained at a time, and with one thread they are those of the plain engine.
+Python's lock. Each network computes with a single thread, and as many networks at a time as torch has threads; they
+take turns batch by batch, so that all end an epoch at about the same time. None of them notices the others: each draws
+from a generator of its own. The weights are the same, bit for bit, however many are trained at a time, and with one
+thread they are those of the plain engine.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Condition
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -31,8 +29,6 @@ from egocnn.train.history import Epoch
 LARGE = 1 << 14
 """Nodes of a batch that keeps all threads busy; several such batches at a time would also take much memory."""
 
-T = TypeVar("T")
-
 
 def gains_from_threads(members: Sequence[Member], config: TrainConfig) -> bool:
     """Whether networks should train side by side; how many threads there are does not count, as it changes no weight.
@@ -41,13 +37,9 @@ def gains_from_threads(members: Sequence[Member], config: TrainConfig) -> bool:
     """
     if len(members) == 1 or choose_device(config.device).type != "cpu":
         return False
-    return not any(each.network.custom_embedding or _batch_nodes(each, config) > LARGE for each in members)
-
-
-def _batch_nodes(member: Member, config: TrainConfig) -> float:
-    """Nodes of an average batch"""
-    graphs = len(member.train)
-    return int(member.train.node_ptr[-1]) * min(config.batch_size, graphs) / max(graphs, 1)
+    averages = [int(each.train.node_ptr[-1]) / max(len(each.train), 1) for each in members]
+    nodes = [size * min(config.batch_size, len(each.train)) for size, each in zip(averages, members, strict=True)]
+    return max(nodes) <= LARGE and not any(each.network.custom_embedding for each in members)
 
 
 class SideBySideEngine(PlainEngine):
@@ -62,32 +54,28 @@ class SideBySideEngine(PlainEngine):
         self._pool = ThreadPoolExecutor(len(members), "network", initializer=torch.set_num_threads, initargs=(1,))
 
     def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
-        started, numbers = time.perf_counter(), np.flatnonzero(alive).tolist()
         if self._threads == 1:  # in turn: what else the machine does is not to be disturbed
             return super().train_epoch(epoch, alive)
+        started, running = time.perf_counter(), dict[int, Future[Epoch]]()
         try:
-            ended = self._all([self._pool.submit(self._or_stop, self.train_and_validate, r, epoch) for r in numbers])
+            for r in np.flatnonzero(alive).tolist():
+                running[r] = self._pool.submit(self._train_or_stop, r, epoch)
+            errors = [each.exception() for each in running.values()]
+        except BaseException:  # Ctrl-C, which comes to this thread; no other is to run any more
+            self._turns.stop()
+            wait(running.values())
+            raise
         finally:
             torch.set_num_threads(self._threads)  # for threads to come, which follow the last that was set anywhere
-        seconds = (time.perf_counter() - started) / len(numbers)
-        return {r: replace(each, seconds=seconds) for r, each in zip(numbers, ended, strict=True)}
-
-    def _all(self, running: Sequence[Future[T]]) -> list[T]:
-        """What all threads return, or the first error; none is running any more in either case."""
-        try:
-            errors = [each.exception() for each in running]
-        except BaseException:  # Ctrl-C, which comes to this thread
-            self._turns.stop()
-            wait(running)
-            raise
         for error in errors:
             if error is not None and not isinstance(error, Stopped):
                 raise error
-        return [each.result() for each in running]
+        seconds = (time.perf_counter() - started) / len(running)
+        return {r: replace(each.result(), seconds=seconds) for r, each in running.items()}
 
-    def _or_stop(self, run: Callable[..., T], *words: int) -> T:
+    def _train_or_stop(self, r: int, epoch: int) -> Epoch:
         try:
-            return run(*words)
+            return self.train_and_validate(r, epoch)
         except BaseException:
             self._turns.stop()
             raise

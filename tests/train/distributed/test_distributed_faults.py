@@ -69,6 +69,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     code, out, err = run(folder)
     assert code == 0, err
     assert out.count("run folder:") == 1, "only rank 0 speaks"
+    assert Model.load(folder).probabilities(alcohols()).shape == (len(alcohols()), 2)
     return folder
 
 
@@ -78,11 +79,6 @@ def check_same(folder: Path, unbroken: Path) -> None:
         assert (folder / name).read_bytes() == (unbroken / name).read_bytes()
     one, other = (json.loads((each / "metrics.json").read_text()) for each in (folder, unbroken))
     assert one | {"seconds": 0} == other | {"seconds": 0}
-
-
-def test_a_model_that_two_processes_have_trained_is_one_like_any_other(unbroken: Path) -> None:
-    assert names_in(unbroken) == COMPLETE
-    assert Model.load(unbroken).probabilities(alcohols()).shape == (len(alcohols()), 2)
 
 
 def said(err: str) -> list[str]:
@@ -144,13 +140,3 @@ def test_ctrl_c_saves_the_best_model_and_one_line_says_how_to_go_on(tmp_path: Pa
     assert said(err) == [wanted]
     assert names_in(folder) == ["checkpoint.safetensors", *COMPLETE]
     assert json.loads((folder / "metrics.json").read_text())["interrupted"] is True
-
-
-def test_a_folder_with_a_run_in_it_is_refused_in_one_line_and_left_as_it_is(unbroken: Path) -> None:
-    before = {name: (unbroken / name).read_bytes() for name in COMPLETE}
-    code, out, err = run(unbroken)
-    assert code != 0
-    assert out == ""
-    wanted = f"egocnn: {unbroken}: holds a run already; --resume continues it, --overwrite replaces it"
-    assert said(err) == [wanted]
-    assert {name: (unbroken / name).read_bytes() for name in names_in(unbroken)} == before

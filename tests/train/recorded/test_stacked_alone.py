@@ -1,4 +1,4 @@
-"""A single network trained as a stack of one: checkpoints, Ctrl-C, best epoch and memory as in the ordinary loop."""
+"""A single network trained as a stack of one: checkpoints and memory as in the ordinary loop."""
 
 from __future__ import annotations
 
@@ -68,19 +68,20 @@ def test_without_its_checkpoint_a_training_takes_another_course(tmp_path: Path) 
     assert courses[0][2].train_loss != courses[1][2].train_loss
 
 
-@pytest.mark.parametrize("tie", [False, True])
+@pytest.mark.parametrize(("tie", "missing"), [(False, 0.0), (True, 0.0), (False, 0.7)])
 @pytest.mark.parametrize("order", [(fit, fit_recorded), (fit_recorded, fit)], ids=["into the stack", "out of it"])
-def test_either_loop_goes_on_from_a_checkpoint_of_the_other(order: tuple[Fit, Fit], tie: bool, tmp_path: Path) -> None:
+def test_either_loop_goes_on_from_a_checkpoint_of_the_other(
+    order: tuple[Fit, Fit], tie: bool, missing: float, tmp_path: Path
+) -> None:
     """Without dropout, whose choices differ, it makes no difference which loop has computed which epochs."""
-    model = plain_model(**SIZES, tie=tie, dropout=0.0)
+    model, config = plain_model(**SIZES, tie=tie, dropout=0.0), replace(CONFIG, parts=missing)
     ((whole, train, validation),) = replicas([oxygens()], model)
-    expected = fit(whole, train, validation, CONFIG)
+    expected = fit(whole, train, validation, config)
     checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
     first, second = order
-    ((begun, _, _),) = replicas([oxygens()], model)
-    first(begun, train, validation, CONFIG, keep=checkpoint.keep, report=stop_after(3))
-    ((ended, _, _),) = replicas([oxygens()], model)
-    history = second(ended, train, validation, CONFIG, resume=checkpoint.resume)
+    ((begun, _, _),), ((ended, _, _),) = (replicas([oxygens()], model) for _ in range(2))
+    first(begun, train, validation, config, keep=checkpoint.keep, report=stop_after(3))
+    history = second(ended, train, validation, config, resume=checkpoint.resume)
     assert_close(whole, ended, 1e-6)
     assert_same_course(expected, history, 1e-5)
 
@@ -132,47 +133,6 @@ def test_what_is_kept_after_an_epoch_is_the_network_that_was_scored_in_it() -> N
 
     fit_recorded(network, train, validation, CONFIG, keep=keep)
     assert len(kept) == 6
-
-
-# ── best epoch and Ctrl-C ─────────────────────────────────────────────────────────────────────────
-
-
-def test_the_weights_left_are_those_of_the_best_epoch_and_patience_ends_the_training() -> None:
-    network, train, validation = parts(alcohols())
-    after_epoch = []
-
-    def keep(_: Sequence[Progress]) -> None:
-        after_epoch.append(state(network))
-
-    history = fit_recorded(network, train, validation, replace(CONFIG, epochs=40, patience=3), keep=keep)
-    assert history.stale == 3
-    assert len(history.epochs) < 40
-    assert history.best is not None
-    assert same(state(network), after_epoch[history.best.epoch - 1])
-    assert not network.training
-
-
-@pytest.mark.parametrize("in_the_middle", [False, True])
-def test_ctrl_c_leaves_the_best_weights_so_far(in_the_middle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    network, train, validation = parts(alcohols())
-    after_epoch = []
-
-    def keep(several: Sequence[Progress]) -> None:
-        after_epoch.append(state(network))
-        if len(several[0].history.epochs) < 3:
-            return
-        if not in_the_middle:
-            raise KeyboardInterrupt
-        monkeypatch.setattr(RecordedEngine, "_scores", interrupt)
-
-    def interrupt(_: RecordedEngine) -> None:
-        raise KeyboardInterrupt
-
-    history = fit_recorded(network, train, validation, replace(CONFIG, epochs=50), keep=keep)
-    assert history.interrupted
-    assert len(history.epochs) == 3
-    assert history.best is not None
-    assert same(state(network), after_epoch[history.best.epoch - 1])
 
 
 # ── memory ────────────────────────────────────────────────────────────────────────────────────────

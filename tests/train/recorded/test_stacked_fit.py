@@ -1,4 +1,4 @@
-"""Replicas trained as one: each must end as if it had been trained alone."""
+"""Replicas trained as one, on whole graphs and on parts: each must end as if it had been trained alone."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoCNN
 from egocnn.nn.predict import predict
 from egocnn.nn.stacked import StackedNetwork
-from egocnn.train import loop
-from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded import engine
+from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join
+from egocnn.train.engines.recorded.steps import StackedPresence
+from egocnn.train.metrics import evaluate
+from egocnn.train.missing import presence_of
 from tests.support.strategies import random_trees
-from tests.support.tiny import SIZES, alcohols, oxygens, plain_model, plain_train
-from tests.train.recorded.stacks import alone, assert_close, assert_same_course, replicas, stacked
+from tests.support.tiny import SIZES, alcohols, oxygens, plain_model, plain_train, same, state
+from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, replicas, stacked
+from tests.train.recorded.test_stacked_options import SMALL, hubs
 
 TRAIN = plain_train(epochs=4, learning_rate=1e-2, batch_size=7)
 CPU = torch.device("cpu")
@@ -49,20 +54,58 @@ CASES: list[tuple[Graphs, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+in_parts = pytest.mark.parametrize("parts", [0.0, 0.7], ids=["whole graphs", "parts"])
+
+
+def assert_as_in_the_plain_engine(own: list[Replica], config: TrainConfig) -> None:
+    networks, histories = stacked(own, range(3, 3 + len(own)), config)
+    for seed, replica, network, history in zip(range(3, 9), own, networks, histories, strict=False):
+        wanted, course = alone(replica, seed, config)
+        assert_close(network, wanted, 1e-6)
+        assert_same_course(history, course, 1e-5)
+        outputs = [predict(each, replica[2]) for each in (network, wanted)]
+        torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-5)
+
+
+@in_parts
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(f"{k}={v}" for k, v in case[1].items()) or "plain")
-def test_without_dropout_every_replica_ends_as_in_the_ordinary_loop(
-    case: tuple[Graphs, dict[str, Any], dict[str, Any]],
+def test_without_dropout_every_replica_ends_as_in_the_plain_engine(
+    case: tuple[Graphs, dict[str, Any], dict[str, Any]], parts: float
 ) -> None:
     graphs, model, train = case
-    config = replace(TRAIN, **train)
     own = replicas([graphs, graphs[: len(graphs) * 3 // 4], graphs], plain_model(**(SIZES | model), dropout=0.0))
-    networks, histories = stacked(own, [0, 1, 2], config)
-    for seed, replica in enumerate(own):
-        network, history = alone(replica, seed, config)
-        assert_close(network, networks[seed], 1e-6)
-        assert_same_course(history, histories[seed], 1e-5)
-        outputs = [predict(each, replica[2]) for each in (network, networks[seed])]
-        torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-5)
+    assert_as_in_the_plain_engine(own, replace(TRAIN, parts=parts, **train))
+
+
+@in_parts
+@pytest.mark.parametrize("embedding", ["patchy-san", "attributes"])
+def test_so_it_is_with_all_layers_read_out(embedding: Any, parts: float) -> None:
+    settings: dict[str, Any] = {"degrees": True, "jump": True, "head_norm": True, "embedding": embedding}
+    model = plain_model(**SMALL | {"k": 1, "slots": 2}, readout="log+max", **settings)
+    own = replicas([hubs(18, seed=seed) for seed in range(2)], model)
+    assert_as_in_the_plain_engine(own, replace(TRAIN, epochs=3, batch_size=5, parts=parts))
+
+
+@in_parts
+def test_so_it_is_where_replicas_know_different_numbers_of_labels(parts: float) -> None:
+    """A row of the table then means another label, or another slot, in every replica."""
+    few = alcohols()
+    assert few.node_label is not None
+    marked = np.where(np.arange(few.n_nodes) % 3 == 0, len(few.node_label_names), few.node_label)
+    more = few.replace(node_label=marked.astype(np.int32), node_label_names=(*few.node_label_names, "marked"))
+    model = plain_model(**SIZES, dropout=0.0, readout="mean+log+max", jump=True, count_inputs=True, pool_norm=True)
+    own = replicas([few, more, few], model)
+    assert [network.counted for network, _, _ in own] == [3, 4, 3]
+    assert_as_in_the_plain_engine(own, replace(TRAIN, parts=parts))
+
+
+def test_so_it_is_with_graphs_of_one_node_one_at_a_time_and_with_graphs_of_which_often_one_is_left() -> None:
+    nothing, number = np.zeros((0, 2), np.int64), np.arange(10)
+    labels: dict[str, Any] = {"node_label": number.astype(np.int32) % 2, "node_label_names": ("C", "O")}
+    atoms = Graphs.from_edges(node_counts=[1] * 10, edges=nothing, target=number % 2, class_names=("C", "O"), **labels)
+    for graphs, parts in ((atoms, 0.0), (alcohols(), 1.0)):
+        own = replicas([graphs] * 2, plain_model(**SIZES, dropout=0.0))
+        assert_as_in_the_plain_engine(own, replace(TRAIN, epochs=2, batch_size=1, parts=parts))
 
 
 def test_a_stack_that_keeps_no_checkpoint_makes_no_optimiser_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,21 +116,6 @@ def test_a_stack_that_keeps_no_checkpoint_makes_no_optimiser_of_torch(monkeypatc
     monkeypatch.setattr(torch.optim, "AdamW", make)
     _, (history,) = stacked(own, [0], TRAIN)
     assert len(history.epochs) == TRAIN.epochs
-
-
-def test_replicas_that_know_different_numbers_of_labels_count_their_own() -> None:
-    few = alcohols()
-    assert few.node_label is not None
-    marked = np.where(np.arange(few.n_nodes) % 3 == 0, len(few.node_label_names), few.node_label)
-    more = few.replace(node_label=marked.astype(np.int32), node_label_names=(*few.node_label_names, "marked"))
-    model = plain_model(**SIZES, dropout=0.0, readout="mean+log+max", count_inputs=True, pool_norm=True)
-    own = replicas([few, more, few], model)
-    assert [network.counted for network, _, _ in own] == [3, 4, 3]
-    networks, histories = stacked(own, [0, 1, 2], TRAIN)
-    for seed, replica in enumerate(own):
-        network, history = alone(replica, seed, TRAIN)
-        assert_close(network, networks[seed], 1e-6)
-        assert_same_course(history, histories[seed], 1e-5)
 
 
 def test_in_single_precision_the_losses_in_training_are_those_of_the_ordinary_loop() -> None:
@@ -102,38 +130,42 @@ def test_in_single_precision_the_losses_in_training_are_those_of_the_ordinary_lo
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("readout", ["max", "mean+max", "sort"])
-def test_steps_recorded_on_a_gpu_train_as_those_called_on_a_cpu(readout: str) -> None:
-    """Dropout included: its choices are the same numbers on every device."""
+@in_parts
+@pytest.mark.parametrize("readout", ["max", "mean+max", "log", "sort"])
+def test_steps_recorded_on_a_gpu_train_as_those_called_on_a_cpu(readout: str, parts: float) -> None:
+    """Dropout included: its choices are the same numbers on every device. Four epochs: a recording that kept the epoch
+    in which it was made would show the same parts in all of them."""
     graphs = random_trees(80, nodes=12, seed=1)
-    random = np.random.default_rng(0)
     graphs = graphs.replace(
-        node_attr=random.normal(size=(graphs.n_nodes, 2)).astype(np.float32),
+        node_attr=np.random.default_rng(0).normal(size=(graphs.n_nodes, 2)).astype(np.float32),
         target=np.bincount(graphs.graph_of, weights=graphs.node_label == 1).astype(np.int64) % 2,
         class_names=("even", "odd"),
     )
-    model = plain_model(**(SIZES | {"width": 32, "readout": readout}), dropout=0.2)
+    more: dict[str, Any] = {"k": 2, "jump": True, "count_inputs": True} if parts else {"dropout": 0.2}
+    model = plain_model(**(SIZES | {"width": 32, "readout": readout} | more))
     own = replicas([graphs, graphs[:60], graphs[20:]], model, torch.float32)
-    config = replace(TRAIN, learning_rate=1e-3, precision="float32")
+    config = replace(TRAIN, learning_rate=1e-3, precision="float32", parts=parts)
     _, expected = stacked(own, [0, 1, 2], config)
     networks, found = stacked(own, [0, 1, 2], config, "cuda")
+    again, _ = stacked(own, [0, 1, 2], config, "cuda")
     lowered, rounded = stacked(own, [0, 1, 2], replace(config, precision="bfloat16"), "cuda")
     for r in range(3):
+        assert same(state(networks[r]), state(again[r]))
         for one, other, rough in zip(expected[r].epochs, found[r].epochs, rounded[r].epochs, strict=True):
             assert one.train_loss == pytest.approx(other.train_loss, abs=2e-3)
-            assert one.train_loss == pytest.approx(rough.train_loss, abs=5e-2)
+            assert one.train_loss == pytest.approx(rough.train_loss, abs=1e-1 if parts else 5e-2)
         for network in (networks[r], lowered[r]):
             assert all(torch.isfinite(value).all() for value in network.state_dict().values())
 
 
-def test_a_replica_does_not_notice_the_others() -> None:
+@in_parts
+def test_a_replica_does_not_notice_the_others(parts: float) -> None:
     """With dropout, and with neighbours in the stack that have other sizes and other numbers of batches."""
-    graphs = oxygens(40)
-    model = plain_model(**(SIZES | {"readout": "mean"}), dropout=0.3)
-    own = replicas([graphs[:25], graphs, graphs[10:40]], model)
-    networks, histories = stacked(own, [5, 6, 7], TRAIN)
+    graphs, config = oxygens(40), replace(TRAIN, parts=parts)
+    own = replicas([graphs[:25], graphs, graphs[10:40]], plain_model(**SIZES, readout="mean", dropout=0.3))
+    networks, histories = stacked(own, [5, 6, 7], config)
     for r, replica in enumerate(own):
-        (network,), (history,) = stacked([replica], [5 + r], TRAIN)
+        (network,), (history,) = stacked([replica], [5 + r], config)
         assert_close(network, networks[r], 1e-9)
         assert_same_course(history, histories[r], 1e-8)
 
@@ -163,11 +195,12 @@ def test_a_replica_that_diverges_or_stops_early_disturbs_nobody() -> None:
         assert len(history.epochs) == min(12, len(history.epochs) - history.stale + 3)
 
 
+@in_parts
 def test_when_replicas_that_have_stopped_leave_the_stack_the_others_do_not_notice(
-    monkeypatch: pytest.MonkeyPatch,
+    parts: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = replicas([alcohols()] * 4, plain_model(**SIZES, dropout=0.1))
-    config = replace(TRAIN, epochs=14, patience=2)
+    own = replicas([alcohols()[r if parts else 0 :] for r in range(4)], plain_model(**SIZES, dropout=0.1))
+    config = replace(TRAIN, epochs=14, patience=2, parts=parts)
     sizes: list[int] = []
     keep_only = StackedNetwork.keep_only
 
@@ -185,48 +218,6 @@ def test_when_replicas_that_have_stopped_leave_the_stack_the_others_do_not_notic
     for r in range(4):
         assert_close(together[r], networks[r], 1e-9)
         assert_same_course(histories[r], again[r], 1e-8)
-
-
-def test_graphs_of_a_single_node_train_one_at_a_time() -> None:
-    atoms = Graphs.from_edges(
-        node_counts=[1] * 10,
-        edges=np.zeros((0, 2), np.int64),
-        node_label=np.arange(10, dtype=np.int32) % 2,
-        node_label_names=("C", "O"),
-        target=np.arange(10) % 2,
-        class_names=("carbon", "oxygen"),
-    )
-    own = replicas([atoms, atoms], plain_model(**SIZES, dropout=0.0))
-    config = replace(TRAIN, batch_size=1)
-    networks, _ = stacked(own, [0, 1], config)
-    for seed, replica in enumerate(own):
-        assert_close(alone(replica, seed, config)[0], networks[seed], 1e-6)
-
-
-def test_it_learns() -> None:
-    own = replicas([oxygens(200)] * 2, plain_model(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0))
-    _, histories = stacked(own, [0, 1], plain_train(epochs=25, learning_rate=1e-2))
-    for history in histories:
-        assert history.best is not None
-        assert history.best.validation_score > 0.85
-
-
-def test_stopping_by_hand_keeps_the_best_weights_so_far() -> None:
-    own = replicas([alcohols()] * 2, plain_model(**SIZES))
-
-    def stop(histories: Any, config: TrainConfig) -> None:  # noqa: ARG001
-        if len(histories[0].epochs) == 2:
-            raise KeyboardInterrupt
-
-    members = [Member(*each, seed) for seed, each in enumerate(own)]
-    histories = loop.fit(members, replace(TRAIN, device="cpu"), engine="recorded", report=stop)
-    assert [len(history.epochs) for history in histories] == [2, 2]
-    assert all(history.interrupted for history in histories)
-    for (network, _, validation), history in zip(own, histories, strict=True):
-        assert validation.target is not None
-        assert history.best is not None
-        right = (predict(network, validation).argmax(1) == validation.target).double().mean()
-        assert float(right) == history.best.validation_score
 
 
 def test_stacking_and_writing_back_changes_nothing() -> None:
@@ -252,3 +243,90 @@ def test_only_networks_of_one_kind_are_stacked() -> None:
     other = replicas([alcohols()], plain_model(**(SIZES | {"width": 4})))[0][0]
     with pytest.raises(ConfigError, match="same settings"):
         StackedNetwork([one, other], CPU)
+
+
+PARTS = plain_train(epochs=4, learning_rate=1e-2, batch_size=7, parts=0.7, device="cpu")
+
+
+# ── which nodes ───────────────────────────────────────────────────────────────────────────────────
+
+
+def shown(several: list[EncodedGraphs], chosen: list[list[int]], seeds: list[int], epoch: int) -> list[Tensor]:
+    """Of every replica, by numbers in its own collection, which nodes of the chosen graphs a recorded step shows."""
+    joined, numbers = join([(each, each) for each in several])
+    first = torch.tensor([int(own[0]) for own, _ in numbers])
+    numbered = torch.tensor(chosen)
+    batch = batch_of(joined, torch.where(numbered >= 0, numbered + first[:, None], -1), BatchShape(90, 2048))
+    presence = StackedPresence(torch.tensor(seeds), first, joined.node_ptr, PARTS)
+    presence.epoch.fill_(epoch)
+    there = presence.of(batch)
+    assert not there[~batch.present].any()
+    return [each[nodes] for each, nodes in zip(there, batch.present, strict=True)]
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 30])
+def test_the_nodes_that_are_missing_are_those_that_the_plain_engine_leaves_out(epoch: int) -> None:
+    """The second replica's graphs lie behind those of the first; the third has the graphs of the first, and its seed is
+    another."""
+    several = [replicas([graphs], plain_model(**SIZES))[0][1] for graphs in (oxygens(40), oxygens(40)[5:])]
+    several.append(several[0])
+    chosen, seeds = [[3, 1, 7, 9], [5, 0, -1, -1], [3, 1, 7, 9]], [4, 5, 6]
+    found = shown(several, chosen, seeds, epoch)
+    for there, data, own, seed in zip(found, several, chosen, seeds, strict=True):
+        some = torch.tensor([graph for graph in own if graph >= 0])
+        wanted = presence_of(data.batch(some), data, some, seed, epoch, PARTS)
+        assert torch.equal(there, torch.ones_like(there) if wanted is None else wanted > 0)
+    assert not torch.equal(found[0], found[2])
+    assert any(not there.all() for there in found)
+
+
+def test_a_replica_that_would_be_left_with_one_node_sees_whole_graphs_and_the_others_do_not() -> None:
+    train = replicas([oxygens(40)], plain_model(**SIZES))[0][1]
+    one = torch.tensor([0])
+    config = replace(PARTS, parts=1.0)
+    left = [presence_of(train.batch(one), train, one, seed=0, epoch=epoch, config=config) for epoch in range(1, 200)]
+    whole = next(epoch for epoch, each in enumerate(left, 1) if each is None)
+    joined, _ = join([(train, train)] * 2)
+    presence = StackedPresence(torch.tensor([0, 1]), torch.tensor([0, 0]), joined.node_ptr, config)
+    presence.epoch.fill_(whole)
+    batch = batch_of(joined, torch.tensor([[0, -1, -1], [1, 2, 3]]), BatchShape(40, 512))
+    there = presence.of(batch)
+    assert torch.equal(there[0], batch.present[0])
+    assert 2 <= there[1].sum() < batch.present[1].sum()
+
+
+# ── whole trainings ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_same_seed_gives_the_same_bits_and_parts_make_a_difference() -> None:
+    own = replicas([oxygens(40)] * 2, plain_model(**SIZES, dropout=0.2), torch.float32)
+    first, second, whole, fewer = (
+        [state(network) for network in stacked(own, [0, 1], config)[0]]
+        for config in (
+            PARTS,
+            PARTS,
+            replace(PARTS, parts=0.0),
+            replace(PARTS, missing=0.2),
+        )
+    )
+    assert all(same(one, other) for one, other in zip(first, second, strict=True))
+    for others in (whole, fewer):
+        assert not any(same(one, other) for one, other in zip(first, others, strict=True))
+
+
+def test_where_nothing_may_be_missing_the_bits_are_those_of_training_on_whole_graphs() -> None:
+    own = replicas([oxygens(40)], plain_model(**SIZES, dropout=0.2), torch.float32)
+    whole, nothing = (
+        state(stacked(own, [0], config)[0][0]) for config in (replace(PARTS, parts=0.0), replace(PARTS, missing=0.0))
+    )
+    assert same(whole, nothing)
+
+
+def test_validation_sees_whole_graphs() -> None:
+    own = replicas([alcohols()] * 2, plain_model(**SIZES))
+    found, histories = stacked(own, [0, 1], replace(PARTS, parts=1.0))
+    for network, history, (_, _, validation) in zip(found, histories, own, strict=True):
+        assert history.best is not None
+        loss, score = evaluate(network, validation)
+        assert loss == pytest.approx(history.best.validation_loss, abs=1e-6)
+        assert score == history.best.validation_score

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from egocnn.config import ModelConfig, Readout
 from egocnn.data.graphs import Graphs
@@ -21,10 +21,10 @@ from egocnn.nn import EgoCNN
 from egocnn.nn.engines.norm import Mode
 from egocnn.nn.rows import Learning
 from egocnn.nn.stacked import StackedBatch, StackedNetwork
-from egocnn.train.engines.recorded.joined import BatchShape, join
+from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join, sizes_of
 from tests.support.networks import doubled, randomise
 from tests.support.tiny import TRAIN, alcohols, fit, plain_model
-from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, cast, replicas, stacked
+from tests.train.recorded.stacks import cast, replicas
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"k": 2, "slots": 3, "width": 6, "hidden": 5, "depth": 2, "sort_nodes": 4, "dropout": 0.0}
@@ -50,49 +50,33 @@ def networks(graphs: Graphs, config: ModelConfig, several: int = 2) -> tuple[lis
     encoder = Encoder.fit(graphs, config)
     made = []
     for seed in range(several):
-        network = EgoCNN(
-            config,
-            shape=encoder.shape(config),
-            attributes=len(encoder.attr_mean),
-            outputs=CLASSES,
-        )
+        network = EgoCNN(config, shape=encoder.shape(config), attributes=len(encoder.attr_mean), outputs=CLASSES)
         randomise(network, seed=seed)
         made.append(network.double())
     return made, cast(encoder.apply(graphs, config), torch.float64)
 
 
-def batch_of(prepared: EncodedGraphs, chosen: Sequence[Sequence[int]]) -> StackedBatch:
+def padded_batch(prepared: EncodedGraphs, chosen: Sequence[Sequence[int]]) -> StackedBatch:
     """With more room than is needed; -1 for no graph."""
     joined, _ = join([(prepared, prepared)] * len(chosen))
-    most = [max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen) for of in joined.sizes]
-    return joined.batch(torch.tensor(chosen), BatchShape(most[0] + 7, most[1] + 3))
-
-
-def loss_of(logits: Tensor, target: Tensor) -> Tensor:
-    return F.cross_entropy(logits, target)
+    most = [max(int(sum(of[graph] for graph in own if graph >= 0)) for own in chosen) for of in sizes_of(joined)]
+    return batch_of(joined, torch.tensor(chosen), BatchShape(most[0] + 7, most[1] + 3))
 
 
 def compare_with_each_alone(
-    own: Sequence[EgoCNN],
-    prepared: EncodedGraphs,
-    chosen: Sequence[Sequence[int]],
-    *,
-    missing: float = 0.0,
-    tolerance: float = 1e-5,
+    own: Sequence[EgoCNN], prepared: EncodedGraphs, chosen: Sequence[Sequence[int]], *, missing: float = 0.0
 ) -> None:
     """Logits and gradients in training on graphs of which a share of the nodes is missing, running statistics after
-    it, logits of whole graphs in evaluation.
-
-    All but the stacked logits are in double precision.
-    """
-    batch = batch_of(prepared, chosen)
+    it, logits of whole graphs in evaluation; all but the stacked logits in double precision."""
+    close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
+    batch = padded_batch(prepared, chosen)
     together = StackedNetwork([copy.deepcopy(network) for network in own], CPU)
     active = batch.exists.any(1)
     kept = torch.rand(batch.present.shape, generator=torch.Generator().manual_seed(0)) >= missing
     there = batch.present & kept if missing else None
     mode = Mode.of(batch.present if there is None else there, active, parts=there is not None)
     logits = together.logits(batch, Learning(mode, None), there)
-    losses = [loss_of(logits[r][exists], batch.target[r][exists]) for r, exists in enumerate(batch.exists)]
+    losses = [F.cross_entropy(logits[r][exists], batch.target[r][exists]) for r, exists in enumerate(batch.exists)]
     gradients = torch.autograd.grad(torch.stack(losses).sum(), list(together.parameters.values()))
     evaluated = together.logits(batch).detach()
     for r, (network, graphs) in enumerate(zip(own, chosen, strict=True)):
@@ -104,28 +88,29 @@ def compare_with_each_alone(
         presence = None if there is None else there[r, : len(one.place)].double()
         found = network(one, presence).output.float()
         exists = batch.exists[r]
-        torch.testing.assert_close(logits[r][exists], found, rtol=tolerance, atol=tolerance)
+        close(logits[r][exists], found)
         parameters = dict(network.named_parameters())
-        wanted = torch.autograd.grad(loss_of(found, one.target), [parameters[name] for name in together.parameters])
+        wanted = torch.autograd.grad(
+            F.cross_entropy(found, one.target), [parameters[name] for name in together.parameters]
+        )
         for name, stack, gradient in zip(together.parameters, gradients, wanted, strict=True):
             mine = stack[r][tuple(slice(0, size) for size in gradient.shape)]
-            assert torch.allclose(mine, gradient, rtol=tolerance, atol=tolerance), name
+            assert torch.allclose(mine, gradient, rtol=1e-5, atol=1e-5), name
         for name, buffer in network.named_buffers():
-            torch.testing.assert_close(together.buffers[name][r], buffer, rtol=tolerance, atol=tolerance)
+            close(together.buffers[name][r], buffer)
         with torch.no_grad():
-            torch.testing.assert_close(
-                evaluated[r][exists], network.eval()(one).output.float(), rtol=tolerance, atol=tolerance
-            )
+            close(evaluated[r][exists], network.eval()(one).output.float())
 
 
 # ── the same function ─────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("readout", get_args(Readout))
-def test_stacked_logits_and_gradients_are_those_of_every_network_alone(readout: Any) -> None:
+@pytest.mark.parametrize("missing", [0.0, 0.6])
+def test_stacked_logits_and_gradients_are_those_of_every_network_alone(readout: Any, missing: float) -> None:
     config = plain_model(**SMALL, degrees=True, jump=True, head_norm=True, readout=readout)
     own, prepared = networks(hubs(), config)
-    compare_with_each_alone(own, prepared, [[0, 3, 5, 7], [2, 1, 8, -1]])
+    compare_with_each_alone(own, prepared, [[0, 3, 5, 7], [2, 1, 8, -1]], missing=missing)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +121,7 @@ def test_stacked_logits_and_gradients_are_those_of_every_network_alone(readout: 
         {"pool_norm": True},
         {"count_inputs": True, "pool_norm": True},
         {"count_inputs": True, "readout": "sort"},
+        {"count_inputs": True, "readout": "mean+max"},
         {"pool_norm": True, "head_norm": False, "readout": "sort"},
         {"tie": True},
         {"embedding": "attributes"},
@@ -143,10 +129,12 @@ def test_stacked_logits_and_gradients_are_those_of_every_network_alone(readout: 
     ],
     ids=str,
 )
-def test_every_other_setting_goes_with_the_new_ones(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+def test_every_other_setting_goes_with_the_new_ones(changes: dict[str, Any], missing: float) -> None:
     usual: dict[str, Any] = SMALL | {"degrees": True, "jump": True, "head_norm": True}
     own, prepared = networks(hubs(), plain_model(**usual | {"readout": "mean+log+max"} | changes), several=3)
-    compare_with_each_alone(own, prepared, [[4, 3, -1], [8, 0, 1], [6, -1, -1]])
+    chosen = [[4, 3, -1], [8, 0, 1], [6, 5, 2] if missing else [6, -1, -1]]
+    compare_with_each_alone(own, prepared, chosen, missing=missing)
 
 
 def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordinary_loop_does() -> None:
@@ -161,24 +149,6 @@ def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordi
         not torch.equal(network.norm.get_buffer("running_mean"), old) for network, old in zip(own, before, strict=True)
     ]
     assert moved == [False, False, True, False]
-
-
-def test_training_of_a_stack_is_that_of_each_network_alone() -> None:
-    model = plain_model(
-        **SMALL | {"k": 1},
-        degrees=True,
-        jump=True,
-        head_norm=True,
-        readout="log+max",
-        embedding="attributes",
-    )
-    own: list[Replica] = replicas([hubs(18, seed=seed) for seed in range(2)], model)
-    config = replace(TRAIN, epochs=3, batch_size=5)
-    found, histories = stacked(own, [3, 4], config)
-    for replica, seed, network, history in zip(own, (3, 4), found, histories, strict=True):
-        wanted, course = alone(replica, seed, config)
-        assert_same_course(history, course, 1e-5)
-        assert_close(network, wanted, 1e-4)
 
 
 def test_training_on_batches_of_one_graph_goes_on_with_a_norm_in_the_head() -> None:
@@ -221,7 +191,7 @@ def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_eval
     everyone = torch.arange(len(graphs))
     counts = []
     if in_a_stack:
-        together, batch = StackedNetwork([network, network], CPU), batch_of(prepared, [everyone.tolist()] * 2)
+        together, batch = StackedNetwork([network, network], CPU), padded_batch(prepared, [everyone.tolist()] * 2)
         whole = together.logits(batch)[..., 0]
         for step in range(20):
             drawn = together.draw(torch.tensor([5, 6]), torch.tensor([step, step]), rows=batch.present.shape[1])

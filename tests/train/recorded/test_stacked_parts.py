@@ -1,4 +1,4 @@
-"""The norm, dropout, readouts and the optimiser of stacked networks, each beside its ordinary counterpart."""
+"""The norm, dropout, readouts, pools and the optimiser of stacked networks, each beside its ordinary counterpart."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from egocnn.nn.engines.dropout import Draws, Dropout
 from egocnn.nn.engines.norm import FusedNorm, Mode, PlainNorm, Running, norm_graphs, norm_relu_dropout
+from egocnn.nn.engines.pool import FusedPool, plain_pool
 from egocnn.train.engines.common import STEEPEST
 from egocnn.train.engines.recorded.adamw import StackedAdamW, lengths, update_fused, update_plain
 
@@ -52,37 +53,38 @@ def _norms(replicas: int, width: int) -> tuple[list[nn.BatchNorm1d], Tensor, Ten
     return norms, stack("weight").requires_grad_(), stack("bias").requires_grad_(), running
 
 
-@settings(max_examples=30)
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=3), st.integers(0, 3), st.integers(0, 99))
-def test_the_norm_of_every_replica_is_that_of_its_own_nodes(counts: list[int], spare: int, seed: int) -> None:
-    """A replica with a single node goes by its running statistics and leaves them alone, as the ordinary loop does."""
-    M, D = max(counts) + spare + 1, 3
-    norms, scale, shift, running = _norms(len(counts), D)
-    y = (100 + random(len(counts), M, D, seed=seed)).requires_grad_()
-    weight = random(len(counts), M, D, seed=seed + 1)
-    count = torch.tensor(counts)
-    present = torch.arange(M) < count[:, None]
-    mode = Mode.of(present, torch.ones(len(counts), dtype=torch.bool))
+SEVEN = st.lists(st.booleans(), min_size=7, max_size=7)
+
+
+@settings(max_examples=60)
+@given(st.lists(SEVEN, min_size=1, max_size=3), st.booleans(), st.integers(0, 99))
+def test_the_norm_of_every_replica_is_that_of_its_own_nodes(places: list[list[bool]], parts: bool, seed: int) -> None:
+    """They stand in front, or where nodes are missing, anywhere. A replica with a single node goes by its running
+    statistics and leaves them alone, as the ordinary loop does."""
+    there, R, D = torch.tensor(places if parts else [sorted(own, reverse=True) for own in places]), len(places), 3
+    norms, scale, shift, running = _norms(R, D)
+    # a node that is not there may be anything: were it read, the others would lose their digits
+    y = torch.where(there[..., None], 100 + random(R, 7, D, seed=seed), 1e9 if parts else 90.0).requires_grad_()
+    weight = random(R, 7, D, seed=seed + 1)
+    mode = Mode.of(there, torch.ones(R, dtype=torch.bool), parts=parts)
     out = norm_relu_dropout(y, scale, shift, running, mode)
     found = torch.autograd.grad((out * weight).sum(), (y, scale, shift))
-    for r, (norm, n) in enumerate(zip(norms, counts, strict=True)):
-        assert not out[r, n:].any()
-        assert not found[0][r, n:].any()
-        if n == 0:
+    assert not out[~there].any()
+    assert not found[0][~there].any()
+    evaluated = norm_graphs(y.detach(), scale.detach(), shift.detach(), running, there, None)
+    for r, norm in enumerate(norms):
+        own = y[r, there[r]].detach().requires_grad_()
+        if len(own) == 0:
             continue
-        own = y[r, :n].detach().requires_grad_()
-        expected = torch.relu(norm.train(n > 1)(own))
-        torch.testing.assert_close(out[r, :n], expected)
-        wanted = torch.autograd.grad((expected * weight[r, :n]).sum(), (own, norm.weight, norm.bias))
-        torch.testing.assert_close(found[0][r, :n], wanted[0], rtol=1e-6, atol=1e-9)
-        torch.testing.assert_close(found[1][r], wanted[1], rtol=1e-6, atol=1e-9)
-        torch.testing.assert_close(found[2][r], wanted[2], rtol=1e-6, atol=1e-9)
+        expected = torch.relu(norm.train(len(own) > 1)(own))
+        torch.testing.assert_close(out[r, there[r]], expected)
+        wanted = torch.autograd.grad((expected * weight[r, there[r]]).sum(), (own, norm.weight, norm.bias))
+        for one, other in zip((found[0][r, there[r]], found[1][r], found[2][r]), wanted, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
         torch.testing.assert_close(running.mean[r], norm.running_mean)
         torch.testing.assert_close(running.variance[r], norm.running_var)
         assert running.batches[r] == norm.num_batches_tracked
-        norm.eval()
-        evaluated = norm_graphs(y.detach(), scale.detach(), shift.detach(), running, present, None)
-        torch.testing.assert_close(evaluated[r, :n], norm(own.detach()))
+        torch.testing.assert_close(evaluated[r, there[r]], norm.eval()(own.detach()))
 
 
 def test_the_gradient_passes_through_what_dropout_keeps() -> None:
@@ -107,33 +109,6 @@ def test_a_column_that_never_varies_has_no_variance_however_large_it_is() -> Non
     mode = Mode.of(torch.arange(9)[None] < 7, torch.ones(1, dtype=torch.bool))
     out = norm_relu_dropout(y, scale.detach().float(), shift.detach().float(), running, mode)
     torch.testing.assert_close(out[0, 0], torch.relu(shift[0].detach().float()))
-
-
-@settings(max_examples=30)
-@given(st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=3), st.integers(0, 99))
-def test_where_nodes_are_missing_the_norm_is_that_of_the_others(places: list[list[bool]], seed: int) -> None:
-    there, D = torch.tensor(places), 3
-    norms, scale, shift, running = _norms(len(there), D)
-    # a node that is not there may be anything: were it read, the others would lose their digits
-    y = torch.where(there[..., None], 100 + random(len(there), 7, D, seed=seed), 1e9).requires_grad_()
-    weight = random(len(there), 7, D, seed=seed + 1)
-    out = norm_relu_dropout(
-        y, scale, shift, running, Mode.of(there, torch.ones(len(there), dtype=torch.bool), parts=True)
-    )
-    found = torch.autograd.grad((out * weight).sum(), (y, scale, shift))
-    assert not out[~there].any()
-    assert not found[0][~there].any()
-    for r, norm in enumerate(norms):
-        own = y[r, there[r]].detach().requires_grad_()
-        if len(own) == 0:
-            continue
-        expected = torch.relu(norm.train(len(own) > 1)(own))
-        torch.testing.assert_close(out[r, there[r]], expected)
-        wanted = torch.autograd.grad((expected * weight[r, there[r]]).sum(), (own, norm.weight, norm.bias))
-        for one, other in zip((found[0][r, there[r]], found[1][r], found[2][r]), wanted, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-9)
-        torch.testing.assert_close(running.mean[r], norm.running_mean)
-        torch.testing.assert_close(running.variance[r], norm.running_var)
 
 
 @kernels
@@ -173,21 +148,17 @@ def test_the_fused_norm_is_the_plain_one(kind: torch.dtype, drops: bool, parts: 
 # ── dropout ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _kept(seeds: list[int], step: int, layer: int, rows: int, columns: int, share: float = 0.2) -> Tensor:
-    return _draws(seeds, step, layer, rows, columns, share).kept
-
-
 def test_a_choice_depends_on_seed_step_layer_row_and_column_alone() -> None:
-    whole = _kept([1, 2, 3], 4, 5, 60, 50)
-    assert torch.equal(_kept([2], 4, 5, 40, 30)[0], whole[1, :40, :30])
-    assert torch.equal(_kept([3, 1], 4, 5, 60, 50), whole[[2, 0]])
-    for other in (_kept([7], 4, 5, 60, 50), _kept([1], 5, 5, 60, 50), _kept([1], 4, 6, 60, 50)):
+    whole = _draws([1, 2, 3], 4, 5, 60, 50).kept
+    assert torch.equal(_draws([2], 4, 5, 40, 30).kept[0], whole[1, :40, :30])
+    assert torch.equal(_draws([3, 1], 4, 5, 60, 50).kept, whole[[2, 0]])
+    for other in (_draws([7], 4, 5, 60, 50).kept, _draws([1], 5, 5, 60, 50).kept, _draws([1], 4, 6, 60, 50).kept):
         assert 0.6 < (other == whole[:1]).double().mean() < 0.76  # as if drawn anew: 0.8² + 0.2² = 0.68
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_the_share_is_dropped_everywhere_and_no_two_columns_or_rows_agree(share: float) -> None:
-    dropped = (~_kept([0, 1], 3, 1, 2000, 128, share)).double()
+    dropped = (~_draws([0, 1], 3, 1, 2000, 128, share).kept).double()
     assert float(dropped.mean()) == pytest.approx(share, abs=0.003)
     assert (dropped.mean(1) - share).abs().max() < 0.06
     for axis in (dropped[0], dropped[0, :128].t()):
@@ -279,3 +250,43 @@ def test_the_fused_update_is_the_plain_one() -> None:
         torch.testing.assert_close(one, other)
     assert torch.equal(fused[0][1].cpu(), tensors[0][1])
     assert not torch.equal(fused[0][0].cpu(), tensors[0][0])
+
+
+@kernels
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("parts", [False, True])
+def test_the_kernel_pools_as_torch_does_with_ties_empty_graphs_and_padding(
+    kind: torch.dtype, sign: int, parts: bool
+) -> None:
+    """Attributes that are read out may all be below 0, and all nodes of a graph may be missing."""
+    counts = torch.tensor([[3, 0, 130, 1], [70, 2, 2, 0]], device=DEVICE)
+    M, D = 140, 40
+    graph_of = torch.full((2, M), 4, device=DEVICE)
+    for r in range(2):
+        graph_of[r, : int(counts[r].sum())] = torch.repeat_interleave(torch.arange(4, device=DEVICE), counts[r])
+    # few different values, so that several nodes attain a maximum
+    h = (sign * (random(2, M, D).float().relu() * 2).round() - int(sign < 0)).to(kind).to(DEVICE)
+    there = (graph_of < 4) & (random(2, M, seed=3).to(DEVICE) > 0) & (graph_of != 2) if parts else None
+    h = h if there is None else h * there[..., None]
+    weights = [random(2, 4, D, seed=seed).float().to(DEVICE) for seed in (1, 2)]
+    results = []
+    fused_pool: Any = FusedPool.apply
+    for pool in (plain_pool, fused_pool):
+        asked = h.clone().requires_grad_()
+        pooled = pool(asked, counts, graph_of, there)
+        loss = sum((weight * each).sum() for weight, each in zip(weights, pooled, strict=True))
+        results.append((*pooled, *torch.autograd.grad(loss, asked)))
+    tolerance = 1e-5 if kind == torch.float32 else 2e-2
+    for plain, fused in zip(*results, strict=True):
+        torch.testing.assert_close(fused.float(), plain.float(), rtol=tolerance, atol=tolerance)
+    assert (results[1][2][graph_of == 4] == 0).all()
+    assert there is None or not results[1][2][~there].any()
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_readout_that_takes_one_of_the_two_has_a_gradient_all_the_same(taken: int) -> None:
+    h = random(1, 4, 3).relu().requires_grad_()
+    pooled = plain_pool(h, torch.tensor([[2, 2]]), torch.tensor([[0, 0, 1, 1]]), None)
+    (gradient,) = torch.autograd.grad(pooled[taken].sum(), h)
+    assert float(gradient.sum()) == pytest.approx(12 if taken == 0 else 6)

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +17,7 @@ import torch
 
 from egocnn.config import ExplainConfig, Technique, TrainConfig
 from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError, DivergedError, RunError
+from egocnn.errors import ConfigError, RunError
 from egocnn.explain import explain, fit_attention
 from egocnn.model import Model
 from egocnn.train import loop, recipe
@@ -69,9 +70,8 @@ def test_the_seeds_of_networks_begin_with_that_of_the_model_differ_and_do_not_de
 @pytest.mark.parametrize("stack", [False, True], ids=["plain", "recorded"])
 def test_every_network_is_bit_for_bit_the_one_that_its_seed_trains_alone(stack: bool) -> None:
     several, history = learn(alcohols(), MODEL, THREE, stack=stack)
-    singles = [
-        learn(alcohols(), MODEL, replace(TRAIN, seed=seed), stack=stack) for seed in network_seeds(TRAIN.seed, 3)
-    ]
+    seeds = network_seeds(TRAIN.seed, 3)
+    singles = [learn(alcohols(), MODEL, replace(TRAIN, seed=seed), stack=stack) for seed in seeds]
     for network, own, (single, expected) in zip(several.networks, history.of_each, singles, strict=True):
         assert same(state(network), state(single.networks[0]))
         assert own.best is not None
@@ -101,11 +101,6 @@ def test_all_networks_share_one_validation_part(monkeypatch: pytest.MonkeyPatch)
     learn(alcohols().replace(part=None), MODEL, replace(THREE, epochs=1))
     assert len(found) == 3
     assert len({id(member.train) for member in found}) == len({id(member.validation) for member in found}) == 1
-
-
-def test_one_network_that_diverges_is_no_model() -> None:
-    with pytest.raises(DivergedError):
-        learn(alcohols(), MODEL, replace(THREE, learning_rate=1e30))
 
 
 def test_less_than_one_network_is_refused() -> None:
@@ -255,12 +250,11 @@ def test_a_run_of_several_networks_says_so_in_metrics_and_history_and_reports_on
     assert metrics["test_accuracy"] == (predictor.probabilities(tested).argmax(axis=1) == tested.target).mean()
 
 
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_a_run_that_is_broken_off_resumes_to_the_same_bytes(epochs: int, tmp_path: Path) -> None:
+def test_a_run_that_is_broken_off_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     crash = RuntimeError("power failure")
     train_run(alcohols(), tmp_path / "whole", MODEL, THREE)
     with pytest.raises(RuntimeError, match="power failure"):
-        train_run(alcohols(), tmp_path / "broken", MODEL, THREE, report=stop_after(epochs, crash))
+        train_run(alcohols(), tmp_path / "broken", MODEL, THREE, report=stop_after(3, crash))
     metrics = train_run(alcohols(), tmp_path / "broken", MODEL, THREE, resume=True)
     whole, broken = contents(tmp_path / "whole"), contents(tmp_path / "broken")
     for name in ("model.safetensors", "config.json"):
@@ -292,37 +286,23 @@ def test_a_loaded_model_predicts_and_doubts_as_before(
     for one, other in zip(loaded.predictions_and_spread(graphs), predictor.predictions_and_spread(graphs), strict=True):
         assert one is not None
         np.testing.assert_array_equal(one, other)
-    assert (loaded.temperature, loaded.noise, loaded.spread_scale) == (
-        predictor.temperature,
-        predictor.noise,
-        predictor.spread_scale,
-    )
+    for name in ("temperature", "noise", "spread_scale"):
+        assert getattr(loaded, name) == getattr(predictor, name)
 
 
 @pytest.mark.parametrize(
-    "edit",
-    [
-        lambda plain: plain.update(networks=2),
-        lambda plain: plain.update(networks=4),
-        lambda plain: plain.update(networks=10**18),
-        lambda plain: plain.update(networks=0),
-        lambda plain: plain.update(networks="3"),
-        lambda plain: plain.update(networks=None),
-        lambda plain: plain.pop("networks"),
-        lambda plain: plain.update(noise=-0.1),
-        lambda plain: plain.update(noise="0"),
-        lambda plain: plain.update(spread_scale=float("nan")),
-        lambda plain: plain.pop("spread_scale"),
-    ],
+    ("name", "values"),
+    {"networks": (2, 4, 10**18, 0, "3", None), "noise": (-0.1, "0"), "spread_scale": (float("nan"),)}.items(),
 )
 def test_numbers_of_networks_or_of_their_spread_that_do_not_fit_are_refused(
-    edit: Edit, three: Model, tmp_path: Path
+    name: str, values: tuple[Any, ...], three: Model, tmp_path: Path
 ) -> None:
-    three.save(tmp_path)
-    change(tmp_path, edit)
-    with pytest.raises(RunError) as refusal:
-        Model.load(tmp_path)
-    assert "\n" not in str(refusal.value)
+    for edit in (methodcaller("pop", name), *(methodcaller("update", {name: value}) for value in values)):
+        three.save(tmp_path)
+        change(tmp_path, edit)
+        with pytest.raises(RunError) as refusal:
+            Model.load(tmp_path)
+        assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -342,11 +322,4 @@ def test_weights_of_one_network_that_are_missing_or_damaged_are_refused(
     three.save(tmp_path)
     change_arrays(tmp_path, edit)
     with pytest.raises(RunError):
-        Model.load(tmp_path)
-
-
-def test_a_folder_of_the_format_before_is_refused_with_what_to_do(three: Model, tmp_path: Path) -> None:
-    three.save(tmp_path)
-    change(tmp_path, lambda plain: plain.update(format=3))
-    with pytest.raises(RunError, match="format 3; this egocnn reads format 4: train it again"):
         Model.load(tmp_path)

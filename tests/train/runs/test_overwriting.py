@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,22 +36,36 @@ from tests.support.tiny import (
 )
 
 OTHER = replace(TRAIN, seed=1)
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """A complete run, alone in its folder."""
-    train_run(alcohols(), tmp_path / "run", MODEL, TRAIN)
-    assert names_in(tmp_path) == ["run"]
-    return tmp_path / "run"
+LONG = ("--epochs", "60", "--patience", "60")
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The model that is to replace it, trained without a break."""
-    folder = tmp_path_factory.mktemp("other") / "run"
-    train_run(alcohols(), folder, MODEL, OTHER)
-    return (folder / "model.safetensors").read_bytes()
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Complete runs of both seeds, trained without a break."""
+    folders = {config.seed: tmp_path_factory.mktemp("trained") / "run" for config in (TRAIN, OTHER)}
+    for seed, folder in folders.items():
+        train_run(alcohols(), folder, MODEL, replace(TRAIN, seed=seed))
+        assert names_in(folder.parent) == ["run"]
+    return folders
+
+
+@pytest.fixture
+def run(trained: dict[int, Path], tmp_path: Path) -> Path:
+    """A complete run, alone in its folder."""
+    return Path(shutil.copytree(trained[TRAIN.seed], tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def other(trained: dict[int, Path]) -> bytes:
+    """The model that is to replace it."""
+    return (trained[OTHER.seed] / "model.safetensors").read_bytes()
+
+
+def check_replaced(run: Path, other: bytes) -> None:
+    """The other run has taken the place of the first, and nothing else is left."""
+    assert (run / "model.safetensors").read_bytes() == other
+    assert names_in(run) == COMPLETE
+    assert names_in(run.parent) == ["run"]
 
 
 def test_a_training_that_diverges_leaves_the_run_that_was_there(run: Path) -> None:
@@ -70,9 +85,7 @@ def test_while_the_new_run_grows_the_earlier_one_can_be_used(run: Path, other: b
 
     train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=look)
     assert len(seen) == TRAIN.epochs
-    assert names_in(run) == COMPLETE
-    assert (run / "model.safetensors").read_bytes() == other
-    assert names_in(run.parent) == ["run"]
+    check_replaced(run, other)
 
 
 def kill_when_it_has_begun(run: Path, *words: str) -> None:
@@ -88,42 +101,35 @@ def kill_when_it_has_begun(run: Path, *words: str) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-LONG = ("--epochs", "60", "--patience", "60")
-
-
-def test_a_training_that_is_killed_leaves_the_run_and_the_same_command_goes_on(run: Path, tmp_path: Path) -> None:
+def test_a_training_that_is_killed_leaves_the_run_and_the_same_command_goes_on(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = contents(run)
     kill_when_it_has_begun(run, *LONG)
     assert {name: text for name, text in contents(run).items() if name != ".lock"} == before
     epochs = (run.with_name(".run.new") / "history.csv").read_text().count("\n") - 1
-
-    words = ["train", ALCOHOLS, *FLAGS, "--quiet", *LONG]
-    command = [sys.executable, "-m", "egocnn", *words, "-o", str(run), "--overwrite"]
-    told = subprocess.run(
-        [word for word in command if word != "--quiet"], capture_output=True, text=True, timeout=PATIENCE, check=True
-    )
-    assert int(told.stderr.split("/")[0].removeprefix("epoch ")) > epochs - 2, "it goes on from the last checkpoint"
+    words = ["train", ALCOHOLS, *FLAGS, *LONG]
+    assert main([*words, "-o", str(run), "--overwrite"]) == 0
+    told = capsys.readouterr().err
+    assert int(told.split("/")[0].removeprefix("epoch ")) > epochs - 2, "it goes on from the last checkpoint"
     assert names_in(tmp_path) == ["run"]
-    assert names_in(run) == COMPLETE
-    assert main([*words, "-o", str(tmp_path / "unbroken")]) == 0
-    assert (run / "model.safetensors").read_bytes() == (tmp_path / "unbroken" / "model.safetensors").read_bytes()
+    assert main([*words, "--quiet", "-o", str(tmp_path / "unbroken")]) == 0
+    for name in ("model.safetensors", "config.json"):
+        assert (run / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
 
 
-def test_what_a_killed_training_left_is_removed_by_one_of_other_settings(run: Path, other: bytes) -> None:
-    kill_when_it_has_begun(run, *LONG)
-    train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
-    assert names_in(run.parent) == ["run"]
-    assert names_in(run) == COMPLETE
-    assert (run / "model.safetensors").read_bytes() == other
-
-
-def test_what_a_killed_training_left_is_removed_by_one_that_needs_not_overwrite(run: Path) -> None:
-    kill_when_it_has_begun(run, *LONG)
-    for name in names_in(run):
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_what_a_killed_training_left_is_removed_by_one_of_other_settings(
+    overwrite: bool, run: Path, other: bytes
+) -> None:
+    report = stop_after(2, RuntimeError("killed"))
+    with pytest.raises(RuntimeError, match="killed"):
+        train_run(alcohols(), run, MODEL, replace(TRAIN, seed=2), overwrite=True, report=report)
+    assert names_in(run.with_name(".run.new")) == ["checkpoint.safetensors", "history.csv", "settings.toml"]
+    for name in () if overwrite else names_in(run):
         (run / name).unlink()
-    train_run(alcohols(), run, MODEL, TRAIN)
-    assert names_in(run.parent) == ["run"]
-    assert names_in(run) == COMPLETE
+    train_run(alcohols(), run, MODEL, OTHER, overwrite=overwrite)
+    check_replaced(run, other)
 
 
 def test_what_is_stopped_waits_beside_the_run_until_it_is_complete(run: Path, other: bytes) -> None:
@@ -139,18 +145,14 @@ def test_what_is_stopped_waits_beside_the_run_until_it_is_complete(run: Path, ot
         alcohols(), run, MODEL, OTHER, overwrite=True, report=lambda history, _: epochs.append(len(history.epochs))
     )
     assert epochs == [3, 4]
-    assert (run / "model.safetensors").read_bytes() == other
-    assert names_in(run.parent) == ["run"]
+    check_replaced(run, other)
 
 
 def test_ctrl_c_says_where_the_new_model_is_and_that_the_old_one_is_as_it_was(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fit = runs.train_run
-    monkeypatch.setattr(
-        "egocnn.train.run.train_run",
-        lambda *a, **k: fit(*a, **{**k, "report": stop_after(1)}),
-    )
+    monkeypatch.setattr("egocnn.train.run.train_run", lambda *a, **k: fit(*a, **{**k, "report": stop_after(1)}))
     assert main(["train", ALCOHOLS, *FLAGS, "--quiet", "-o", str(run), "--overwrite", "--seed", "1"]) == 130
     wanted = f"egocnn: stopped; the best model so far is in {run.with_name('.run.new')}, and {run} is as it was, "
     assert capsys.readouterr().err == f"{wanted}the same command goes on\n"
@@ -200,8 +202,7 @@ def test_a_run_that_could_not_take_its_place_is_not_trained_again(
     assert contents(run) == before
     report = stop_after(1, AssertionError("nothing must be trained"))
     assert train_run(alcohols(), run, MODEL, OTHER, overwrite=True, report=report)["epochs"] == 4
-    assert (run / "model.safetensors").read_bytes() == other
-    assert names_in(run.parent) == ["run"]
+    check_replaced(run, other)
 
 
 def test_where_folders_cannot_change_names_in_one_step_a_kill_is_made_good(
@@ -214,8 +215,7 @@ def test_where_folders_cannot_change_names_in_one_step_a_kill_is_made_good(
         train_run(alcohols(), run, MODEL, TRAIN)
     assert contents(run) == before
     train_run(alcohols(), run, MODEL, OTHER, overwrite=True)
-    assert (run / "model.safetensors").read_bytes() == other
-    assert names_in(run.parent) == ["run"]
+    check_replaced(run, other)
 
 
 def test_a_link_to_a_run_stays_a_link(run: Path, other: bytes, tmp_path: Path) -> None:
@@ -234,8 +234,7 @@ def test_a_folder_that_nothing_can_replace_is_refused_at_once() -> None:
 
 def test_overwriting_what_is_not_there_trains_as_usual(tmp_path: Path, other: bytes) -> None:
     train_run(alcohols(), tmp_path / "a" / "run", MODEL, OTHER, overwrite=True)
-    assert (tmp_path / "a" / "run" / "model.safetensors").read_bytes() == other
-    assert names_in(tmp_path / "a") == ["run"]
+    check_replaced(tmp_path / "a" / "run", other)
 
 
 def test_the_demo_replaces_the_run_of_an_earlier_one(

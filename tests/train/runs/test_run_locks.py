@@ -7,15 +7,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from egocnn.errors import RunError
 from egocnn.train.run import train_run
-from tests.support.commands import check_refused, runner
+from tests.support.commands import runner
 from tests.support.tiny import ALCOHOLS, COMPLETE, FLAGS, MODEL, PATIENCE, TRAIN, alcohols, names_in
 from tests.train.distributed.test_distributed_faults import command as torchrun
 from tests.train.distributed.test_distributed_faults import said
@@ -44,6 +45,16 @@ def start_and_hold(folder: Path, *words: str) -> subprocess.Popen[str]:
     return process
 
 
+@contextmanager
+def held(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The same, which goes on to its end in the end."""
+    with start_and_hold(folder, *words) as process:
+        try:
+            yield process
+        finally:
+            process.communicate("\n" * 9, timeout=PATIENCE)
+
+
 @pytest.mark.parametrize(("first", "second"), [([], "--resume"), ([], "--overwrite"), (["--overwrite"], "--overwrite")])
 def test_a_second_training_is_refused_and_told_who_holds_the_folder(
     first: list[str], second: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -51,43 +62,28 @@ def test_a_second_training_is_refused_and_told_who_holds_the_folder(
     folder = tmp_path / "run"
     if first:
         train_run(alcohols(), folder, MODEL, replace(TRAIN, seed=1))
-    with start_and_hold(folder, *first) as process:
-        try:
-            wanted = f"{folder}: process {process.pid} on "
-            check_refused(runner(capsys), wanted, "train", ALCOHOLS, *FLAGS, "--quiet", "-o", folder, second)
-        finally:
-            process.communicate("\n" * 9, timeout=PATIENCE)
+    with held(folder, *first) as process:
+        code, out, err = runner(capsys)("train", ALCOHOLS, *FLAGS, "--quiet", "-o", folder, second)
+        train_run(alcohols(), tmp_path / "another", MODEL, TRAIN)  # is not hindered
+    assert (code, out) == (2, "")
+    pattern = (
+        rf"egocnn: {re.escape(str(folder))}: process {process.pid} on {re.escape(os.uname().nodename)}, "
+        r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, is training into this folder; wait for it, or name another folder\n"
+    )
+    assert re.fullmatch(pattern, err)
     assert process.returncode == 0
     assert names_in(folder) == COMPLETE
-    assert names_in(tmp_path) == ["run"]
-
-
-def test_the_refusal_is_one_line_with_process_machine_and_time(tmp_path: Path) -> None:
-    with start_and_hold(tmp_path / "run") as process:
-        try:
-            with pytest.raises(RunError) as refusal:
-                train_run(alcohols(), tmp_path / "run", MODEL, TRAIN, resume=True)
-        finally:
-            process.communicate("\n" * 9, timeout=PATIENCE)
-    pattern = (
-        rf"{re.escape(str(tmp_path / 'run'))}: process {process.pid} on {re.escape(os.uname().nodename)}, "
-        r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d, is training into this folder; wait for it, or name another folder"
-    )
-    assert re.fullmatch(pattern, str(refusal.value))
+    assert names_in(tmp_path) == ["another", "run"]
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("another", "run"))
+    assert one == other
 
 
 def test_two_trainings_that_start_together_end_as_one_run_and_one_refusal(tmp_path: Path) -> None:
     """Both find the folder empty; whichever has the lock first trains."""
     words = ["train", ALCOHOLS, *FLAGS, "--quiet", "--epochs", "30", "-o", str(tmp_path / "run")]
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-m", "egocnn", *words, "--seed", seed],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-        for seed in "01"
-    ]
+    commands = [[sys.executable, "-m", "egocnn", *words, "--seed", seed] for seed in "01"]
+    pipes: dict[str, Any] = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    both = [subprocess.Popen(command, text=True, **pipes) for command in commands]
     told = [process.communicate(timeout=PATIENCE)[1] for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], told
     (refusal,) = (line for line in told if line)
@@ -108,28 +104,11 @@ def test_the_lock_of_a_killed_training_keeps_nobody_out(words: list[str], tmp_pa
     assert names_in(tmp_path) == ["run"]
 
 
-def test_trainings_into_different_folders_do_not_hinder_each_other(tmp_path: Path) -> None:
-    with start_and_hold(tmp_path / "one") as process:
-        try:
-            train_run(alcohols(), tmp_path / "two", MODEL, TRAIN)
-        finally:
-            process.communicate("\n" * 9, timeout=PATIENCE)
-    assert (tmp_path / "one" / "model.safetensors").read_bytes() == (
-        tmp_path / "two" / "model.safetensors"
-    ).read_bytes()
-
-
 def test_under_torchrun_rank_0_alone_takes_the_lock_and_all_end_where_it_is_held(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with start_and_hold(folder) as process:
-        try:
-            began = time.monotonic()
-            done = subprocess.run(
-                torchrun(folder, "--resume"), capture_output=True, text=True, timeout=PATIENCE, check=False
-            )
-            assert time.monotonic() - began < PATIENCE
-        finally:
-            process.communicate("\n" * 9, timeout=PATIENCE)
+    with held(folder) as process:
+        command = torchrun(folder, "--resume")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode != 0
     (line,) = said(done.stderr)
     assert f"process {process.pid} on" in line

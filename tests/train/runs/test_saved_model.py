@@ -1,21 +1,31 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from egocnn.data.graphs import Graphs
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, RunError
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from egocnn.train.recipe import learn
+from tests.support.samples import one_graph
+from tests.support.sealing import change, change_arrays, without_checksums, write_config
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, names_in, oxygens, plain_model
 
@@ -97,12 +107,6 @@ def test_a_loaded_model_says_the_same_to_the_last_bit(changes: dict[str, Any], t
     assert not loaded.networks[0].training
 
 
-def test_a_loaded_regressor_answers_in_the_same_unit(tmp_path: Path) -> None:
-    predictor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=2))
-    predictor.save(tmp_path)
-    np.testing.assert_array_equal(Model.load(tmp_path).values(oxygens()), predictor.values(oxygens()))
-
-
 def test_a_model_with_attributes_and_weights_loads_with_its_scales(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     trees = random_trees(20, nodes=6, seed=1, target=np.arange(20) % 2, class_names=("no", "yes"))
@@ -114,13 +118,6 @@ def test_a_model_with_attributes_and_weights_loads_with_its_scales(tmp_path: Pat
     predictor, _ = learn(trees, MODEL, replace(TRAIN, epochs=1))
     predictor.save(tmp_path)
     np.testing.assert_array_equal(Model.load(tmp_path).outputs(trees), predictor.outputs(trees))
-
-
-def test_a_moved_folder_predicts_the_same(trained: Model, folder: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "elsewhere" / "model of mine"
-    moved.parent.mkdir()
-    shutil.move(folder, moved)
-    np.testing.assert_array_equal(Model.load(moved).probabilities(alcohols()), trained.probabilities(alcohols()))
 
 
 def test_saving_the_loaded_model_again_writes_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -169,3 +166,205 @@ def test_a_model_with_a_module_of_ones_own_loads_only_with_that_module(folder: P
             Model.load(tmp_path / "own", embed=wrong, embed_width=6)
     with pytest.raises(RunError, match="has a node embedding of its own"):
         Model.load(folder, embed=OwnLabels(), embed_width=6)
+
+
+# ── folders that hold no model, or a damaged one ──────────────────────────────────────────────────
+
+
+def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="nowhere: not a run folder; it has no config"):
+        Model.load(tmp_path / "nowhere")
+    with pytest.raises(RunError, match="Not a directory"):
+        Model.load(folder / "config.json")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(RunError, match=r"no model\.safetensors; the run has not finished"):
+        Model.load(folder)
+    (folder / "model.safetensors").mkdir()
+    with pytest.raises(RunError):
+        Model.load(folder)
+
+
+def test_a_folder_of_the_format_before_is_refused_with_what_to_do(folder: Path) -> None:
+    change(folder, lambda plain: plain.update(format=3))
+    with pytest.raises(RunError, match="format 3; this egocnn reads format 4: train it again"):
+        Model.load(folder)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 99}', "{" * 100_000, "\ufeff{}", "[" * 100_000])
+def test_a_config_that_is_none_is_refused(text: str, folder: Path) -> None:
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=r"config\.json: "):
+        Model.load(folder)
+
+
+WRONG: dict[str, dict[str, list[Any]]] = {
+    "model": {
+        "width": ["8", 8.5, 9, [8], [[8], [8]], None],
+        "depth": [-1, "2", 1],
+        "dropout": [1.5, "nan"],
+        "readout": ["median", ["max"]],
+        "wl_rounds": [2],
+        "colour": ["red"],
+    },
+    "encoder": {
+        "class_names": ["ab", [1, 2], ["a", "b", "c"], {"a": 0, "b": 1}],
+        "node_label_names": [None, ["C", "H", None]],
+        "edge_label_names": [["single", "double"]],
+        "target_mean": ["0", float("nan"), 10**400],
+        "target_scale": [0, [1]],
+        "more": [1],
+        "by_degree": [1, "false", None, True],
+    },
+    "read": {"hydrogens": ["yes"], "colour": ["red"]},
+    "train": {"seed": [-1], "colour": ["red"]},
+}
+
+
+def put(plain: dict[str, Any], section: str, name: str, value: Any) -> None:
+    plain.setdefault(section, {})[name] = value
+
+
+@pytest.mark.parametrize(("section", "name"), [(section, name) for section in WRONG for name in WRONG[section]])
+def test_settings_of_a_wrong_kind_or_name_are_refused(section: str, name: str, folder: Path) -> None:
+    for value in WRONG[section][name]:
+        change(folder, partial(put, section=section, name=name, value=value))
+        with pytest.raises(RunError) as refusal:
+            Model.load(folder)
+        assert str(folder) in str(refusal.value)
+        assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("section", ["model", "encoder", "read", "train", "temperature"])
+def test_sections_of_a_wrong_kind_are_refused(section: str, folder: Path) -> None:
+    for value in (None, 3, "text", ["list"], [], {"a": 1}, float("nan"), -1.0):
+        change(folder, methodcaller("update", {section: value}))
+        if section == "temperature" and value == 3:
+            assert Model.load(folder).temperature == 3
+            continue
+        with pytest.raises(RunError):
+            Model.load(folder)
+
+
+@pytest.mark.parametrize("name", ["width", "depth", "k", "slots", "hidden", "wl_rounds"])
+def test_huge_settings_are_refused_without_taking_the_memory(name: str, folder: Path) -> None:
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
+    try:
+        for value in (20_000, 10**9, 10**18, 10**30):
+            change(folder, partial(put, section="model", name=name, value=value))
+            with pytest.raises(RunError):
+                Model.load(folder)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+def test_weights_that_are_missing_misshapen_or_not_finite_are_refused(folder: Path, tmp_path: Path) -> None:
+    def poison(arrays: dict[str, Any]) -> None:
+        arrays["networks.0.out.weight"][0, 0] = np.nan
+
+    edits: list[Callable[[dict[str, Any]], object]] = [
+        poison,
+        lambda arrays: arrays.pop("networks.0.out.weight"),
+        lambda arrays: arrays.update({"networks.0.more": np.zeros(3)}),
+        lambda arrays: arrays.update({"networks.0.out.bias": np.zeros((2, 1), np.float32)}),
+        lambda arrays: arrays.pop("encoder.attr_mean"),
+        lambda arrays: arrays.update({"encoder.attr_scale": np.zeros(1)}),
+        lambda arrays: arrays.update({"encoder.ranking.counts.1": np.zeros(1, np.int64)}),
+        lambda arrays: arrays.pop("encoder.ranking.colours.2"),
+    ]
+    for number, edit in enumerate(edits):
+        damaged = tmp_path / str(number)
+        shutil.copytree(folder, damaged)
+        change_arrays(damaged, edit)
+        with pytest.raises(RunError):
+            Model.load(damaged)
+
+
+# ── anything at all in the files ──────────────────────────────────────────────────────────────────
+
+
+def load_or_refuse(folder: Path) -> None:
+    """A predictor that predicts, or one clear line: never anything else."""
+    refusal = ""
+    try:
+        assert Model.load(folder).probabilities(alcohols()[:2]).shape[0] == 2
+    except RunError as error:
+        refusal = str(error)
+    assert "\n" not in refusal
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_value_anywhere_in_the_config_is_read_or_refused(data: st.DataObject, folder: Path) -> None:
+    text = (folder / "config.json").read_text()
+    plain = json.loads(text)
+    del plain["digests"]
+    place, key = plain, data.draw(st.sampled_from(sorted(plain)))
+    while isinstance(place[key], dict) and place[key] and data.draw(st.booleans()):
+        place = place[key]
+        key = data.draw(st.sampled_from(sorted(place)))
+    place[key] = data.draw(PLAIN)
+    try:
+        write_config(folder, plain)
+        load_or_refuse(folder)
+    finally:
+        (folder / "config.json").write_text(text)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["config.json", "model.safetensors"]),
+    place=st.floats(0, 1, exclude_max=True),
+    in_head=st.booleans(),
+    insert=st.binary(max_size=4),
+    remove=st.integers(0, 4),
+)
+def test_any_bytes_anywhere_in_the_files_are_read_or_refused(
+    name: str, place: float, in_head: bool, insert: bytes, remove: int, folder: Path
+) -> None:
+    change_back = {each: (folder / each).read_bytes() for each in ("config.json", "model.safetensors")}
+    without_checksums(folder)
+    content = (folder / name).read_bytes()
+    at = int(place * (min(2000, len(content)) if in_head else len(content)))
+    try:
+        (folder / name).write_bytes(content[:at] + insert + content[at + remove :])
+        load_or_refuse(folder)
+    finally:
+        for each, before in change_back.items():
+            (folder / each).write_bytes(before)
+
+
+def test_nothing_in_a_folder_is_ever_executed(folder: Path, tmp_path: Path) -> None:
+    """A pickle that would leave a file behind takes the place of the weights, and then of the settings."""
+
+    class Trap:
+        def __reduce__(self) -> tuple[Callable[..., object], tuple[Path]]:
+            return Path.touch, (tmp_path / "sprung",)
+
+    for name in ("model.safetensors", "config.json"):
+        torch.save({"weights": Trap()}, folder / name)
+        with pytest.raises(RunError):
+            Model.load(folder)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_model_of_other_classes_of_degrees_is_refused(tmp_path: Path) -> None:
+    star = one_graph(71, [(0, leaf) for leaf in range(1, 71)])
+    config = replace(MODEL, degrees=True)
+    encoder = replace(Encoder.fit(star, config), class_names=("no", "yes"))
+    Model.build(config, encoder).save(tmp_path / "run")
+    assert Model.load(tmp_path / "run").encoder.node_label_names == ("degree 1", "degree 64 to 90")
+    change(tmp_path / "run", lambda plain: plain["encoder"].update(node_label_names=["degree 1", "degree 64 to 80"]))
+    with pytest.raises(RunError, match="other classes of degrees than this version of egocnn has: train it again"):
+        Model.load(tmp_path / "run")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import ModelConfig
 from egocnn.data.collection import Collection, choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
@@ -24,13 +24,24 @@ from egocnn.study.crossval import Protocol, cross_validate
 from egocnn.study.crossval.folds import Combine, Split
 from egocnn.study.sweep.grid import draw_settings, parse_axis
 from egocnn.study.sweep.search import sweep
-from egocnn.train.history import History
 from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.cli.limited import check_limited
 from tests.support.commands import SHORT, check_refused, rows, runner
 from tests.support.strategies import random_connected, random_trees
-from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, plain_model, plain_train, same, write_table
+from tests.support.tiny import (
+    ALCOHOLS,
+    COMPLETE,
+    FLAGS,
+    SIZES,
+    alcohols,
+    names_in,
+    plain_model,
+    plain_train,
+    same,
+    stop_after,
+    write_table,
+)
 
 TRAIN = plain_train(epochs=2, learning_rate=1e-2, device="cpu", batch_size=8)
 
@@ -51,14 +62,9 @@ def with_numbers(graphs: Graphs) -> Graphs:
 def unlabelled() -> Graphs:
     graphs = random_connected(40, nodes=12, extra=6, seed=0)
     classes = np.arange(40) % 2
-    return graphs.replace(
-        node_label=None,
-        node_label_names=(),
-        edge_label=None,
-        edge_label_names=(),
-        target=classes,
-        class_names=("a", "b"),
-    )
+    unnamed: dict[str, Any] = {f"{of}_label": None for of in ("node", "edge")}
+    unnamed |= {f"{of}_label_names": () for of in ("node", "edge")}
+    return graphs.replace(**unnamed, target=classes, class_names=("a", "b"))
 
 
 CASES: dict[str, tuple[Graphs, dict[str, Any]]] = {
@@ -99,13 +105,7 @@ def test_a_run_from_a_store_is_that_from_memory_bit_for_bit(case: str, tmp_path:
     train_run(read(tmp_path / "store"), tmp_path / "memory", model, TRAIN)
     assert_same_run(tmp_path / "disk", tmp_path / "memory")
     assert told["test_graphs"] > 0
-    assert names_in(tmp_path / "disk") == [
-        "config.json",
-        "history.csv",
-        "metrics.json",
-        "model.safetensors",
-        "settings.toml",
-    ]
+    assert names_in(tmp_path / "disk") == COMPLETE
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_end(tmp_path: Path) -> None:
@@ -113,11 +113,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(tmp_path: Path) -> None:
     model, train = plain_model(**SIZES), replace(TRAIN, epochs=4)
     train_run(graphs, tmp_path / "unbroken", model, train)
 
-    def stop(history: History, _: TrainConfig) -> None:
-        if len(history.epochs) == 2:
-            raise KeyboardInterrupt
-
-    assert train_run(graphs, tmp_path / "it", model, train, report=stop)["interrupted"]
+    assert train_run(graphs, tmp_path / "it", model, train, report=stop_after(2))["interrupted"]
     assert train_run(graphs, tmp_path / "it", model, train, resume=True)["epochs"] == 4
     assert_same_run(tmp_path / "it", tmp_path / "unbroken")
 
@@ -217,13 +213,11 @@ def test_the_command_trains_on_a_store_and_says_what_it_says_of_its_source(
 ) -> None:
     run = runner(capsys)
     table = write_table(tmp_path)
-    assert (
-        run("prepare", table, "-o", tmp_path / "store", "--target", "label", "--hydrogens", "--split", "split")[0] == 0
-    )
+    read_as = ["--target", "label", "--hydrogens", "--split", "split"]
+    assert run("prepare", table, "-o", tmp_path / "store", *read_as)[0] == 0
     words = [*SHORT, "--device", "cpu", "--json"]
     code, disk, _ = run("train", tmp_path / "store", "-o", tmp_path / "disk", *words)
     assert code == 0
-    read_as = ["--target", "label", "--hydrogens", "--split", "split"]
     code, memory, _ = run("train", table, "-o", tmp_path / "memory", *read_as, *words)
     assert code == 0
     assert json.loads(disk) | {"seconds": 0} == json.loads(memory) | {"seconds": 0}
@@ -254,16 +248,8 @@ def test_what_a_store_would_not_heed_is_refused(tmp_path: Path, capsys: pytest.C
         check_refused(run, f"read without --split; --split {said}", *command, "--split", "split")
     assert run("train", store, "-o", out, "--target", "label", "--hydrogens", *SHORT)[0] == 0
     assert run("predict", out, store, "-o", tmp_path / "it.csv", "--hydrogens")[0] == 0
-    check_refused(
-        run,
-        f"read with --hydrogens; --hydrogens {said}",
-        "predict",
-        out,
-        store,
-        "-o",
-        tmp_path / "it.csv",
-        "--no-hydrogens",
-    )
+    words = ["predict", out, store, "-o", tmp_path / "it.csv", "--no-hydrogens"]
+    check_refused(run, f"read with --hydrogens; --hydrogens {said}", *words)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="limits are counted from what /proc tells")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,16 +18,14 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from egocnn.config import TrainConfig
-from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.common import Member, Progress, epoch_seed
 from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
-from egocnn.train.engines.distributed.world import Group, World, current, exchange_device
-from egocnn.train.engines.plain import PlainEngine, arithmetic
+from egocnn.train.engines.distributed.world import World, current, exchange_device
+from egocnn.train.engines.plain import PlainEngine, run_batch
 from egocnn.train.metrics import loss_and_score, loss_of, weight_of
-from egocnn.train.missing import presence_of
 
 
 class DistributedEngine(PlainEngine):
@@ -38,21 +37,22 @@ class DistributedEngine(PlainEngine):
     def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
         group = current()
         assert group is not None, "called outside of a group"
-        _share_progress(group, progress)
+        self._world, is_first = group.world, group.world.rank == 0
+        sent = group.from_first(save(pack(progress, "sent")) if is_first else None)
+        if sent is None:  # rank 0 has found that there is nothing to train, and has said so
+            raise SystemExit(0)
+        if not is_first:
+            unpack(load(sent), "sent", progress)
         super().__init__(members, progress, config)
-        self._world = group.world
         self._norms = [share_norms(member.network) for member in self.members]
         with warnings.catch_warnings():
             # later versions of torch have another name for broadcast_buffers
             warnings.simplefilter("ignore", FutureWarning)
+            # a view: one copy of the gradients less
+            how: dict[str, Any] = {"broadcast_buffers": False, "gradient_as_bucket_view": True}
             self._replicas = [
-                DistributedDataParallel(
-                    member.network,
-                    broadcast_buffers=False,
-                    find_unused_parameters=has_idle(member.network),
-                    gradient_as_bucket_view=True,  # one copy of the gradients less
-                )
-                for member in self.members
+                DistributedDataParallel(each.network, find_unused_parameters=has_idle(each.network), **how)
+                for each in self.members
             ]
 
     def train(self, r: int, epoch: int) -> tuple[float, float]:
@@ -66,16 +66,12 @@ class DistributedEngine(PlainEngine):
         for chosen in batches:
             # too few graphs for all: every process computes them all, and so needs no one else
             is_split = len(chosen) >= world.size
-            mine = share_of(chosen, train.node_ptr[chosen + 1] - train.node_ptr[chosen], world) if is_split else chosen
+            mine = share_of(chosen, train.node_ptr, world) if is_split else chosen
             for norm in self._norms[r]:
                 norm.is_shared = is_split
-            batch = train.batch(mine)
-            assert batch.target is not None
-            presence = presence_of(batch, train, mine, seed=self.members[r].seed, epoch=epoch, config=self.config)
-            with arithmetic(self.config, self.device):
-                logits = self._replicas[r](batch, presence).output.float()
-            share = weight_of(batch.target, weights) / weight_of(train.target[chosen], weights)
-            loss = loss_of(logits, batch.target, weights) * (share if is_split else 1 / world.size)
+            logits, target = run_batch(self._replicas[r], self.members[r], mine, epoch, self.config, self.device)
+            share = weight_of(target, weights) / weight_of(train.target[chosen], weights)
+            loss = loss_of(logits, target, weights) * (share if is_split else 1 / world.size)
             self.progress[r].optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(loss * world.size)  # what all have is averaged, and what they sum up to is wanted
             self.update(r)
@@ -86,11 +82,17 @@ class DistributedEngine(PlainEngine):
         dist.all_reduce(total)
         return _agreed_scores(outputs, train.target, total / len(train))
 
+    @torch.no_grad()
     def validate(self, r: int) -> tuple[float, float]:
-        validation = self.members[r].validation
-        assert validation.target is not None
-        outputs = predict_together(self.members[r].network, validation, self._world)
-        return _agreed_scores(outputs, validation.target, loss_of(outputs, validation.target, self.weights[r]))
+        data, network = self.members[r].validation, self.members[r].network.eval()
+        assert data.target is not None
+        outputs = torch.zeros(len(data), network.out.out_features, device=data.node_ptr.device)
+        for chosen in portions(data):
+            mine = share_of(chosen, data.node_ptr, self._world)
+            if len(mine):
+                outputs[mine] = network(data.batch(mine)).output.float()
+        dist.all_reduce(outputs)
+        return _agreed_scores(outputs, data.target, loss_of(outputs, data.target, self.weights[r]))
 
     def finish(self) -> None:
         super().finish()
@@ -98,34 +100,12 @@ class DistributedEngine(PlainEngine):
             unshare_norms(progress.network)
 
 
-def _share_progress(group: Group, progress: Sequence[Progress]) -> None:
-    is_first = group.world.rank == 0
-    sent = group.from_first(save(pack(progress, "sent")) if is_first else None)
-    if sent is None:  # rank 0 has found that there is nothing to train, and has said so
-        raise SystemExit(0)
-    if not is_first:
-        unpack(load(sent), "sent", progress)
-
-
-@torch.no_grad()
-def predict_together(network: EgoCNN, data: Batchable, world: World) -> Tensor:
-    """:func:`egocnn.nn.predict.predict`, each process for its share of the graphs."""
-    network.eval()
-    outputs = torch.zeros(len(data), network.out.out_features, device=data.node_ptr.device)
-    for chosen in portions(data):
-        mine = share_of(chosen, data.node_ptr[chosen + 1] - data.node_ptr[chosen], world)
-        if len(mine):
-            outputs[mine] = network(data.batch(mine)).output.float()
-    dist.all_reduce(outputs)
-    return outputs
-
-
-def share_of(chosen: Tensor, node_counts: Tensor, world: World) -> Tensor:
+def share_of(chosen: Tensor, node_ptr: Tensor, world: World) -> Tensor:
     """The graphs of these that are this rank's: as many as any other's to within one, with about as many nodes.
 
     They are dealt out from the largest to the smallest, back and forth.
     """
-    by_size = torch.argsort(node_counts, descending=True, stable=True)
+    by_size = torch.argsort(node_ptr[chosen + 1] - node_ptr[chosen], descending=True, stable=True)
     place = torch.arange(len(chosen), device=chosen.device)
     turn = place % world.size
     owner = torch.where(place // world.size % 2 == 0, turn, world.size - 1 - turn)
@@ -134,11 +114,10 @@ def share_of(chosen: Tensor, node_counts: Tensor, world: World) -> Tensor:
 
 def _agreed_scores(outputs: Tensor, target: Tensor, loss: Tensor) -> tuple[float, float]:
     """Loss and score of rank 0: a last bit that differs must not make one process stop an epoch before the others."""
-    own = loss_and_score(outputs, target, loss)
+    own = loss_and_score([(outputs, target, loss)])
     shared = torch.tensor(own, dtype=torch.float64, device=exchange_device())
     dist.broadcast(shared, src=0)
-    first, second = shared.tolist()
-    return first, second
+    return float(shared[0]), float(shared[1])
 
 
 def has_idle(network: EgoCNN) -> bool:

@@ -18,7 +18,6 @@ from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError
 
 if TYPE_CHECKING:
     import torch
-    from torch.distributed.distributed_c10d import Store
 
 LOST = "another process of this training has died; --resume goes on from its last whole epoch"
 SIGNS = ("gloo", "NCCL", "Connection", "Socket", "Broken pipe")
@@ -139,8 +138,9 @@ def joined(world: World, *, device: str) -> Iterator[None]:
         raise
     except (EgoCNNError, OSError, RuntimeError, MemoryError) as error:
         _release(group)
-        if not _is_first_to_fail(own):
-            raise SystemExit(2) from None
+        with suppress(RuntimeError):  # where nobody can be asked, every process says what went wrong, else the first
+            if int(own.add("failed", 1)) > 1:
+                raise SystemExit(2) from None
         if isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS):
             raise RunError(LOST) from None
         raise
@@ -170,14 +170,6 @@ def _release(group: Group) -> None:
     if group.world.rank == 0 and not group.has_begun and dist.is_initialized():
         with suppress(RuntimeError):  # those who are gone need no word
             group.from_first(None)
-
-
-def _is_first_to_fail(store: Store) -> bool:
-    """Only one process says what went wrong; where nobody can be asked, every one does."""
-    try:
-        return int(store.add("failed", 1)) == 1
-    except RuntimeError:
-        return True
 
 
 def _stop(*_: object) -> NoReturn:

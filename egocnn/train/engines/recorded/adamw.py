@@ -15,10 +15,7 @@ from torch import Tensor, nn
 from egocnn.train.engines.common import STEEPEST
 
 BLOCK = 1024  # Numbers that a program on the GPU takes at once.
-
-BETAS = (0.9, 0.999)
-EPSILON = 1e-8
-
+BETAS, EPSILON = (0.9, 0.999), 1e-8
 MOMENTS = ("exp_avg", "exp_avg_sq")  # What ``torch.optim.AdamW`` calls them.
 
 
@@ -104,17 +101,6 @@ def update_fused(
     from egocnn.nn.engines.gpu.row_kernels import adamw
 
     replicas, numbers = len(parameter), parameter[0].numel()
-    adamw[(-(-numbers // BLOCK), replicas)](
-        parameter,
-        gradient.contiguous(),
-        first,
-        second,
-        settings,
-        active,
-        numbers,
-        replicas,
-        BETA_1=BETAS[0],
-        BETA_2=BETAS[1],
-        EPSILON=EPSILON,
-        BLOCK=BLOCK,
-    )
+    own = (parameter, gradient.contiguous(), first, second, settings, active, numbers, replicas)
+    constants = {"BETA_1": BETAS[0], "BETA_2": BETAS[1], "EPSILON": EPSILON, "BLOCK": BLOCK}
+    adamw[(-(-numbers // BLOCK), replicas)](*own, **constants)

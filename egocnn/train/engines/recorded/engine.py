@@ -1,12 +1,9 @@
 """The recorded engine: R networks as one stack, whose steps a GPU records once and then replays; a CPU just runs them.
 
-Small graphs leave a GPU waiting for the next launch. Here the folds and restarts of a cross-validation, or the members
-of an ensemble, are the replicas of one network whose every tensor has a leading axis R. The host waits for the device
-once an epoch.
-
-The result of a network is that of the plain engine with its seed, but for rounding and for which activations dropout
-drops; it does not depend on the other networks. What dropout drops follows from the seed and the number of steps done,
-so a resumed training needs no more than its checkpoint, and either engine goes on from a checkpoint of the other.
+Small graphs leave a GPU waiting for the next launch. Here all networks are the replicas of one whose every tensor has a
+leading axis R, and the host waits for the device once an epoch. The result of a network is that of the plain engine
+with its seed, but for rounding and for which activations dropout drops, which follows from the seed and the number of
+steps done: it does not depend on the other networks, and either engine goes on from a checkpoint of the other.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,20 +24,18 @@ from egocnn.nn.device import choose_device
 from egocnn.nn.stacked import StackedNetwork
 from egocnn.train.engines.common import Member, Progress, copy_of
 from egocnn.train.engines.recorded.adamw import StackedAdamW
-from egocnn.train.engines.recorded.joined import join
-from egocnn.train.engines.recorded.presence import StackedPresence
+from egocnn.train.engines.recorded.joined import join, sizes_of
 from egocnn.train.engines.recorded.schedule import Schedule, portions
-from egocnn.train.engines.recorded.steps import EvaluationStep, TrainingStep
-from egocnn.train.history import Epoch
-from egocnn.train.metrics import class_weights, r2_of_sums, sum_of_squares
+from egocnn.train.engines.recorded.steps import EvaluationStep, StackedPresence, TrainingStep
+from egocnn.train.history import SCORES, Epoch
+from egocnn.train.metrics import r2_of_sums, sum_of_squares
 
 NODES_AT_ONCE = 1 << 18  # Nodes of all replicas together per step of the evaluation: bounds the memory.
-
 NUMBERS_AT_ONCE = 1 << 28  # The same in numbers, for what each node reads of Patchy-San's table: labels may be many.
 
+# Nodes in all steps to come that must be saved before networks which have stopped leave the stack: to record the steps
+# anew takes seconds.
 WORTH_SHRINKING = 3e7
-"""Nodes in all steps to come that must be saved before networks which have stopped leave the stack: to record the
-steps anew takes seconds."""
 
 
 class RecordedEngine:
@@ -49,8 +45,7 @@ class RecordedEngine:
         self._progress, self._config = progress, config
         self._device = device = choose_device(config.device)
         self._seeds = np.array([member.seed for member in members])
-        self._here = np.arange(len(members))
-        """the members that are still in the stack"""
+        self._here = np.arange(len(members))  # those that are still in the stack
         self._improved = np.zeros(len(members), bool)
         networks = [member.network for member in members]
         self.network = StackedNetwork(networks, device)
@@ -63,13 +58,10 @@ class RecordedEngine:
         loaded = {id(part): part.in_memory() for member in members for part in (member.train, member.validation)}
         parts = [(loaded[id(member.train)], loaded[id(member.validation)]) for member in members]
         self._spread = np.array([[_spread(pair[side].target) for pair in parts] for side in (0, 1)])
-        weights = [
-            class_weights(m.train, m.network.out.out_features) if config.class_weights else None for m in members
-        ]
-        present = [each for each in weights if each is not None]
-        self._weights = torch.stack(present).to(device) if present else None
+        weights = [own for m in members if config.class_weights and (own := m.class_weights) is not None]
+        self._weights = torch.stack(weights).to(device) if weights else None
         data, self._numbers = join(parts)
-        self._data, self._sizes = data.to(device), data.sizes
+        self._data, self._sizes = data.to(device), sizes_of(data)
         self._set_up()
 
     def _set_up(self) -> None:
@@ -83,22 +75,14 @@ class RecordedEngine:
         pool = torch.cuda.graph_pool_handle() if self._device.type == "cuda" else None
         own_seeds = torch.tensor(seeds, dtype=torch.int64, device=self._device)
         empty = torch.full((self._schedule.steps, len(seeds), self._schedule.width), -1)
-        self._train = TrainingStep(
-            self._data,
-            self.network,
-            empty,
-            self._weights,
-            pool,
-            optimizer=self._optimizer,
-            seeds=own_seeds,
-            presence=self._presence(own_seeds) if config.parts > 0 and config.missing > 0 else None,
-            lower_precision=config.precision in ("auto", "bfloat16"),
-        )
+        presence = None
+        if config.parts > 0 and config.missing > 0:
+            first = torch.tensor([int(own[0]) for own in train], device=self._device)
+            presence = StackedPresence(own_seeds, first, self._data.node_ptr, config)
+        how: dict[str, Any] = {"seeds": own_seeds, "presence": presence, "precision": config.precision}
+        own = (self._data, self.network, empty, self._weights, pool)
+        self._train = TrainingStep(*own, optimizer=self._optimizer, **how)
         self._evaluate = EvaluationStep(self._data, self.network, torch.from_numpy(chosen), self._weights, pool)
-
-    def _presence(self, seeds: Tensor) -> StackedPresence:
-        first = torch.tensor([int(train[0]) for train, _ in self._numbers], device=self._device)
-        return StackedPresence(seeds, first, self._data.graphs.node_ptr, self._config)
 
     def _parameters(self, network: nn.Module) -> list[nn.Parameter]:
         return [network.get_parameter(name) for name in self.network.parameters]
@@ -122,8 +106,7 @@ class RecordedEngine:
         ended = {}
         for r in np.flatnonzero(here).tolist():
             last = np.flatnonzero(plan.chosen[:, r, 0] >= 0)[-1]
-            names = ("train_loss", "train_score", "validation_loss", "validation_score")
-            found = dict(zip(names, scores[:, r].tolist(), strict=True))
+            found = dict(zip(SCORES, scores[:, r].tolist(), strict=True))
             rate = float(plan.learning_rate[last, r])
             ended[int(self._here[r])] = Epoch(epoch=epoch, learning_rate=rate, seconds=seconds, **found)
         return ended
@@ -145,11 +128,9 @@ class RecordedEngine:
         """(4, R) loss and score in training, loss and score in validation"""
         sums = torch.stack([self._train.sums, self._evaluate.sums]).cpu().numpy()
         rows: list[Floats] = []
-        for of_steps, (loss, weight, graphs, hits, means), spread in zip(
-            (True, False), sums, self._spread, strict=True
-        ):
-            with np.errstate(divide="ignore", invalid="ignore"):  # replicas that have stopped read no graphs
-                rows.append(means / graphs if of_steps else loss / weight)
+        with np.errstate(divide="ignore", invalid="ignore"):  # replicas that have stopped read no graphs
+            for (loss, weight, graphs, hits, means), spread in zip(sums, self._spread, strict=True):
+                rows.append(loss / weight if rows else means / graphs)
                 rows.append(np.where(np.isnan(spread), hits / graphs, [*map(r2_of_sums, hits, spread)]))
         return np.stack(rows)
 

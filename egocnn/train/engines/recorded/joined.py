@@ -7,7 +7,7 @@ batch is arithmetic on tensors whose shapes do not depend on the graphs, as CUDA
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,69 +28,53 @@ class BatchShape(NamedTuple):
     entries: int  # E, of the bags
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JoinedGraphs:
-    """The graphs of all replicas end to end; a replica knows its own by their numbers."""
+def join(parts: Sequence[Parts]) -> tuple[EncodedGraphs, list[tuple[Ints, Ints]]]:
+    """All parts end to end, each collection once, and the numbers of every replica's graphs in them.
 
-    graphs: EncodedGraphs  # in which ``place`` is the place of every node in the ranking of its own graph
-
-    def to(self, device: torch.device) -> JoinedGraphs:
-        """A copy on the device."""
-        return JoinedGraphs(self.graphs.to(device))
-
-    @property
-    def sizes(self) -> Ints:
-        """(2, G) places that every graph takes in a batch: of nodes, and of bag entries"""
-        nodes = self.graphs.node_ptr
-        return torch.stack([nodes, self.graphs.bag_ptr[nodes]]).diff().numpy()
-
-    def batch(self, chosen: Tensor, shape: BatchShape) -> StackedBatch:
-        """chosen (R, B): graph numbers, -1 for none"""
-        data = self.graphs
-        exists = chosen >= 0
-        graph = chosen.clamp(min=0)
-        graph_of, present, node, counts = _entries(data.node_ptr, graph, exists, shape.nodes)
-        steps = data.steps[node]
-        position = torch.arange(shape.nodes, device=chosen.device)
-        table = torch.where((steps != 0) & present[..., None], position[:, None] + steps, -1)
-        owner, _, entry, _ = _entries(data.bag_ptr, node, present, shape.entries)
-        assert data.target is not None, "graphs to learn from have targets"
-        return StackedBatch(
-            table=table.to(torch.int32),
-            present=present,
-            node=node,
-            graph=graph,
-            graph_of=graph_of,
-            node_counts=torch.cat([counts, shape.nodes - counts.sum(1, keepdim=True)], dim=1),
-            rows=_at(data.bag_rows, entry),
-            owner=owner,
-            weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
-            node_label=torch.where(present, data.node_label[node], -1),
-            attributes=torch.where(present[..., None], data.attributes[node], 0),
-            rank=data.place[node],
-            exists=exists,
-            target=data.target[graph],
-        )
-
-
-def join(parts: Sequence[Parts]) -> tuple[JoinedGraphs, list[tuple[Ints, Ints]]]:
-    """The tensors of all parts, each collection once, and the numbers of every replica's graphs in them."""
+    In it ``place`` is the place of every node in the ranking of its own graph.
+    """
     collections = {id(each): each for pair in parts for each in pair}
     whole = EncodedGraphs.concat(list(collections.values()))
     ends = np.cumsum([len(each) for each in collections.values()])
     numbers = {key: np.arange(end - len(collections[key]), end) for key, end in zip(collections, ends, strict=True)}
-    joined = JoinedGraphs(replace(whole, place=_rank_in_graph(whole)))
-    return joined, [(numbers[id(train)], numbers[id(validation)]) for train, validation in parts]
-
-
-def _rank_in_graph(encoded: EncodedGraphs) -> Tensor:
-    counts = encoded.node_ptr.diff()
-    graph_of = torch.repeat_interleave(torch.arange(len(counts)), counts)
-    order = torch.argsort(encoded.place, stable=True)
+    graph_of = torch.repeat_interleave(whole.node_ptr.diff())
+    order = torch.argsort(whole.place, stable=True)
     order = order[torch.argsort(graph_of[order], stable=True)]  # by graph, then by place
     rank = torch.empty_like(order)
-    rank[order] = torch.arange(len(order)) - encoded.node_ptr[graph_of]
-    return rank
+    rank[order] = torch.arange(len(order)) - whole.node_ptr[graph_of]
+    return replace(whole, place=rank), [(numbers[id(train)], numbers[id(validation)]) for train, validation in parts]
+
+
+def sizes_of(data: EncodedGraphs) -> Ints:
+    """(2, G) places that every graph takes in a batch: of nodes, and of bag entries"""
+    return torch.stack([data.node_ptr, data.bag_ptr[data.node_ptr]]).diff().numpy()
+
+
+def batch_of(data: EncodedGraphs, chosen: Tensor, shape: BatchShape) -> StackedBatch:
+    """Of joined graphs; chosen (R, B): graph numbers, -1 for none"""
+    exists, graph = chosen >= 0, chosen.clamp(min=0)
+    graph_of, present, node, counts = _entries(data.node_ptr, graph, exists, shape.nodes)
+    steps = data.steps[node]
+    position = torch.arange(shape.nodes, device=chosen.device)
+    table = torch.where((steps != 0) & present[..., None], position[:, None] + steps, -1)
+    owner, _, entry, _ = _entries(data.bag_ptr, node, present, shape.entries)
+    assert data.target is not None, "graphs to learn from have targets"
+    return StackedBatch(
+        table=table.to(torch.int32),
+        present=present,
+        node=node,
+        graph=graph,
+        graph_of=graph_of,
+        node_counts=torch.cat([counts, shape.nodes - counts.sum(1, keepdim=True)], dim=1),
+        rows=_at(data.bag_rows, entry),
+        owner=owner,
+        weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
+        node_label=torch.where(present, data.node_label[node], -1),
+        attributes=torch.where(present[..., None], data.attributes[node], 0),
+        rank=data.place[node],
+        exists=exists,
+        target=data.target[graph],
+    )
 
 
 def _entries(ptr: Tensor, owners: Tensor, exists: Tensor, places: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:

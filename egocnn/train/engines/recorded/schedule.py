@@ -18,7 +18,6 @@ from egocnn.train.engines.common import epoch_seed, rate
 from egocnn.train.engines.recorded.joined import BatchShape
 
 LEVELS = 8  # An average batch takes this many units of places; few different shapes mean few recorded steps.
-
 ALIGNMENT = (16, 1)  # Units of nodes and entries are multiples of this: a GPU's matrix units read 16 rows at once.
 
 
@@ -63,18 +62,12 @@ class Schedule:
             chosen[:, r] = np.where(slots >= 0, shuffled[slots], -1)
         units = _units(self._sizes, chosen, self._unit).max(axis=0)
         shapes = tuple(BatchShape(*(n * self._unit).tolist()) for n in units)
-        return EpochPlan(number, chosen, self._learning_rates(number), shapes)
-
-    def _learning_rates(self, epoch: int) -> Floats:
-        config = self._config
-        of_batches = {
-            n: [config.learning_rate * rate((epoch - 1 + step / n) / config.epochs, config) for step in range(n)]
-            for n in set(self._batches)
-        }
-        rates = np.zeros((self.steps, len(self._batches)))
-        for r, n in enumerate(self._batches):
-            rates[:n, r] = of_batches[n]
-        return rates
+        config, batches = self._config, np.array(self._batches)
+        rates = np.zeros((self.steps, len(batches)))
+        for n in set(self._batches):
+            shares = [rate((number - 1 + step / n) / config.epochs, config) for step in range(n)]
+            rates[:n, batches == n] = config.learning_rate * np.array(shares)[:, None]
+        return EpochPlan(number, chosen, rates, shapes)
 
 
 def _units(sizes: Ints, chosen: Ints, unit: Ints) -> Ints:

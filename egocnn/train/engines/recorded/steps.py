@@ -12,13 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from egocnn.config import Precision, TrainConfig
+from egocnn.encode.batch import EncodedGraphs
 from egocnn.nn.engines.norm import Mode
 from egocnn.nn.rows import Learning
 from egocnn.nn.stacked import StackedBatch, StackedNetwork
+from egocnn.train.engines.common import is_lower
 from egocnn.train.engines.recorded.adamw import StackedAdamW
-from egocnn.train.engines.recorded.joined import BatchShape, JoinedGraphs
-from egocnn.train.engines.recorded.presence import StackedPresence
+from egocnn.train.engines.recorded.joined import BatchShape, batch_of
 from egocnn.train.engines.recorded.schedule import EpochPlan
+from egocnn.train.missing import present_nodes
 
 WARM_UP = 2  # Runs before a step is recorded: kernels are compiled and libraries set up in them.
 
@@ -28,10 +31,10 @@ class RecordedStep(ABC):
     that a replayed step moves on by itself."""
 
     def __init__(
-        self, data: JoinedGraphs, network: StackedNetwork, chosen: Tensor, class_weights: Tensor | None, pool: Any
+        self, data: EncodedGraphs, network: StackedNetwork, chosen: Tensor, class_weights: Tensor | None, pool: Any
     ) -> None:
         self._data, self._network, self._class_weights, self._pool = data, network, class_weights, pool
-        self._device = device = data.graphs.node_ptr.device
+        self._device = device = data.node_ptr.device
         self._chosen = chosen.to(device)
         """(S, R, B) of all steps"""
         self.number = torch.zeros(1, dtype=torch.int64, device=device)
@@ -62,7 +65,7 @@ class RecordedStep(ABC):
     def _compute(self, shape: BatchShape) -> None: ...
 
     def _batch(self, shape: BatchShape) -> StackedBatch:
-        return self._data.batch(self._chosen.index_select(0, self.number)[0], shape)
+        return batch_of(self._data, self._chosen.index_select(0, self.number)[0], shape)
 
     @torch.no_grad()
     def _count(self, found: tuple[Tensor, Tensor, Tensor], exists: Tensor, active: Tensor) -> None:
@@ -88,21 +91,36 @@ class RecordedStep(ABC):
         return graph
 
 
+class StackedPresence:
+    """:func:`egocnn.train.missing.presence_of` for R replicas: the same nodes, found without waiting for the device.
+
+    Replicas count graphs and nodes in their own collections, which begin somewhere in the tensors of all.
+    """
+
+    def __init__(self, seeds: Tensor, first_graph: Tensor, node_ptr: Tensor, config: TrainConfig) -> None:
+        """seeds (R), first_graph (R): where the graphs that each replica learns from begin; node_ptr of all graphs"""
+        self._seeds, self._config = seeds[:, None], config
+        self._first_graph, self._first_node = first_graph[:, None], node_ptr[first_graph][:, None]
+        self.epoch = torch.zeros((), dtype=torch.int64, device=seeds.device)
+        """on the device, since a step that was recorded in one epoch is replayed in all"""
+
+    def of(self, batch: StackedBatch) -> Tensor:
+        """(R, M) whether each node is there; not padding, and all nodes of a replica that would be left with under 2"""
+        graph = batch.graph.gather(1, batch.graph_of.clamp(max=len(batch) - 1)) - self._first_graph
+        node = batch.node - self._first_node
+        there = present_nodes(self._seeds, self.epoch, graph, node, self._config) & batch.present
+        return torch.where(there.sum(1, keepdim=True) < 2, batch.present, there)
+
+
 class TrainingStep(RecordedStep):
     """Forward, backward and update; ``chosen`` (S, R, B) says how large the plans of epochs are."""
 
     def __init__(
-        self,
-        *args: Any,
-        optimizer: StackedAdamW,
-        seeds: Tensor,
-        presence: StackedPresence | None,
-        lower_precision: bool,
-        **settings: Any,
+        self, *own: Any, optimizer: StackedAdamW, seeds: Tensor, presence: StackedPresence | None, precision: Precision
     ) -> None:
-        super().__init__(*args, **settings)
+        super().__init__(*own)
         self._optimizer, self._seeds, self._presence = optimizer, seeds, presence
-        self._lower_precision = lower_precision and self._device.type == "cuda"
+        self._lower_precision = is_lower(precision, self._device)
         self._parameters = list(self._network.parameters.values())
         self._rates = torch.zeros(self._chosen.shape[:2], dtype=torch.float64, device=self._device)
 
