@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeAlias
 
 from egocnn.errors import EgoCNNError
@@ -26,18 +26,17 @@ POLICY = (
 )
 """Nothing but the page's own files, and pictures that it makes; no script or style inside the HTML."""
 
-HEADERS = (
-    (b"content-security-policy", POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-    (b"cache-control", b"no-store"),
-)
-
-
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+CLOSE = (b"connection", b"close")
 RECEIVING = 64
 """Requests of the largest size that memory holds while they arrive; when they are more, further ones are sent away."""
 
@@ -59,8 +58,7 @@ class Limits:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            return await self._app(scope, receive, send)
         started = False
 
         async def send_on(message: Message) -> None:
@@ -68,15 +66,16 @@ class Limits:
             if message["type"] == "http.response.start":
                 started = True
                 given = list(message.get("headers", ()))
-                names = {name.lower() for name, _ in given}
-                message["headers"] = given + [pair for pair in HEADERS if pair[0] not in names]
+                names = {name.lower().decode("latin-1") for name, _ in given}
+                more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name not in names]
+                message["headers"] = given + more
             await send(message)
 
         try:
             self._check(scope)
             body = await self._body(receive)
             async with asyncio.timeout(self._config.seconds):
-                with self._place(scope["path"]):
+                with nullcontext() if scope["path"] == "/health" else self._place():
                     await self._app(scope, _replay(body, receive), send_on)
         except RefusedError as refused:
             await _refuse(refused.status, str(refused), send_on)
@@ -88,11 +87,7 @@ class Limits:
                 await _refuse(503, "the server is being stopped", send_on)
 
     @contextmanager
-    def _place(self, path: str) -> Iterator[None]:
-        """One of the places for requests; whether the server is up can be asked without."""
-        if path == "/health":
-            yield
-            return
+    def _place(self) -> Iterator[None]:
         if self._inside >= self._config.waiting:
             raise RefusedError(503, "too many requests at a time; try again in a moment")
         self._inside += 1
@@ -104,7 +99,9 @@ class Limits:
     def _check(self, scope: Message) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
         # a page elsewhere can have a name of its own resolve to this machine: its visitors' browsers then ask us
-        if self._config.is_local and _host(headers.get(b"host", b"")) not in LOCAL:
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+        if self._config.is_local and name not in LOCAL:
             raise RefusedError(400, "this server answers to localhost alone; --host lets others in")
         if scope["method"] not in ("GET", "HEAD") and not _is_own(headers):
             raise RefusedError(403, "a page of another site may not send anything here")
@@ -113,9 +110,8 @@ class Limits:
 
     def _check_size(self, size: int) -> None:
         if size > self._config.most_bytes:
-            raise RefusedError(
-                413, f"a request may have {self._config.megabytes:g} MB at most; egocnn explain takes more"
-            )
+            most = f"{self._config.megabytes:g} MB"
+            raise RefusedError(413, f"a request may have {most} at most; egocnn explain takes more")
 
     async def _body(self, receive: Receive) -> bytes:
         body = bytearray()
@@ -152,25 +148,15 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     waiting = [body]
 
     async def again() -> Message:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        return await receive()
+        return {"type": "http.request", "body": waiting.pop()} if waiting else await receive()
 
     return again
-
-
-def _host(header: bytes) -> str:
-    """The name in a Host header, without port and brackets."""
-    text = header.decode("latin-1").lower()
-    return text[1 : text.find("]")] if text.startswith("[") else text.partition(":")[0]
 
 
 async def _refuse(status: int, reason: str, send: Send) -> None:
     body = json.dumps({"error": reason}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 503:
-        headers.append((b"retry-after", b"1"))
-    if status in (408, 413):
-        headers.append((b"connection", b"close"))  # the rest of it is not wanted
+    # of what is too slow or too large the rest is not wanted
+    headers += {503: [(b"retry-after", b"1")], 408: [CLOSE], 413: [CLOSE]}.get(status, [])
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -15,9 +15,8 @@ import pytest
 
 from egocnn.errors import ConfigError
 from egocnn.show.serve.limits import Limits
-from egocnn.show.serve.lines import rings
 from egocnn.show.serve.server import guarded_protocol, listen
-from egocnn.show.serve.settings import MOST_RINGS, ServeConfig
+from egocnn.show.serve.settings import MOST_RINGS, ServeConfig, rings
 from tests.show.serve.models import client
 from tests.show.serve.test_serve_answers import refusal
 
