@@ -81,9 +81,9 @@ def strip(picture: Picture) -> list[Shape]:
     width, height = picture.size
     top = height - strip_height(picture)
     size = 12 * unit
+    lines = enumerate(_caption_lines(picture))
     shapes: list[Shape] = [
-        Text(10 * unit, top + (11 + 16 * row) * unit, line, size, anchor="start")
-        for row, line in enumerate(_caption_lines(picture))
+        Text(10 * unit, top + (11 + 16 * row) * unit, line, size, INK, "start") for row, line in lines
     ]
     right = width - 10 * unit
     for word, colour in reversed(_key(picture)):
@@ -124,6 +124,8 @@ def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: 
 
 
 def _element(shape: Shape) -> str:
+    if not isinstance(shape, Text) and not len(shape.ends if isinstance(shape, Lines) else shape.radii):
+        return ""
     if isinstance(shape, Discs):
         return _discs(shape)
     if isinstance(shape, Text):

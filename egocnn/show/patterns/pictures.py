@@ -13,6 +13,7 @@ from egocnn.data.sources.smiles import from_smiles
 from egocnn.errors import DataError
 from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.show.drawing import draw
+from egocnn.show.drawing.molecules import set_options
 
 PATTERN_SIZE = (240, 180)
 
@@ -53,12 +54,7 @@ def _draw_fragment(smiles: str) -> str:
         Chem.FastFindRings(molecule)
         rdDepictor.Compute2DCoords(molecule)
         drawer: Any = rdMolDraw2D.MolDraw2DSVG(*PATTERN_SIZE)
-        options = drawer.drawOptions()
-        options.useBWAtomPalette()
-        options.clearBackground = False
-        options.prepareMolsBeforeDrawing = False
-        options.fixedBondLength = 42
-        options.minFontSize = options.maxFontSize = 18
+        set_options(drawer, fixedBondLength=42, minFontSize=18, maxFontSize=18)
         drawer.DrawMolecule(rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=False, addChiralHs=False))
         drawer.FinishDrawing()
     text = re.sub(r"<\?xml.*?\?>\s*|<!--.*?-->\s*", "", drawer.GetDrawingText(), flags=re.DOTALL)

@@ -60,7 +60,7 @@ def _structure(
         "fidelity": None if fidelity is None else {name: _plain(value) for name, value in asdict(fidelity).items()},
         "evidence": wording.evidence(structure) if len(structure.critical_nodes) else structure.nothing,
         "smiles": graph.smiles,
-        "molecule": _is_molecule(graph),
+        "molecule": is_molecule(graph),
         "nodes": graph.n_nodes,
         "edges": packed_integers(np.asarray(graph.edges, np.int64).ravel()),
         "positions": packed(places.ravel()),
@@ -107,7 +107,7 @@ def _labels(names: Sequence[str] | None, labels: dict[str, int]) -> str | None:
     return packed_integers(np.array([labels.setdefault(name, len(labels)) for name in names], np.int64))
 
 
-def _is_molecule(graph: Graph) -> bool:
+def is_molecule(graph: Graph) -> bool:
     """Whether its labels read as atoms and bonds, so that a chemist's drawing suits it."""
     if graph.node_label is None:
         return False

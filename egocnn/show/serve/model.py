@@ -22,7 +22,7 @@ from egocnn.model import Model
 from egocnn.show.as_trained import read_as_trained
 from egocnn.show.drawing.layout import positions
 from egocnn.show.report import summarise
-from egocnn.show.report.encoding import encode
+from egocnn.show.report.encoding import encode, is_molecule
 from egocnn.show.report.folder import file_name
 from egocnn.show.report.page import page
 from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_EDGES, MOST_GRAPHS, MOST_NODES, MOST_RINGS
@@ -183,12 +183,12 @@ class ServedModel:
 
 def _places(graph: Graph) -> Floats:
     """Where a report draws the nodes; a giant molecule is laid out as any other graph."""
-    return positions(graph if _is_drawn(graph) else replace(graph, smiles=None))
+    return positions(graph if _is_drawn(graph) else replace(graph, smiles=None, node_label=None))
 
 
 def _is_drawn(graph: Graph) -> bool:
     """Not giants, nor molecules of so many rings that RDKit would not be done with them."""
-    rings = 0 if graph.smiles is None else len(graph.edges) - graph.n_nodes + 1
+    rings = len(graph.edges) - graph.n_nodes + 1 if is_molecule(graph) else 0
     return graph.n_nodes <= MOST_DRAWN and rings <= MOST_RINGS
 
 
