@@ -19,8 +19,7 @@ from egocnn.show.drawing.layout import positions
 from egocnn.show.patterns.page import patterns_page
 from egocnn.show.patterns.pictures import draw_pattern
 from egocnn.show.report import summarise
-from egocnn.show.report.encoding import encode
-from egocnn.show.report.page import page
+from egocnn.show.report.page import encode, page
 from fuzz.guard import ViolationError
 
 HARMLESS = ("name", "C", "O", "bond", "class", "caption", "title")

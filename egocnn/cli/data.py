@@ -61,8 +61,7 @@ def _opened(options: argparse.Namespace, model: Model | None) -> tuple[Collectio
     from egocnn.data.collection import choose_part
     from egocnn.data.read import read
     from egocnn.data.store import Stored
-    from egocnn.show.as_trained import read_as_trained
-    from egocnn.show.streaming import open_store
+    from egocnn.show.streaming import open_store, read_as_trained
 
     settings, part = reading_settings(options, model)
     store = open_store(options.data, settings)

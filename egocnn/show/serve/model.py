@@ -19,14 +19,13 @@ from egocnn.errors import DataError
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
-from egocnn.show.as_trained import read_as_trained
 from egocnn.show.drawing.layout import positions
 from egocnn.show.report import summarise
-from egocnn.show.report.encoding import encode, is_molecule
 from egocnn.show.report.folder import file_name
-from egocnn.show.report.page import page
+from egocnn.show.report.page import encode, is_molecule, page
 from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_EDGES, MOST_GRAPHS, MOST_NODES, MOST_RINGS
 from egocnn.show.serve.worker import Deliver, ExplainJob, Plain
+from egocnn.show.streaming import read_as_trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 from egocnn.show.report import summarise, write_report
-from egocnn.show.report.encoding import encode, packed, packed_integers
-from egocnn.show.report.page import SCRIPTS, embedded, page
+from egocnn.show.report.page import SCRIPTS, embedded, encode, packed, packed_integers, page
 from tests.show.report.made_up import drugs, on_a_circle, structure, structures
 from tests.support.samples import molecules, one_graph
 

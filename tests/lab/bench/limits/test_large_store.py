@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.model import Model
-from egocnn.show.predictions import predictions
+from egocnn.show.streaming import predictions
 from lab.bench.limits.large_store import make, predict, prepare, train
 from tests.support.commands import rows
 
