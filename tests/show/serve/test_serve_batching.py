@@ -32,7 +32,8 @@ class Echo(Worker):
     def is_alive(self) -> bool:
         return True
 
-    def ask(self, request: Any, data: bytes, seconds: float, take: Callable[[Any, bytes], None]) -> bool:
+    def ask(self, request: Any, *more: Any) -> bool:
+        take: Callable[[Any, bytes], None] = more[-1]
         self.batches.append(request["jobs"])
         self.go.wait(60)
         for number, job in enumerate(request["jobs"]):

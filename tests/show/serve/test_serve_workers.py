@@ -72,7 +72,7 @@ def test_a_worker_that_dies_is_replaced_and_those_who_were_answered_with_it_are_
         first, dead, last = [crowd.submit(ask, pool, line) for line in ("C", "die", "CC")]
         assert isinstance(refused := dead.exception(), RefusedError)
         assert refused.status == 422
-        assert first.result() and last.result()
+        assert all(one.result() for one in (first, last))
 
 
 def test_a_worker_that_died_while_nobody_asked_or_asks_to_be_replaced_costs_nobody_an_answer() -> None:
