@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,12 +189,12 @@ def explain_portions(
     from egocnn.explain import explain
 
     done = 0
+
+    def tell(some: int) -> None:
+        if report is not None:
+            report(done + some)
+
     for graphs in portions:
-        tell = None if report is None else partial(_tell, report, done)
         found = explain(predictor, graphs, config, report=tell, **settings)
         done += len(found)
         yield from found
-
-
-def _tell(report: Callable[[int], None], before: int, some: int) -> None:
-    report(before + some)

@@ -83,8 +83,11 @@ def find_patterns(
     presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values())
     patterns = []
     for name in names:
-        counted = [_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]]
-        patterns += [_pattern(f, counts, samples) for f, counts in _distinct(sorted(counted, key=_rank), most)]
+        distinct: list[Counted] = []  # the first ones, without those that add little to one before them
+        for one in sorted((_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]), key=_rank):
+            if len(distinct) < most and not any(_adds_little(one, better) for better in distinct):
+                distinct.append(one)
+        patterns += [_pattern(f, counts, samples) for f, counts in distinct]
     return _distinguished(patterns)
 
 
@@ -128,15 +131,6 @@ def _rank(candidate: Counted) -> tuple[bool, float, float]:
     fragment, counts = candidate
     worth = counts.critical * (math.log2(counts.lift) if counts.is_significant else 1.0)
     return not counts.is_significant, -worth, -len(fragment.shape.labels)
-
-
-def _distinct(candidates: Sequence[Counted], most: int) -> list[Counted]:
-    """The first ``most``, without those that add little to one before them."""
-    chosen: list[Counted] = []
-    for one in candidates:
-        if len(chosen) < most and not any(_adds_little(one, better) for better in chosen):
-            chosen.append(one)
-    return chosen
 
 
 def _adds_little(one: Counted, better: Counted) -> bool:

@@ -27,7 +27,11 @@ def draw_network(picture: Picture, placed: Floats) -> list[Shape]:
     at, length = _on_page(picture, placed)
     smallest, largest = _radii(picture, length)
     radii = smallest + (largest - smallest) * picture.nodes.strength
-    above_edges, above_nodes = _above(picture)
+    # edges and nodes that lie over all others: an edge that matters is not hidden by a crowd of nodes
+    has_critical = picture.nodes.critical.any() or picture.edges.critical.any()
+    above_edges, above = (p.critical if has_critical else p.strength > 0.25 for p in (picture.edges, picture.nodes))
+    above_nodes = above.copy()
+    above_nodes[picture.graph.edges[above_edges]] = True
     shapes: list[Shape] = []
     for edges, nodes in ((~above_edges, ~above_nodes), (above_edges, above_nodes)):
         shapes += _edges(picture, at, edges, smallest, largest)
@@ -60,15 +64,6 @@ def _radii(picture: Picture, length: float) -> tuple[float, float]:
 
 def _is_labelled(picture: Picture) -> bool:
     return picture.graph.node_label is not None and picture.graph.n_nodes <= MOST_LABELLED
-
-
-def _above(picture: Picture) -> tuple[Bools, Bools]:
-    """Edges and nodes that lie over all others: an edge that matters is not hidden by a crowd of nodes."""
-    has_critical = picture.nodes.critical.any() or picture.edges.critical.any()
-    edges, nodes = (p.critical if has_critical else p.strength > 0.25 for p in (picture.edges, picture.nodes))
-    nodes = nodes.copy()
-    nodes[picture.graph.edges[edges]] = True
-    return edges, nodes
 
 
 def _layers(items: PictureItems, wanted: Bools) -> Iterator[tuple[Bools, float, str, bool]]:

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -15,8 +16,6 @@ import numpy as np
 
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import to_molecule
-from egocnn.data.sources.smiles import from_smiles
-from egocnn.errors import DataError
 from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Occurrence, Pattern, chance, percent, times
 from egocnn.files import write_json, write_text
 from egocnn.show.assets import fill
@@ -189,22 +188,14 @@ def _label(atom: Any) -> None:
 
 
 def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:
-    """The graph as it is, or a molecule's heavy atoms in the order of a SMILES, with where the fragment lies."""
-    graph, nodes = occurrence.graph, occurrence.nodes
-    molecule = to_molecule(graph)
-    if molecule is None:
-        return graph, list(nodes)
-    from rdkit import Chem, rdBase
-
-    with rdBase.BlockLogs():
-        for atom in molecule.GetAtoms():
-            atom.SetIntProp("node", atom.GetIdx())
-        molecule = Chem.RemoveHs(molecule, sanitize=False)
-        smiles = Chem.MolToSmiles(molecule, doRandom=False)
-    order = molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
-    place = {molecule.GetAtomWithIdx(atom).GetIntProp("node"): i for i, atom in enumerate(order)}
-    try:
-        heavy = from_smiles([smiles], names=[graph.name])[0]
-    except DataError:  # a molecule that RDKit took as it was, with more bonds than it should have
-        return graph, list(nodes)
-    return heavy, [place[node] for node in nodes if node in place]
+    """The graph as it is, or a molecule's heavy atoms, with where the fragment lies."""
+    graph, labels = occurrence.graph, occurrence.graph.node_label or ()
+    heavy = [node for node, label in enumerate(labels) if label != "H"]
+    if not heavy or to_molecule(graph) is None:
+        return graph, list(occurrence.nodes)
+    place = {node: i for i, node in enumerate(heavy)}
+    inside = [e for e, (u, v) in enumerate(graph.edges.tolist()) if u in place and v in place]
+    bonds = None if graph.edge_label is None else tuple(graph.edge_label[e] for e in inside)
+    edges = np.array([[place[u], place[v]] for u, v in graph.edges[inside].tolist()], np.int64).reshape(-1, 2)
+    bare = replace(graph, n_nodes=len(heavy), edges=edges, node_label=tuple(labels[n] for n in heavy), edge_label=bonds)
+    return bare, [place[node] for node in occurrence.nodes if node in place]

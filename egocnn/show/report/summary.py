@@ -86,31 +86,29 @@ def sentences(summary: Summary) -> list[str]:
     """What the figures mean for the explanations, for a reader who knows the graphs and not the method."""
     lines = []
     if summary.evidence_kept is not None and summary.evidence_lost is not None:
-        kept, lost = share(summary.evidence_kept), share(summary.evidence_lost)
-        medians = f"{lost} goes with them (medians over the graphs that have one)."
-        lines.append(f"Critical structures keep {kept} of the evidence alone, and {medians}")
+        medians = f"{share(summary.evidence_lost)} goes with them (medians over the graphs that have one)."
+        lines.append(f"Critical structures keep {share(summary.evidence_kept)} of the evidence alone, and {medians}")
     if summary.size is not None:
         lines.append(f"A critical structure holds {share(summary.size)} of the nodes of its graph (median).")
     if summary.nothing:
         lines.append(f"In {share(summary.nothing)} of the graphs nothing stands out.")
     is_told = summary.nothing or summary.evidence_kept is not None
     if is_told and 1 < len(summary.by_class) <= MOST_CLASSES_LISTED:
-        lines.append(f"By class: {'; '.join(_said_of_class(*each) for each in summary.by_class)}.")
+        told = []
+        for name, graphs, nothing, kept, lost in summary.by_class:
+            measured = "" if kept is None or lost is None else f"{share(kept)} kept, {share(lost)} gone, "
+            many = f"{graphs} graph{'' if graphs == 1 else 's'}"
+            told.append(f"{name} ({many}): {measured}nothing stands out in {share(nothing)}")
+        lines.append(f"By class: {'; '.join(told)}.")
     if summary.kept is not None and summary.removed is not None:
         is_half = len(summary.class_names) > 2
         keep, lose = ("stay above one half", "fall to it or below") if is_half else ("keep the prediction", "lose it")
-        kept, removed = f"{share(summary.kept)} {keep}", f"{share(summary.removed)} {lose}"
-        lines.append(f"Of the graphs with a structure, {kept} with nothing else, and {removed} without it.")
+        without = f"{share(summary.removed)} {lose} without it."
+        lines.append(f"Of the graphs with a structure, {share(summary.kept)} {keep} with nothing else, and {without}")
     if summary.kept_change is not None and summary.removed_change is not None:
         moved = f"{summary.kept_change:.3g} on average; without it, by {summary.removed_change:.3g}."
         lines.append(f"With the structure alone the predicted value moves by {moved}")
     return lines
-
-
-def _said_of_class(name: str, graphs: int, nothing: float, kept: float | None, lost: float | None) -> str:
-    """toxic (40 graphs): 90% kept, 80% gone, nothing stands out in 5%"""
-    measured = "" if kept is None or lost is None else f"{share(kept)} kept, {share(lost)} gone, "
-    return f"{name} ({graphs} graph{'' if graphs == 1 else 's'}): {measured}nothing stands out in {share(nothing)}"
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -100,15 +100,10 @@ Answer = tuple[Plain, bytes]
 class _Waiting:
     request: ExplainJob | Plain
     data: bytes
+    wishes: object  # equal for those that one call can answer
+    lines: int
     is_quick: bool
-    alone: bool  # not to be answered together with others
     future: Future[Answer]
-
-    def goes_with(self, other: _Waiting) -> bool:
-        """Whether one call can answer both."""
-        one, two = self.request, other.request
-        is_job = isinstance(one, ExplainJob) and isinstance(two, ExplainJob) and one.wishes == two.wishes
-        return is_job and not (self.alone or other.alone)
 
     def settle(self, answer: Answer | Exception) -> None:
         with suppress(InvalidStateError):  # whoever asked has gone
@@ -142,7 +137,8 @@ class WorkerPool:
     def submit(self, request: ExplainJob | Plain, data: bytes = b"") -> Future[Answer]:
         """What the worker says and sends, or why it does not; a future that is cancelled loses its place."""
         is_quick = isinstance(request, ExplainJob) and request.is_quick
-        waiting = _Waiting(request, data, is_quick, not is_quick, Future())
+        wishes, lines = (request.wishes, len(request.lines)) if isinstance(request, ExplainJob) else (None, 0)
+        waiting = _Waiting(request, data, wishes if is_quick else object(), lines, is_quick, Future())
         with self._changed:
             if self._closed.is_set():
                 waiting.settle(RefusedError(503, "the server is being stopped"))
@@ -181,10 +177,11 @@ class WorkerPool:
                     continue
                 if not worker.is_alive:
                     return []
-                batch = [first]
+                batch, room = [first], MOST_IN_BATCH - first.lines
                 for one in self._waiting:
-                    if one is not first and first.goes_with(one) and _lines([*batch, one]) <= MOST_IN_BATCH:
+                    if one is not first and one.wishes == first.wishes and one.lines <= room:
                         batch.append(one)
+                        room -= one.lines
                 self._waiting = [one for one in self._waiting if one not in batch]
                 return batch
         return None
@@ -207,7 +204,7 @@ class WorkerPool:
                 for one in unanswered.values():
                     if len(batch) == 1 or self._closed.is_set():
                         one.settle(RefusedError(422, str(lost)))
-                    one.alone = True
+                    one.wishes = object()  # like no other's
                 self._waiting[:0] = unanswered.values()
                 self._changed.notify_all()
         except Exception as error:  # goes to everyone who still waits
@@ -244,10 +241,6 @@ class WorkerPool:
             else:
                 return worker
         return None
-
-
-def _lines(batch: list[_Waiting]) -> int:
-    return sum(len(one.request.lines) for one in batch if isinstance(one.request, ExplainJob))
 
 
 def _error(said: Plain) -> Exception | None:
