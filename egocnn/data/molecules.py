@@ -99,7 +99,8 @@ def _in_order(graph: Graph, molecule: Any) -> bool:
     from egocnn.data.sources.smiles import bond_label
 
     elements = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    if any(_element(label) != own for label, own in zip(graph.node_label or (), elements, strict=True)):
+    # a label that is no element, as * for any atom, must be the same
+    if any((_element(label) or label) != own for label, own in zip(graph.node_label or (), elements, strict=True)):
         return False
     bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))): bond_label(b) for b in molecule.GetBonds()}
     pairs = [(u, v) for u, v in graph.edges.tolist()]
