@@ -13,8 +13,7 @@ from egocnn.data.molecules import to_molecule
 
 ASPECT = 4 / 3  # Width to height of the picture that a layout is meant to fill.
 MOST_FOR_STRESS = 300  # Nodes of a component whose distances are all looked at; the work grows with their square.
-STRESS_STEPS = 200
-FORCE_STEPS = 220
+STRESS_STEPS, FORCE_STEPS = 200, 220
 CELLS = 16  # Cells for each node of the grid on which nodes push each other away.
 PIVOTS = 24
 GAP = 1.2  # Free space between components, in edge lengths.

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats
-from egocnn.show.drawing.palette import INK, WHITE, channels, mix, signed
-from egocnn.show.drawing.picture import LEAST, Picture, PictureItems
+from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, PictureItems, channels, mix, signed
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
 
 CONTOUR = 0.46  # Distance of the contour from critical atoms, in bond lengths.

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from egocnn.data.arrays import Bools, Floats
-from egocnn.show.drawing.palette import GREY, INK, WHITE
-from egocnn.show.drawing.picture import Picture, PictureItems
+from egocnn.show.drawing.picture import GREY, INK, WHITE, Picture, PictureItems
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, clean, strip, strip_height
 
 LEVELS = 16

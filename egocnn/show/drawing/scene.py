@@ -15,8 +15,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats
 from egocnn.errors import MissingExtraError
-from egocnn.show.drawing.palette import AGAINST, FOR, INK, WHITE
-from egocnn.show.drawing.picture import Picture
+from egocnn.show.drawing.picture import AGAINST, FOR, INK, WHITE, Picture
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold, not even escaped."""
@@ -113,7 +112,7 @@ def _caption_lines(picture: Picture) -> list[str]:
 def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: Iterable[Shape] = ()) -> str:
     """One self-contained SVG; ``between`` is SVG to put over the shapes, ``above`` are shapes to put over that."""
     width, height = picture.size
-    title = escape(clean(picture.title), quote=True)
+    title = escape(clean(picture.caption or picture.graph.name), quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{title}">\n'

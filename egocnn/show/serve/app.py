@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from egocnn import __version__
 from egocnn.errors import EgoCNNError, MissingExtraError
 from egocnn.show.assets import asset, fill, style
-from egocnn.show.serve.limits import Limits, RefusedError
+from egocnn.show.serve.limits import Limits, RefusedError, refusal
 from egocnn.show.serve.pool import WorkerPool
 from egocnn.show.serve.settings import (
     FILE_SUFFIXES,
@@ -43,7 +43,6 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (503, "too many requests, or one that takes too long"),
     )
 }
-LONGEST_LINE = 500  # Characters of a line that says why there is no answer.
 UNREADABLE = {"description": "input that the model cannot read; the line says why", "content": SCHEMA}
 
 
@@ -148,31 +147,23 @@ def _handle_errors(app: "FastAPI") -> None:
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-    def refuse(status: int, reason: str, **headers: str) -> JSONResponse:
-        if status == 503:
-            headers["retry-after"] = "1"
-        line = " ".join(reason.encode("utf-8", "backslashreplace").decode().split())  # fit for JSON, and for the page
-        return JSONResponse(
-            {"error": line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"}, status, headers
-        )
-
     @app.exception_handler(EgoCNNError)
     async def refused(_: Request, error: EgoCNNError) -> JSONResponse:
-        return refuse(error.status if isinstance(error, RefusedError) else 422, str(error))
+        return refusal(error.status if isinstance(error, RefusedError) else 422, str(error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return refuse(422, "the request is not JSON")
+            return refusal(422, "the request is not JSON")
         place = "".join(f"{part}: " for part in first["loc"][1:2])  # further ones name pydantic's own types
-        return refuse(422, f"{place}{first['msg']}")
+        return refusal(422, f"{place}{first['msg']}")
 
     @app.exception_handler(HTTPException)
     async def unanswered(_: Request, error: HTTPException) -> JSONResponse:
-        return refuse(error.status_code, error.detail, **(error.headers or {}))
+        return refusal(error.status_code, error.detail, error.headers)
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> JSONResponse:
         logging.getLogger("egocnn").error("%s failed", request.url.path, exc_info=error)
-        return refuse(500, "something went wrong in the server; its log says what")
+        return refusal(500, "something went wrong in the server; its log says what")

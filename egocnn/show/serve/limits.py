@@ -7,13 +7,15 @@ of it: its size is limited, and a slow sender occupies no model and nobody's pla
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from egocnn.errors import EgoCNNError
 from egocnn.show.serve.settings import LOCAL, ServeConfig
+
+if TYPE_CHECKING:
+    from starlette.responses import JSONResponse
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -36,7 +38,7 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-CLOSE = (b"connection", b"close")
+LONGEST_LINE = 500  # Characters of a line that says why there is no answer.
 RECEIVING = 64
 """Requests of the largest size that memory holds while they arrive; when they are more, further ones are sent away."""
 
@@ -58,7 +60,8 @@ class Limits:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
+            return
         started = False
 
         async def send_on(message: Message) -> None:
@@ -78,13 +81,15 @@ class Limits:
                 with nullcontext() if scope["path"] == "/health" else self._place():
                     await self._app(scope, _replay(body, receive), send_on)
         except RefusedError as refused:
-            await _refuse(refused.status, str(refused), send_on)
+            answer = refusal(refused.status, str(refused))
         except TimeoutError:
-            if not started:
-                await _refuse(503, f"this took longer than {self._config.seconds:g} seconds; send less", send_on)
+            answer = refusal(503, f"this took longer than {self._config.seconds:g} seconds; send less")
         except asyncio.CancelledError:
-            if not started:
-                await _refuse(503, "the server is being stopped", send_on)
+            answer = refusal(503, "the server is being stopped")
+        else:
+            return
+        if not started:
+            await answer(scope, receive, send_on)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
@@ -101,7 +106,7 @@ class Limits:
         # a page elsewhere can have a name of its own resolve to this machine: its visitors' browsers then ask us
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-        if self._config.is_local and name not in LOCAL:
+        if self._config.host in LOCAL and name not in LOCAL:
             raise RefusedError(400, "this server answers to localhost alone; --host lets others in")
         if scope["method"] not in ("GET", "HEAD") and not _is_own(headers):
             raise RefusedError(403, "a page of another site may not send anything here")
@@ -153,10 +158,12 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _refuse(status: int, reason: str, send: Send) -> None:
-    body = json.dumps({"error": reason}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The answer that says in one line why there is none."""
+    from starlette.responses import JSONResponse
+
     # of what is too slow or too large the rest is not wanted
-    headers += {503: [(b"retry-after", b"1")], 408: [CLOSE], 413: [CLOSE]}.get(status, [])
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    more = {503: {"retry-after": "1"}, 408: {"connection": "close"}, 413: {"connection": "close"}}.get(status, {})
+    line = " ".join(reason.encode("utf-8", "backslashreplace").decode().split())  # fit for JSON, and for the page
+    line = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
+    return JSONResponse({"error": line}, status, {**(headers or {}), **more})

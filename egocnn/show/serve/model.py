@@ -36,11 +36,6 @@ class ServedModel:
     name: str
     device: str = "cpu"
 
-    @staticmethod
-    def load(run: Path, *, device: str = "cpu") -> ServedModel:
-        """The model of a run folder, called after the folder."""
-        return ServedModel(predictor=Model.load(run), name=run.resolve().name, device=device)
-
     @property
     def data(self) -> str:
         """The training data without their folder, which is private."""

@@ -63,11 +63,6 @@ class ServeConfig:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
 
     @property
-    def is_local(self) -> bool:
-        """Whether only this machine can reach the server."""
-        return self.host in LOCAL
-
-    @property
     def most_bytes(self) -> int:
         """The largest request in bytes."""
         return int(self.megabytes * 1e6)

@@ -64,12 +64,13 @@ def serve_requests(
         signal.signal(number, signal.SIG_IGN)  # they reach the server too, which lets requests be finished
     import torch
 
+    from egocnn.model import Model
     from egocnn.nn.device import choose_device
     from egocnn.show.serve.model import ServedModel
 
     torch.set_num_threads(threads)
     try:
-        model = ServedModel.load(run, device=choose_device(device).type)
+        model = ServedModel(predictor=Model.load(run), name=run.name, device=choose_device(device).type)
     except EgoCNNError as error:
         send(connection, {"error": str(error)})
         return

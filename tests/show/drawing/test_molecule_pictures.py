@@ -16,7 +16,7 @@ from egocnn.data.read import read
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.molecules import CONTOUR
-from egocnn.show.drawing.palette import AGAINST, FOR, INK, WHITE, channels, mix
+from egocnn.show.drawing.picture import AGAINST, FOR, INK, WHITE, channels, mix
 from tests.support.samples import one_graph
 
 SVG = "{http://www.w3.org/2000/svg}"

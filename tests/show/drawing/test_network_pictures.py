@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from egocnn.data.graphs import Graph
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.show.drawing import draw
-from egocnn.show.drawing.palette import AGAINST, FAINT, FOR, INK, channels
+from egocnn.show.drawing.picture import AGAINST, FAINT, FOR, INK, channels
 from tests.support.samples import cycle, one_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
