@@ -193,9 +193,6 @@ def _distinguished(patterns: list[Pattern]) -> list[Pattern]:
     return patterns
 
 
-# ── candidates ────────────────────────────────────────────────────────────────────────────────────
-
-
 def mine(samples: Sequence[Sample], *, min_support: int) -> list[Fragment]:
     """Fragments of up to ``MOST_NODES`` nodes, critical in ``min_support`` graphs of a class or more.
 

@@ -72,9 +72,6 @@ def _name_shape(shape: Labelled) -> str:
     return f"{kind} ({', '.join(texts)})" if texts else kind
 
 
-# ── molecules ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def parts_of(label: str) -> tuple[str, int, int]:
     """Element (lower case: aromatic), charge and hydrogens of a label: N+H3 -> N, 1, 3."""
     if (found := LABEL.fullmatch(label)) is None:

@@ -46,12 +46,10 @@ class PatternCounts:
 
     @property
     def share_in_class(self) -> float:
-        """of the graphs of the class, those that contain it"""
         return self.in_class / max(self.of_class, 1)
 
     @property
     def share_in_others(self) -> float:
-        """of all other graphs, those that contain it"""
         return self.in_others / max(self.of_others, 1)
 
     @property

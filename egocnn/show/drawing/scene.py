@@ -65,9 +65,6 @@ def clean(text: str) -> str:
     return FORBIDDEN.sub("\ufffd", text)
 
 
-# ── caption and key ───────────────────────────────────────────────────────────────────────────────
-
-
 def strip_height(picture: Picture) -> float:
     """Pixels at the foot of the picture for caption and key."""
     lines = len(_caption_lines(picture)) or int(any(picture.signs))
@@ -104,9 +101,6 @@ def _caption_lines(picture: Picture) -> list[str]:
     key = sum(len(word) * LETTER_WIDTH * size + 24 * picture.unit for word, _ in _key(picture))
     letters = max(int((picture.size[0] - 20 * picture.unit - key) / (LETTER_WIDTH * size)), 8)
     return textwrap.wrap(clean(picture.caption), letters, max_lines=MOST_CAPTION_LINES, placeholder=" …")
-
-
-# ── SVG ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: Iterable[Shape] = ()) -> str:
@@ -157,9 +151,6 @@ def _discs(discs: Discs) -> str:
 def _number(value: float) -> str:
     text = f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".")
-
-
-# ── PNG ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def write_png(picture: Picture, shapes: Iterable[Shape], path: Path) -> None:

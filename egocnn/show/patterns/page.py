@@ -74,10 +74,8 @@ def _section(number: int, name: str, items: Sequence[tuple[int, Pattern, str]]) 
     if not cards:
         cards = '<p class="none">Nothing that recurs here is reliably commoner in this class than elsewhere.</p>'
     others = [f'<li id="pattern-{n}">{escape(p.sentence)}</li>' for n, p, _ in items if not p.is_significant]
-    listed = (
-        f"<details><summary>Not reliably commoner here, though it recurs: {len(others)}</summary>"
-        f"<ul>{''.join(others)}</ul></details>"
-    )
+    title = f"<summary>Not reliably commoner here, though it recurs: {len(others)}</summary>"
+    listed = f"<details>{title}<ul>{''.join(others)}</ul></details>"
     meaning = {RAISES: "above the median", LOWERS: "up to the median"}.get(name, "of this class")
     return (
         f'<section id="class-{number}"><h2>{escape(_heading(name))}</h2>'
@@ -127,9 +125,6 @@ def _bar(what: str, count: int, of: int, kind: str) -> str:
 def _capital(text: str) -> str:
     """First letter in upper case, unless the word is a formula already."""
     return text[:1].upper() + text[1:] if text[:1].isalpha() and text[1:2].islower() else text
-
-
-# ── pictures ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_pattern(pattern: Pattern) -> str:

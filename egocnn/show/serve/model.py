@@ -45,7 +45,7 @@ class ServedModel:
     def reads_smiles(self) -> bool:
         """Whether the training graphs were molecules, so that a SMILES gives the labels that the model knows."""
         known = self.predictor.encoder
-        atoms = bool(known.node_label_names) and all(ATOM.fullmatch(label) for label in known.node_label_names)
+        atoms = bool(known.node_label_names) and all(map(ATOM.fullmatch, known.node_label_names))
         bonds = not known.edge_label_names or bool(set(WORDS) & set(known.edge_label_names))
         return atoms and bonds and len(known.attr_mean) == 0
 
@@ -59,17 +59,14 @@ class ServedModel:
         """What the model is, reads and predicts."""
         known = self.predictor.encoder
         return {
-            "name": self.name,
-            "data": self.data,
             "task": "classification" if known.class_names else "regression",
             "classes": list(known.class_names),
-            "reads_smiles": self.reads_smiles,
-            "hydrogens": self.hydrogens,
             "node_labels": list(known.node_label_names),
             "edge_labels": list(known.edge_label_names),
             "node_attributes": 0 if known.by_degree else len(known.attr_mean),
             "networks": len(self.predictor.networks),
             "parameters": self.predictor.n_parameters,
+            **{name: getattr(self, name) for name in ("name", "data", "reads_smiles", "hydrogens")},
         }
 
     def read_lines(self, lines: Sequence[str], first: int = 1) -> Graphs:
@@ -149,11 +146,8 @@ class ServedModel:
             predicted: list[list[float]] = self.predictor.predictions_and_spread(graphs, device=self.device)[0].tolist()
             return predicted
         # of two classes the other has the rest: this saves a pass over the graphs
-        likely = [structure.probability or 0.0 for structure in structures]
-        return [
-            [p if name == structure.predicted else 1 - p for name in names]
-            for p, structure in zip(likely, structures, strict=True)
-        ]
+        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
+        return [[p if name == predicted else 1 - p for name in names] for predicted, p in likely]
 
     def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder
