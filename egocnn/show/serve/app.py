@@ -12,20 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from egocnn import __version__
 from egocnn.errors import EgoCNNError, MissingExtraError
 from egocnn.show.assets import asset, fill, style
+from egocnn.show.serve import settings
 from egocnn.show.serve.limits import Limits, RefusedError, refusal
 from egocnn.show.serve.pool import WorkerPool
-from egocnn.show.serve.settings import (
-    FILE_SUFFIXES,
-    MOST_AT_ONCE,
-    MOST_EDGES,
-    MOST_GRAPHS,
-    MOST_NODES,
-    MOST_RINGS,
-    ServeConfig,
-    check_rings,
-    typed_lines,
-)
-from egocnn.show.serve.worker import ExplainJob, Plain
+from egocnn.show.serve.settings import ExplainJob, Plain, ServeConfig, check_rings, typed_lines
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -88,9 +78,14 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
 
     @app.get("/model", summary="About the model")
     async def about() -> ModelFacts:
-        limits: Plain = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "edges": MOST_EDGES, "rings": MOST_RINGS}
+        limits: Plain = {
+            "graphs": settings.MOST_GRAPHS,
+            "nodes": settings.MOST_NODES,
+            "edges": settings.MOST_EDGES,
+            "rings": settings.MOST_RINGS,
+        }
         limits |= {"bytes": config.most_bytes, "seconds": config.seconds, "work_seconds": config.work_seconds}
-        return ModelFacts.model_validate(model | {"limits": limits | {"files": list(FILE_SUFFIXES)}})
+        return ModelFacts.model_validate(model | {"limits": limits | {"files": list(settings.FILE_SUFFIXES)}})
 
 
 def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
@@ -116,11 +111,11 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
         lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
         check_rings(lines)
         whole = ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"}))
-        return respond([(await ask(job))[1] for job in whole.portions(MOST_AT_ONCE)])
+        return respond([(await ask(job))[1] for job in whole.portions(settings.MOST_AT_ONCE)])
 
     @app.post("/explain/file", summary="Explain a file of graphs", **as_json)
     async def explain_file(
-        file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(FILE_SUFFIXES)}")],
+        file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(settings.FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
     ) -> Response:
         wish = {"report": False, "name": file.filename or "", "explained": explained or None}

@@ -23,8 +23,8 @@ from egocnn.show.drawing.layout import positions
 from egocnn.show.report import summarise
 from egocnn.show.report.folder import file_name
 from egocnn.show.report.page import encode, is_molecule, page
-from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_EDGES, MOST_GRAPHS, MOST_NODES, MOST_RINGS
-from egocnn.show.serve.worker import Deliver, ExplainJob, Plain
+from egocnn.show.serve import settings
+from egocnn.show.serve.settings import Deliver, ExplainJob, Plain
 from egocnn.show.streaming import read_as_trained
 
 
@@ -95,9 +95,9 @@ class ServedModel:
         """The graphs of an uploaded file, which lies in a private folder while it is read."""
         safe = file_name(PurePath(name.replace("\\", "/")).name)
         suffix = PurePath(safe).suffix.lower()
-        if suffix not in FILE_SUFFIXES:
-            raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(FILE_SUFFIXES)}")
-        if suffix in FILE_SUFFIXES[:3]:
+        if suffix not in settings.FILE_SUFFIXES:
+            raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(settings.FILE_SUFFIXES)}")
+        if suffix in settings.FILE_SUFFIXES[:3]:
             self.check_smiles()
         with tempfile.TemporaryDirectory(prefix="egocnn-") as folder:
             path = Path(folder, safe)
@@ -177,12 +177,12 @@ def _places(graph: Graph) -> Floats:
 def _is_drawn(graph: Graph) -> bool:
     """Not giants, nor molecules of so many rings that RDKit would not be done with them."""
     rings = len(graph.edges) - graph.n_nodes + 1 if is_molecule(graph) else 0
-    return graph.n_nodes <= MOST_DRAWN and rings <= MOST_RINGS
+    return graph.n_nodes <= settings.MOST_DRAWN and rings <= settings.MOST_RINGS
 
 
 def _checked(graphs: Graphs) -> Graphs:
-    counts = (len(graphs), MOST_GRAPHS, "graphs"), (graphs.n_nodes, MOST_NODES, "nodes")
-    for count, most, what in (*counts, (graphs.n_edges, MOST_EDGES, "edges")):
+    counts = (len(graphs), settings.MOST_GRAPHS, "graphs"), (graphs.n_nodes, settings.MOST_NODES, "nodes")
+    for count, most, what in (*counts, (graphs.n_edges, settings.MOST_EDGES, "edges")):
         if count > most:
             raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
     return graphs

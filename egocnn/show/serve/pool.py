@@ -19,8 +19,8 @@ from typing import Any
 
 from egocnn.errors import RunError
 from egocnn.show.serve.limits import RefusedError
-from egocnn.show.serve.settings import MOST_IN_BATCH
-from egocnn.show.serve.worker import ExplainJob, Plain, receive, send
+from egocnn.show.serve.settings import MOST_IN_BATCH, ExplainJob, Plain
+from egocnn.show.serve.worker import receive, send
 
 START_SECONDS = 300.0  # For a worker to load its model.
 PAUSE = 1.0  # Seconds between attempts to replace a worker whose model cannot be loaded any more.

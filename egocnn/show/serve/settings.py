@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from egocnn.errors import ConfigError, DataError
 
@@ -66,6 +67,38 @@ class ServeConfig:
     def most_bytes(self) -> int:
         """The largest request in bytes."""
         return int(self.megabytes * 1e6)
+
+
+Plain: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExplainJob:
+    """Molecules as lines of text, and how to explain them."""
+
+    lines: tuple[str, ...] = ()  # SMILES, each with the name after it, if it has one
+    first: int = 1  # number of the first line, for the message about a line that is no molecule
+    explained: str | None = None  # the class to explain; None: the predicted one
+    fidelity: bool = True
+    picture: bool = True
+
+    def portions(self, most: int) -> Iterator[ExplainJob]:
+        """The same job in several, each of ``most`` lines or fewer."""
+        for start in range(0, len(self.lines), most):
+            yield replace(self, lines=self.lines[start : start + most], first=start + 1)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether nothing in it is so long that others should not be made to wait for it."""
+        return max(map(len, self.lines), default=0) <= MOST_QUICK
+
+    @property
+    def wishes(self) -> tuple[str | None, bool, bool]:
+        """Jobs of which these are equal can be explained in one call."""
+        return self.explained, self.fidelity, self.picture
+
+
+Deliver: TypeAlias = Callable[[ExplainJob, Any], None]  # Takes the answer to a job, or an exception.
 
 
 def rings(smiles: str) -> int:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.show.serve.pool import LostError, Worker, WorkerPool
-from egocnn.show.serve.worker import ExplainJob
+from egocnn.show.serve.settings import ExplainJob
 from tests.show.serve.models import MOLECULES, client
 from tests.show.serve.stubs import until
 

@@ -20,8 +20,8 @@ from egocnn.errors import RunError
 from egocnn.show.serve.app import build
 from egocnn.show.serve.limits import RefusedError
 from egocnn.show.serve.pool import Worker, WorkerPool, start_process
-from egocnn.show.serve.settings import ServeConfig
-from egocnn.show.serve.worker import ExplainJob, answer_requests, data_bytes, send
+from egocnn.show.serve.settings import ExplainJob, ServeConfig
+from egocnn.show.serve.worker import answer_requests, data_bytes, send
 from tests.show.serve.models import asking
 from tests.show.serve.stubs import ABOUT, deaf, stub, until
 from tests.show.serve.test_serve_answers import refusal
