@@ -29,13 +29,13 @@ from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import ego_conv
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.layout import positions
-from egocnn.show.drawing.palette import FAINT, INK, WHITE, mix
+from egocnn.show.drawing.picture import FAINT, INK, WHITE, mix
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 SMALL, LARGE = "C5H11OH #2", "C14H29OH #1"
 """A molecule whose OH group stands on a carbon with four different neighbours, and one of a size never trained on."""
 RANK_COLOURS = ("#e69f00", "#d55e00", "#0072b2", "#009e73", "#cc79a7")
-"""Of Okabe and Ito, as in :mod:`egocnn.show.drawing.palette`."""
+"""Of Okabe and Ito, as in :mod:`egocnn.show.drawing.picture`."""
 STEPS = ("after layer 3", "after layer 2", "after layer 1", "at the embedding", "at the input")
 
 

@@ -16,11 +16,9 @@ from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.explain.structure import CriticalStructure, Fidelity
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.layout import positions
-from egocnn.show.patterns.page import patterns_page
-from egocnn.show.patterns.pictures import draw_pattern
+from egocnn.show.patterns.page import draw_pattern, patterns_page
 from egocnn.show.report import summarise
-from egocnn.show.report.encoding import encode
-from egocnn.show.report.page import page
+from egocnn.show.report.page import encode, page
 from fuzz.guard import ViolationError
 
 HARMLESS = ("name", "C", "O", "bond", "class", "caption", "title")

@@ -24,8 +24,7 @@ def open_graphs(options: Options, model: Model | None = None) -> Collection:
     from egocnn.data.collection import choose_part
     from egocnn.data.read import read
     from egocnn.data.store import Stored
-    from egocnn.show.as_trained import read_as_trained
-    from egocnn.show.streaming import open_store
+    from egocnn.show.streaming import open_store, read_as_trained
 
     column, part = split_and_part(options)
     said = {**vars(options), "split": column}

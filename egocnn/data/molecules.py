@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,11 +67,31 @@ def _from_smiles(graph: Graph) -> Any | None:
         molecule = Chem.AddHs(molecule)
     if molecule.GetNumAtoms() != graph.n_nodes or molecule.GetNumBonds() != len(graph.edges):
         return None
-    if _in_order(graph, molecule):
-        return molecule
-    own = _from_labels(graph)
-    order = () if own is None else molecule.GetSubstructMatch(own)
-    return Chem.RenumberAtoms(molecule, list(order)) if len(order) == graph.n_nodes else None
+    elements = [_element(label) for label in graph.node_label]
+    if not _in_order(graph, molecule) and None not in elements and (graph.edges[:, 0] != graph.edges[:, 1]).all():
+        # generated compounds number their nodes at random: two equal molecules have equal canonical orders
+        theirs = [atom.GetSymbol() for atom in molecule.GetAtoms()]
+        bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+        orders = _canonical_order(elements, graph.edges.tolist()), _canonical_order(theirs, bonds)
+        molecule = Chem.RenumberAtoms(molecule, [atom for _, atom in sorted(zip(*orders, strict=True))])
+    return molecule if _in_order(graph, molecule) else None
+
+
+def _canonical_order(elements: Sequence[Any], bonds: Sequence[Sequence[int]]) -> list[int]:
+    """The atoms in an order that depends on elements and bonds alone; charges and kinds of bonds do not count."""
+    from rdkit import Chem
+
+    skeleton: Any = Chem.RWMol()
+    for element in elements:
+        atom = Chem.Atom(element)
+        atom.SetNoImplicit(True)
+        skeleton.AddAtom(atom)
+    for u, v in bonds:
+        skeleton.AddBond(u, v, Chem.BondType.SINGLE)
+    skeleton.UpdatePropertyCache(strict=False)
+    Chem.FastFindRings(skeleton)
+    rank = list(Chem.CanonicalRankAtoms(skeleton, breakTies=True))
+    return sorted(range(len(rank)), key=rank.__getitem__)
 
 
 def _in_order(graph: Graph, molecule: Any) -> bool:
@@ -78,7 +99,8 @@ def _in_order(graph: Graph, molecule: Any) -> bool:
     from egocnn.data.sources.smiles import bond_label
 
     elements = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    if any(_element(label) != own for label, own in zip(graph.node_label or (), elements, strict=True)):
+    # a label that is no element, as * for any atom, must be the same
+    if any((_element(label) or label) != own for label, own in zip(graph.node_label or (), elements, strict=True)):
         return False
     bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))): bond_label(b) for b in molecule.GetBonds()}
     pairs = [(u, v) for u, v in graph.edges.tolist()]

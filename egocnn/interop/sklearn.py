@@ -26,7 +26,7 @@ from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json, write_text
 from egocnn.interop import targets
 from egocnn.model import Model
-from egocnn.show.as_trained import read_as_trained
+from egocnn.show.streaming import read_as_trained
 from egocnn.train.history import History
 from egocnn.train.metrics import known_truth, test_scores
 from egocnn.train.progress import training_report

@@ -19,7 +19,7 @@ from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
 from egocnn.explain.structure import read_structures
 from egocnn.model import Model
-from egocnn.show.predictions import predictions
+from egocnn.show.streaming import predictions
 from egocnn.train.recipe import learn
 from tests.cli.limited import check_limited, wide
 from tests.data.store.damage import flip

@@ -192,10 +192,7 @@ def test_an_attention_that_does_not_fit_is_refused_in_one_line(
     assert "\n" not in str(refusal.value)
 
 
-def test_what_is_not_a_file_of_weights_is_refused(folder: Path, trained: Model) -> None:
-    (folder / FILE).write_bytes(b"")
-    with pytest.raises(RunError):
-        load_attention(folder, trained)
+def test_a_folder_in_place_of_the_weights_is_refused(folder: Path, trained: Model) -> None:
     (folder / FILE).unlink()
     (folder / FILE).mkdir()
     with pytest.raises(RunError):

@@ -109,6 +109,8 @@ def test_the_fields_of_a_line_are_those_that_are_promised() -> None:
     assert plain["fidelity"] == {"removed": 0.25, "kept": 0.5, "evidence_lost": 0.75, "evidence_kept": None}
     assert plain["smiles"] == "CCC"
     assert "trace" not in plain
+    summed = replace(water(), node_importance=np.array([0.5, 2.5, -1.0])).to_plain()
+    assert (summed["base"], summed["for"], summed["against"], summed["output"]) == (-0.5, 3.0, -1.0, 1.5)
     assert replace(ring(), fidelity=None).to_plain()["fidelity"] is None
 
 
@@ -165,23 +167,19 @@ def test_a_line_that_holds_no_structure_is_named(content: bytes, message: str, t
     assert "\n" not in str(refusal.value)
 
 
-def test_the_line_that_is_wrong_is_named_and_those_before_it_are_read(tmp_path: Path) -> None:
+def test_lines_before_a_wrong_one_are_read_and_an_error_of_the_reader_is_not_taken_for_one_of_the_file(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.jsonl"
     write_structures([water()], path)
     path.write_text(path.read_text() + "{}\n")
-    reading = read_structures(path)
-    assert next(reading).name == "water"
+    first, second = read_structures(path), read_structures(path)
+    assert next(first).name == next(second).name == "water"
     with pytest.raises(DataError, match="line 2: "):
-        next(reading)
-
-
-def test_an_error_of_the_one_who_reads_is_not_taken_for_one_of_the_file(tmp_path: Path) -> None:
-    write_structures([water()], tmp_path / "s.jsonl")
-    reading = read_structures(tmp_path / "s.jsonl")
-    next(reading)
-    assert isinstance(reading, Generator)
+        next(first)
+    assert isinstance(second, Generator)
     with pytest.raises(ValueError, match="mine"):
-        reading.throw(ValueError("mine"))
+        second.throw(ValueError("mine"))
 
 
 WRONG: dict[str, list[Any]] = {
@@ -327,11 +325,6 @@ def test_importances_that_do_not_add_up_are_not_said_to() -> None:
     assert "base -0.50, output 1.50 log-odds" in str(replace(water(), node_importance=np.array([9.0, 0.0, 0.0])))
 
 
-def test_the_sums_are_written_and_are_those_of_the_importances() -> None:
-    plain = replace(water(), node_importance=np.array([0.5, 2.5, -1.0])).to_plain()
-    assert (plain["base"], plain["for"], plain["against"], plain["output"]) == (-0.5, 3.0, -1.0, 1.5)
-
-
 @pytest.mark.parametrize(
     ("numbers", "told"),
     [
@@ -411,8 +404,3 @@ def test_a_notebook_shows_the_picture_with_its_caption() -> None:
     assert ET.fromstring(text).tag.endswith("svg")
     assert "0: 3.25" in text
     assert water().caption == "water: yes, 75%"
-
-
-def test_a_molecule_is_drawn_from_its_smiles() -> None:
-    propane = one_graph(3, [(0, 1), (1, 2)], node_label=[*"CCC"], edge_label=["single"] * 2, smiles=("CCC",))[0]
-    assert ET.fromstring(structure_of(propane).draw()).tag.endswith("svg")

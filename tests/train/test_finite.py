@@ -20,7 +20,7 @@ from egocnn.errors import DataError
 from egocnn.explain import explain, fit_attention
 from egocnn.files import to_json
 from egocnn.model import Model
-from egocnn.show.predictions import Prediction, write_csv
+from egocnn.show.streaming import Prediction, write_csv
 from egocnn.train.metrics import scores_of
 from egocnn.train.run import train_run
 from tests.support.commands import SHORT, Run, check_refused, runner

@@ -39,8 +39,8 @@ def demo(options: Options) -> None:
     """Train on generated molecules, then predict and explain those of sizes never seen."""
     from egocnn.data.read import read
     from egocnn.model import Model
-    from egocnn.show.predictions import predictions, write_csv
     from egocnn.show.report.folder import write_explanations
+    from egocnn.show.streaming import predictions, write_csv
 
     graphs = read(SOURCE)
     held_out = graphs.select("test")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from egocnn.data.arrays import Bools
+from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
-from egocnn.explain.patterns.labelled import lies_in
-from egocnn.explain.patterns.mining import ALIKE, Fragment, closed, find_presence, mine
+from egocnn.explain.patterns.labelled import GaveUp, Labelled, Shapes, embed, find, plan
 from egocnn.explain.patterns.names import name_fragment, to_smarts, to_smiles
 from egocnn.explain.patterns.record import Occurrence, Pattern, PatternCounts
 from egocnn.explain.patterns.samples import Sample, read_samples
@@ -22,6 +21,24 @@ MOST_TESTED = 200  # Fragments per class that are searched for in all graphs.
 MOST_EXAMPLES = 5
 MORE_TELLING = 1.1
 """Of two patterns, one inside or always beside the other, the lower in rank stays if its lift is so much higher."""
+LARGEST_GROWN = 7
+"""Nodes of the fragments that are grown inside larger ones; beyond, only whole critical components count."""
+MOST_NODES = 12  # Nodes of the largest components that count.
+MOST_PLACES = 400  # Fragments of one size that are looked at in one graph.
+ALIKE = 0.95  # A fragment says nothing new when a larger one is critical in this share of its graphs.
+
+Place = tuple[int, int, tuple[int, ...], str]
+"""number of the fragment, sample, its nodes in the order of the fragment, the class they spoke for"""
+
+
+@dataclass(eq=False)
+class Fragment:
+    """One shape and where it was critical."""
+
+    shape: Labelled
+    where: dict[str, dict[int, tuple[int, ...]]] = field(default_factory=dict)
+    """of every class the samples, each with the nodes of one occurrence"""
+
 
 Counted = tuple[Fragment, PatternCounts]  # a candidate with what was counted for one class
 
@@ -35,12 +52,11 @@ def find_patterns(
 ) -> list[Pattern]:
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
-    Candidates are the connected fragments of critical structures whose explained class is the predicted one, of
-    up to twelve nodes, critical in at least ``min_support`` graphs of a class. Up to seven nodes all of them count,
-    beyond that whole critical components. One that a larger fragment covers in 95% of
-    its graphs is dropped. Molecules are read as chemists do: hydrogens belong to their atom, aromatic bonds are one
-    kind, a nitro group is the same however it was written. ``data`` names the set where its labels are numbers that
-    stand for elements (Mutagenicity, MUTAG, PTC_MR).
+    Candidates are the connected fragments of critical structures whose explained class is the predicted one, of up to
+    twelve nodes, critical in at least ``min_support`` graphs of a class; beyond seven nodes only whole critical
+    components count. One that a larger fragment covers in 95% of its graphs is dropped. Molecules are read as chemists
+    do: hydrogens belong to their atom, aromatic bonds are one kind, a nitro group is the same however it was written.
+    ``data`` names the set where its labels are numbers that stand for elements (Mutagenicity, MUTAG, PTC_MR).
 
     A candidate is then looked for in all graphs. ``p_value`` is the one-sided hypergeometric (Fisher) chance of as
     many graphs of the class among those that contain it, or more, multiplied by the number of candidates of all
@@ -67,19 +83,21 @@ def find_patterns(
     presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values())
     patterns = []
     for name in names:
-        counted = [_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]]
-        patterns += [_pattern(f, counts, samples) for f, counts in _distinct(sorted(counted, key=_rank), most)]
+        distinct: list[Counted] = []  # the first ones, without those that add little to one before them
+        for one in sorted((_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]), key=_rank):
+            if len(distinct) < most and not any(_adds_little(one, better) for better in distinct):
+                distinct.append(one)
+        patterns += [_pattern(f, counts, samples) for f, counts in distinct]
     return _distinguished(patterns)
 
 
 def _most_telling(fragments: Sequence[Fragment], name: str, samples: Sequence[Sample]) -> list[Fragment]:
     """Those to be searched for: critical often, and for this class rather than for another."""
     traced = [explained for sample in samples for explained, _ in sample.critical]
-    expected = traced.count(name) / max(len(traced), 1)
 
     def telling(fragment: Fragment) -> tuple[float, int]:
         here, anywhere = len(fragment.where[name]), sum(map(len, fragment.where.values()))
-        return here * math.log2(here / anywhere / expected), here
+        return here * math.log2(here / anywhere * len(traced) / traced.count(name)), here
 
     return sorted(fragments, key=telling, reverse=True)[:MOST_TESTED]
 
@@ -115,33 +133,21 @@ def _rank(candidate: Counted) -> tuple[bool, float, float]:
     return not counts.is_significant, -worth, -len(fragment.shape.labels)
 
 
-def _distinct(candidates: Sequence[Counted], most: int) -> list[Counted]:
-    """The first ``most``, without those that add little to one before them."""
-    chosen: list[Counted] = []
-    for one in candidates:
-        if len(chosen) < most and not any(_adds_little(one, better) for better in chosen):
-            chosen.append(one)
-    return chosen
-
-
 def _adds_little(one: Counted, better: Counted) -> bool:
     """It tells no more, and one lies in the other or the better one is critical nearly wherever this one is."""
     if one[1].lift >= MORE_TELLING * better[1].lift:
         return False
     here, there = (fragment.where[counts.class_name].keys() for fragment, counts in (one, better))
     small, large = sorted((one[0].shape, better[0].shape), key=lambda shape: len(shape.labels))
-    return len(here & there) >= ALIKE * len(here) or lies_in(small, large)
+    return len(here & there) >= ALIKE * len(here) or find(small, large) is not None
 
 
 def _pattern(fragment: Fragment, counts: PatternCounts, samples: Sequence[Sample]) -> Pattern:
     where = fragment.where[counts.class_name]
     median = float(np.median([samples[s].graph.n_nodes for s in where]))
-
-    def untypical(s: int) -> tuple[bool, float, int]:
-        """Graphs of the class come first, and of these the ones of ordinary size."""
-        return samples[s].group != counts.class_name, abs(samples[s].graph.n_nodes - median), s
-
-    places = [(samples[s], where[s]) for s in sorted(where, key=untypical)]
+    # graphs of the class come first, and of these the ones of ordinary size
+    far = {s: (samples[s].group != counts.class_name, abs(samples[s].graph.n_nodes - median), s) for s in where}
+    places = [(samples[s], where[s]) for s in sorted(where, key=far.__getitem__)]
     examples = [Occurrence(sample.graph, sample.spread(nodes)) for sample, nodes in places[:MOST_EXAMPLES]]
     name, is_molecule = name_fragment(fragment.shape, places), samples[0].is_molecule
     return Pattern(
@@ -177,12 +183,141 @@ def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) 
     )
 
 
-def _distinguished(patterns: Sequence[Pattern]) -> list[Pattern]:
+def _distinguished(patterns: list[Pattern]) -> list[Pattern]:
     """Patterns of a class that would go by the same name get their SMILES, or a number, added."""
     names = [(pattern.class_name, pattern.name) for pattern in patterns]
+    for i, (key, pattern) in enumerate(zip(names, patterns, strict=True)):
+        if names.count(key) > 1:
+            more = pattern.smiles or f"no. {names[: i + 1].count(key)}"
+            patterns[i] = replace(pattern, name=f"{pattern.name} ({more})")
+    return patterns
+
+
+def mine(samples: Sequence[Sample], *, min_support: int) -> list[Fragment]:
+    """Fragments of up to ``MOST_NODES`` nodes, critical in ``min_support`` graphs of a class or more.
+
+    They grow by one node at a time, and only those that recur grow on: no fragment recurs more often than a smaller
+    one inside it.
+    """
+    shapes = Shapes()
+    found: dict[int, Fragment] = {}
+    places = _seeds(samples, shapes)
+    for size in range(1, LARGEST_GROWN + 1):
+        here = _recurring(places, shapes, min_support)
+        found |= here
+        if size < LARGEST_GROWN:
+            places = _grow([place for place in places if place[0] in here], samples, shapes)
+    found |= _recurring(_whole_components(samples, shapes), shapes, min_support)
+    return list(found.values())
+
+
+def _recurring(places: Iterable[Place], shapes: Shapes, min_support: int) -> dict[int, Fragment]:
+    found: dict[int, Fragment] = {}
+    for number, sample, nodes, name in places:
+        where = found.setdefault(number, Fragment(shapes.shapes[number])).where
+        where.setdefault(name, {}).setdefault(sample, nodes)  # of several in one sample the first counts
+    return {number: f for number, f in found.items() if max(map(len, f.where.values())) >= min_support}
+
+
+def _seeds(samples: Sequence[Sample], shapes: Shapes) -> list[Place]:
+    labels = sorted({label for sample in samples for label in sample.shape.labels})
+    number = {label: shapes.identify(Labelled.from_edges([label], ()))[0] for label in labels}
     return [
-        pattern
-        if names.count(key) == 1
-        else replace(pattern, name=f"{pattern.name} ({pattern.smiles or f'no. {names[: i + 1].count(key)}'})")
-        for i, (key, pattern) in enumerate(zip(names, patterns, strict=True))
+        (number[sample.shape.labels[node]], s, (node,), name)
+        for s, sample in enumerate(samples)
+        for name, nodes in sample.critical
+        for node in nodes
     ]
+
+
+def _grow(places: Iterable[Place], samples: Sequence[Sample], shapes: Shapes) -> list[Place]:
+    """The places with one critical node more, each set of nodes once."""
+    critical = [{name: set(nodes) for name, nodes in sample.critical} for sample in samples]
+    grown: list[Place] = []
+    seen: dict[tuple[int, str], set[frozenset[int]]] = {}
+    for number, s, nodes, name in places:
+        shape, allowed = samples[s].shape, critical[s][name]
+        known = seen.setdefault((s, name), set())
+        for new in sorted({v for node in nodes for v in shape.neighbours[node] if v in allowed}.difference(nodes)):
+            longer = (*nodes, new)
+            if (larger := frozenset(longer)) in known or len(known) >= MOST_PLACES:
+                continue
+            known.add(larger)
+            row = shape.neighbours[new]
+            ties = tuple((i, row[node]) for i, node in enumerate(nodes) if node in row)
+            child, order = shapes.grow(number, shape.labels[new], ties)
+            grown.append((child, s, tuple([longer[i] for i in order]), name))
+    return grown
+
+
+def _whole_components(samples: Sequence[Sample], shapes: Shapes) -> Iterable[Place]:
+    for s, sample in enumerate(samples):
+        for name, critical in sample.critical:
+            for part in sample.shape.components(critical):
+                if LARGEST_GROWN < len(part) <= MOST_NODES:
+                    number, order = shapes.identify(sample.shape.cut(part))
+                    yield number, s, tuple(part[i] for i in order), name
+
+
+def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> list[Fragment]:
+    """The fragments of a class that no larger one makes redundant, largest first."""
+    of_class = [f for f in fragments if len(f.where.get(name, ())) >= min_support]
+    of_class.sort(key=lambda f: (-len(f.shape.labels), -len(f.where[name])))
+    kept: list[Fragment] = []
+    in_sample: dict[int, list[int]] = {}
+    for fragment in of_class:
+        where = fragment.where[name].keys()
+        samples, needed = list(where), math.ceil(ALIKE * len(where))
+        # what shares that many cannot miss all of the first few
+        near = {number for sample in samples[: len(samples) - needed + 1] for number in in_sample.get(sample, ())}
+        similar = (f for f in map(kept.__getitem__, sorted(near)) if len(where & f.where[name].keys()) >= needed)
+        if any(find(fragment.shape, f.shape) is not None for f in similar):
+            continue
+        for sample in samples:
+            in_sample.setdefault(sample, []).append(len(kept))
+        kept.append(fragment)
+    return kept
+
+
+def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> dict[int, tuple[Bools, Bools]]:
+    """By the fragment's ``id``: (samples) whether each contains the fragment, critical or not, and whether the search
+    was given up there.
+
+    A graph is searched only where it has enough nodes and edges of every kind, and where the smaller fragments that lie
+    in this one lie too.
+    """
+    ordered = sorted(fragments, key=lambda f: len(f.shape.labels))  # small ones first, for their absence says most
+    column = {kind: i for i, kind in enumerate(sorted({kind for f in ordered for kind in f.shape.counts}, key=repr))}
+    counts = np.array([[sample.shape.counts.get(kind, 0) for kind in column] for sample in samples], np.int32)
+    rarity = {label: int(counts[:, i].sum()) for label, i in column.items() if isinstance(label, str)}
+    found: dict[int, tuple[Bools, Bools]] = {}
+    for number, fragment in enumerate(ordered):
+        present, undecided = (np.zeros(len(samples), bool) for _ in range(2))
+        for where in fragment.where.values():
+            present[list(where)] = True
+        columns = [column[kind] for kind in fragment.shape.counts]
+        enough = counts[:, columns] >= np.array(list(fragment.shape.counts.values()))
+        possible: Bools = np.logical_and.reduce(enough, axis=1)
+        if len(fragment.shape.labels) <= 2:  # a node, or an edge with its ends: counting has decided
+            present |= possible
+        else:
+            steps = plan(fragment.shape, rarity)
+            for i in _worth_searching(fragment, possible & ~present, ordered[:number], found).tolist():
+                try:
+                    present[i] = embed(steps, samples[i].shape) is not None
+                except GaveUp:
+                    undecided[i] = True
+        found[id(fragment)] = present, undecided
+    return found
+
+
+def _worth_searching(
+    fragment: Fragment, possible: Bools, before: Sequence[Fragment], found: dict[int, tuple[Bools, Bools]]
+) -> Ints:
+    """Numbers of the samples that contain, as far as known, all smaller fragments that lie in this one."""
+    for smaller in before:
+        contained = np.logical_or(*found[id(smaller)])
+        is_smaller = len(smaller.shape.labels) < len(fragment.shape.labels)
+        if is_smaller and (possible & ~contained).any() and find(smaller.shape, fragment.shape) is not None:
+            possible = possible & contained
+    return np.flatnonzero(possible)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 MOST_STEPS = 20_000  # Nodes tried before a search gives up: a bound on time, met by dense graphs without labels.
 
@@ -38,10 +39,7 @@ class Labelled:
     @cached_property
     def nodes_of(self) -> Mapping[str, list[int]]:
         """The nodes that bear each label."""
-        found: dict[str, list[int]] = {}
-        for node, label in enumerate(self.labels):
-            found.setdefault(label, []).append(node)
-        return found
+        return {name: [n for n, label in enumerate(self.labels) if label == name] for name in set(self.labels)}
 
     @cached_property
     def counts(self) -> Mapping[object, int]:
@@ -77,8 +75,7 @@ class Labelled:
         return parts
 
 
-@dataclass(frozen=True)
-class SearchStep:
+class SearchStep(NamedTuple):
     """One node of a pattern, at its place in the order in which the nodes are looked for."""
 
     node: int
@@ -143,12 +140,12 @@ def embed(steps: Sequence[SearchStep], graph: Labelled) -> tuple[int, ...] | Non
     return tuple(place[node] for node in range(len(steps)))
 
 
-def lies_in(pattern: Labelled, graph: Labelled) -> bool:
-    """Whether the pattern was found in the graph; a search given up is no."""
+def find(pattern: Labelled, graph: Labelled) -> tuple[int, ...] | None:
+    """The same for a pattern by itself; a search given up has found nothing."""
     try:
-        return embed(pattern.steps, graph) is not None
+        return embed(pattern.steps, graph)
     except GaveUp:
-        return False
+        return None
 
 
 class Shapes:
@@ -163,11 +160,8 @@ class Shapes:
         """The number of the pattern, and its nodes in the order of the one that was seen first."""
         alike = self._alike.setdefault(_unfolding(pattern), [])
         for number in alike:
-            try:  # as many nodes and edges on both sides: lying in it is being equal
-                image = embed(pattern.steps, self.shapes[number])
-            except GaveUp:
-                continue
-            if image is not None:
+            # as many nodes and edges on both sides: lying in it is being equal
+            if (image := find(pattern, self.shapes[number])) is not None:
                 return number, tuple(sorted(range(len(image)), key=image.__getitem__))
         alike.append(len(self.shapes))
         self.shapes.append(pattern)

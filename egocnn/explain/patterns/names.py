@@ -60,33 +60,24 @@ def _name_shape(shape: Labelled) -> str:
         return f"node {shape.labels[0]}" if shape.labels[0] else "single node"
     if chain := _along(shape, molecule=False):
         return chain
-    kinds = (
-        (N == 2, "edge"),
-        (N == 3 and E == 3, "triangle"),
-        (E == N * (N - 1) // 2, f"clique of {N} nodes"),
-        (E == N and degree[0] == 2, f"ring of {N} nodes"),
-        (E == N - 1 and degree[-1] == 2, f"path of {N} nodes"),
-        (E == N - 1 and degree[-1] == N - 1, f"star with {N - 1} arms"),
-        (E == N - 1, f"tree of {N} nodes"),
-        (True, f"{N} nodes, {E} edges"),
-    )
-    kind = next(name for fits, name in kinds if fits)
+    if E == N * (N - 1) // 2:
+        kind = {2: "edge", 3: "triangle"}.get(N, f"clique of {N} nodes")
+    elif E == N - 1:
+        star = f"star with {N - 1} arms" if degree[-1] == N - 1 else f"tree of {N} nodes"
+        kind = f"path of {N} nodes" if degree[-1] == 2 else star
+    else:
+        kind = f"ring of {N} nodes" if E == N and degree[0] == 2 else f"{N} nodes, {E} edges"
     counts = Counter(label for label in shape.labels if label)
     texts = [label if count == 1 else f"{label} × {count}" for label, count in sorted(counts.items())]
     return f"{kind} ({', '.join(texts)})" if texts else kind
 
 
-# ── molecules ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def parts_of(label: str) -> tuple[str, int, int]:
     """Element (lower case: aromatic), charge and hydrogens of a label: N+H3 -> N, 1, 3."""
-    found = LABEL.fullmatch(label)
-    if found is None:
+    if (found := LABEL.fullmatch(label)) is None:
         return label, 0, 0
     sign, hydrogens = found[2] or "", found[3]
-    charge = int(f"{sign}1" if len(sign) == 1 else sign or 0)
-    return found[1], charge, 0 if hydrogens is None else int(hydrogens or 1)
+    return found[1], int(f"{sign}1" if len(sign) == 1 else sign or 0), 0 if hydrogens is None else int(hydrogens or 1)
 
 
 def to_smiles(fragment: Labelled) -> str:
@@ -99,7 +90,7 @@ def to_smiles(fragment: Labelled) -> str:
         made.SetIsAromatic(symbol.islower())
         made.SetFormalCharge(charge)
         made.SetNumExplicitHs(hydrogens)
-        made.SetNoImplicit(symbol not in ("C", "c"))
+        made.SetNoImplicit(symbol not in "Cc")
         return made
 
     molecule = _assemble(fragment, atom)
@@ -116,8 +107,7 @@ def to_smarts(fragment: Labelled) -> str:
 
     def atom(label: str) -> Any:
         symbol, charge, hydrogens = parts_of(label)
-        rules = f"[{symbol};{charge:+d}" + ("]" if symbol in ("C", "c") else f";H{hydrogens}]")
-        return Chem.AtomFromSmarts(rules)
+        return Chem.AtomFromSmarts(f"[{symbol};{charge:+d}" + ("]" if symbol in "Cc" else f";H{hydrogens}]"))
 
     return str(Chem.MolToSmarts(_assemble(fragment, atom)))
 
@@ -164,15 +154,15 @@ def _host(
     molecule: Any, rings: list[tuple[str, tuple[int, ...]]], aromatic: set[int], *, alone: bool
 ) -> tuple[str, set[int]]:
     """What the rings, and the aromatic atoms outside whole ones, are called, and all their atoms."""
-    whole = {atom for _, match in rings for atom in match}
     if not rings:
-        text = "aromatic ring" if aromatic and not alone else _aromatic(molecule, aromatic) if aromatic else ""
+        text = "" if not aromatic else _aromatic(molecule, aromatic) if alone else "aromatic ring"
         return text, aromatic
+    whole = {atom for _, match in rings for atom in match}
     text = _listed([name for name, _ in rings])
     if aromatic:
         bonds = [molecule.GetBondBetweenAtoms(a, b) for a in aromatic for b in _near(molecule, a) if b in whole]
-        is_fused = any(bond.GetIsAromatic() for bond in bonds)
-        text += " fused to another aromatic ring" if is_fused else " joined to another aromatic ring"
+        how = "fused" if any(bond.GetIsAromatic() for bond in bonds) else "joined"
+        text += f" {how} to another aromatic ring"
     return text, whole | aromatic
 
 
@@ -183,10 +173,8 @@ def _aromatic(molecule: Any, atoms: set[int]) -> str:
     if len(atoms) == 1:
         return f"aromatic {others or 'carbon'}"
     text = f"{_number(len(atoms))} aromatic " + (f"atoms with {others}" if others else "carbons")
-    kinds = [
-        [molecule.GetBondBetweenAtoms(atom, near).GetIsAromatic() for near in _near(molecule, atom) if near in atoms]
-        for atom in atoms
-    ]
+    near = {atom: atoms.intersection(_near(molecule, atom)) for atom in atoms}
+    kinds = [[molecule.GetBondBetweenAtoms(one, two).GetIsAromatic() for two in near[one]] for one in atoms]
     if any(False in bonds for bonds in kinds):
         return f"{text} of joined rings"
     return f"{text} of fused rings" if any(sum(bonds) > 2 for bonds in kinds) else text
@@ -195,20 +183,19 @@ def _aromatic(molecule: Any, atoms: set[int]) -> str:
 def _carbons(molecule: Any, chain: set[int], host: str) -> str:
     if not chain:
         return host
-    is_branched = any(len(chain.intersection(_near(molecule, atom))) > 2 for atom in chain)
-    kind = "branched chain" if is_branched else "chain"
-    text = "carbon" if len(chain) == 1 else f"{kind} of {_number(len(chain))} carbons"
+    branched = any(len(chain.intersection(_near(molecule, atom))) > 2 for atom in chain)
+    text = f"{'branched ' * branched}chain of {_number(len(chain))} carbons" if len(chain) > 1 else "carbon"
     return f"{text} on {_with_article(host)}" if host else text
 
 
 def _take(molecule: Any, left: set[int], table: str) -> list[tuple[str, tuple[int, ...]]]:
     """The groups of the table that lie among the atoms left, which they use up."""
     taken = []
-    for name, query in queries(table):
-        for match in molecule.GetSubstructMatches(query, maxMatches=1000):
-            if left.issuperset(match):
-                taken.append((name, match))
-                left.difference_update(match)
+    found = ((name, m) for name, query in queries(table) for m in molecule.GetSubstructMatches(query, maxMatches=1000))
+    for name, match in found:
+        if left.issuperset(match):
+            taken.append((name, match))
+            left.difference_update(match)
     return taken
 
 

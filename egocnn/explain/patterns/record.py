@@ -46,12 +46,10 @@ class PatternCounts:
 
     @property
     def share_in_class(self) -> float:
-        """of the graphs of the class, those that contain it"""
         return self.in_class / max(self.of_class, 1)
 
     @property
     def share_in_others(self) -> float:
-        """of all other graphs, those that contain it"""
         return self.in_others / max(self.of_others, 1)
 
     @property
@@ -76,18 +74,17 @@ class Pattern(PatternCounts):
     smarts: str | None  # of a molecule's fragment; the hydrogens of atoms other than carbon count
     examples: tuple[Occurrence, ...]
 
-    @property
-    def sentence(self) -> str:
+    def __str__(self) -> str:
         """nitro group: in 41% of class mutagen, 7% of the others (lift 1.6, p < 1e-90)"""
         group = HIGH_OR_LOW.get(self.class_name, f"class {self.class_name}")
         given_up = f"; {self.undecided} undecided graphs counted against it" if self.undecided else ""
-        return (
-            f"{self.name}: in {percent(self.share_in_class)} of {group}, "
-            f"{percent(self.share_in_others)} of the others (lift {times(self.lift)}, {chance(self.p_value)}){given_up}"
-        )
+        shares = f"{percent(self.share_in_class)} of {group}, {percent(self.share_in_others)} of the others"
+        return f"{self.name}: in {shares} (lift {times(self.lift)}, {chance(self.p_value)}){given_up}"
 
-    def __str__(self) -> str:
-        return self.sentence
+    @property
+    def sentence(self) -> str:
+        """the pattern in one line"""
+        return str(self)
 
     def to_plain(self) -> Mapping[str, Any]:
         """Numbers, texts and lists alone, for JSON."""

@@ -54,12 +54,15 @@ def read_samples(structures: Sequence[CriticalStructure], data: str | None) -> l
         raise DataError("some of these structures explain classes and some explain values; patterns need one kind")
     median = float(np.median([_value(structure) for structure in structures])) if kinds == {True} else 0.0
     one_of = {_key(structure.graph): structure for structure in reversed(structures)}
-    for structure in structures:
-        if structure.explained == structure.predicted:
-            one_of[_key(structure.graph)] = structure
+    one_of |= {_key(s.graph): s for s in structures if s.explained == s.predicted}
     chosen = list(one_of.values())[::-1]
     graphs = [name_atoms(structure.graph, data) for structure in chosen]
-    molecules = _molecules(graphs)
+    molecules: list[Any | None] = []
+    for graph in graphs:
+        molecules.append(to_molecule(graph))
+        if molecules[-1] is None:  # a molecule for each graph, or none for any: labels of two kinds would never agree
+            molecules = [None] * len(graphs)
+            break
     return [_sample(*each, median) for each in zip(chosen, graphs, molecules, strict=True)]
 
 
@@ -74,16 +77,6 @@ def _value(structure: CriticalStructure) -> float:
     return float(target if isinstance(target, float) else structure.predicted)
 
 
-def _molecules(graphs: Sequence[Graph]) -> list[Any | None]:
-    """A molecule for each graph, or none for any: labels of two kinds would never agree."""
-    molecules: list[Any | None] = []
-    for graph in graphs:
-        molecules.append(to_molecule(graph))
-        if molecules[-1] is None:
-            return [None] * len(graphs)
-    return molecules
-
-
 def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, median: float) -> Sample:
     if molecule is None:
         labels = graph.node_label or ("",) * graph.n_nodes
@@ -94,16 +87,9 @@ def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, me
     else:
         shape, nodes, place = _heavy(molecule)
     group, critical = _critical(structure, median)
-    return Sample(
-        graph=graph,
-        is_molecule=molecule is not None,
-        shape=shape,
-        nodes=tuple(nodes),
-        group=group,
-        critical=tuple(
-            (name, tuple(sorted({place[n] for n in _completed(molecule, chosen)}))) for name, chosen in critical
-        ),
-    )
+    found = ((name, sorted({place[n] for n in _completed(molecule, chosen)})) for name, chosen in critical)
+    on_shape = tuple((name, tuple(chosen)) for name, chosen in found)
+    return Sample(graph, molecule is not None, shape, tuple(nodes), group, on_shape)
 
 
 def _completed(molecule: Any | None, chosen: Ints) -> set[int]:

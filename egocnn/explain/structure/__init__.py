@@ -130,12 +130,9 @@ class CriticalStructure:
         certainty = wording.doubt(self)
         if self.probability is not None:
             certainty = f" ({self.probability:.1%}{certainty})"
-        lines = [self._headline + certainty]
-        if self.explained is not None and self.explained != self.predicted:
-            lines[0] += f", explained for {self.explained}"
-        lines.append(f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing)
-        lines.append(wording.balance(self))
-        lines.append(wording.evidence(self))
+        other = f", explained for {self.explained}" if self.explained not in (None, self.predicted) else ""
+        critical = f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing
+        lines = (self._headline + certainty + other, critical, wording.balance(self), wording.evidence(self))
         return "\n  ".join(filter(None, lines))
 
     def _named_nodes(self) -> str:
@@ -179,15 +176,8 @@ class CriticalStructure:
 
         settings.setdefault("caption", "" if path is None else self.caption)
         settings.setdefault("words", ("for", "against") if self.explained is not None else ("raised", "lowered"))
-        return draw(
-            self.graph,
-            self.node_importance,
-            self.edge_importance,
-            critical_nodes=self.critical_nodes,
-            critical_edges=self.critical_edges,
-            path=path,
-            **settings,
-        )
+        settings |= {"critical_nodes": self.critical_nodes, "critical_edges": self.critical_edges}
+        return draw(self.graph, self.node_importance, self.edge_importance, path=path, **settings)
 
     def _repr_svg_(self) -> str:
         """The picture inline in a notebook."""
@@ -230,17 +220,9 @@ class CriticalStructure:
         named = self.named()
         graph = named.graph
         plain: dict[str, Any] = {
-            "name": graph.name,
-            "predicted": named.predicted,
-            "probability": self.probability,
-            "true": graph.target,
-            "class": named.explained,
-            "technique": self.technique,
-            "base": self.base,
-            "for": self.speaks_for,
-            "against": self.speaks_against,
-            "output": self.output,
-            "spread": self.spread,
+            **{"name": graph.name, "predicted": named.predicted, "probability": self.probability, "true": graph.target},
+            **{"class": named.explained, "technique": self.technique, "base": self.base, "for": self.speaks_for},
+            **{"against": self.speaks_against, "output": self.output, "spread": self.spread},
             "node_importance": self.node_importance.tolist(),
             "edge_importance": [
                 [u, v, x] for (u, v), x in zip(graph.edges.tolist(), self.edge_importance.tolist(), strict=True)
@@ -321,7 +303,7 @@ class CriticalStructure:
 def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
     nodes = _numbers(plain["node_importance"])
     triples = [(u, v, x) for u, v, x in plain["edge_importance"]]
-    edges = _whole([end for u, v, _ in triples for end in (u, v)], len(nodes), "nodes").reshape(-1, 2)
+    edges = _whole([end for u, v, _ in triples for end in (u, v)], len(nodes)).reshape(-1, 2)
     number = {(u, v): position for position, (u, v) in enumerate(edges.tolist())}
     if len(number) < len(edges) or (edges[:, 0] > edges[:, 1]).any():
         raise ValueError("an edge must stand once, its lower end first")
@@ -335,51 +317,49 @@ def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
         edges=edges,
         node_label=_texts(plain.get("node_label"), len(nodes)),
         edge_label=_texts(plain.get("edge_label"), len(edges)),
-        target=true if true is None or isinstance(true, str) else _number(true),
+        target=true if isinstance(true, str) else _optional(true),
         smiles=_text(plain.get("smiles")),
         **dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth")),
     )
     return CriticalStructure(
         graph=graph,
-        predicted=predicted if isinstance(predicted, str) else _number(predicted),
-        probability=None if plain["probability"] is None else _number(plain["probability"]),
+        predicted=predicted if isinstance(predicted, str) else float(_numbers([predicted])[0]),
+        probability=_optional(plain["probability"]),
         explained=_text(plain["class"]),
         technique=str(plain.get("technique", "")),
-        base=_number(plain["base"]),
-        output=_number(plain["output"]),
+        base=float(_numbers([plain["base"]])[0]),
+        output=float(_numbers([plain["output"]])[0]),
         spread=_optional(plain.get("spread")),
         node_importance=nodes,
         edge_importance=_numbers([x for _, _, x in triples]),
-        critical_nodes=np.unique(_whole(plain["critical_nodes"], len(nodes), "nodes")),
+        critical_nodes=np.unique(_whole(plain["critical_nodes"], len(nodes))),
         critical_edges=np.unique(np.array([number[pair] for pair in critical], np.int64)),
         fidelity=None if fidelity is None else _fidelity(fidelity),
         trace=None if trace is None else _trace(trace, len(nodes), len(edges)),
     )
 
 
-def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f"{str(value)[:50]!r} is not a finite number")
-    return float(value)
+def _numbers(values: Any) -> Floats:
+    for value in values:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise ValueError(f"{str(value)[:50]!r} is not a finite number")
+    return np.array(values, np.float64)
 
 
 def _optional(value: Any) -> float | None:
-    return None if value is None else _number(value)
+    return None if value is None else float(_numbers([value])[0])
 
 
 def _fidelity(plain: Any) -> Fidelity:
-    shares = (_optional(plain.get(name)) for name in ("evidence_lost", "evidence_kept"))
-    return Fidelity(_number(plain["removed"]), _number(plain["kept"]), *shares)
+    removed, kept = _numbers([plain["removed"], plain["kept"]]).tolist()
+    lost, alone = (_optional(plain.get(name)) for name in ("evidence_lost", "evidence_kept"))
+    return Fidelity(removed, kept, lost, alone)
 
 
-def _numbers(values: Any) -> Floats:
-    return np.array([_number(value) for value in values], np.float64)
-
-
-def _whole(values: Any, below: int, what: str) -> Ints:
+def _whole(values: Any, nodes: int) -> Ints:
     for value in values:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < below:
-            raise ValueError(f"{str(value)[:50]!r} is not one of {below} {what}")
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < nodes:
+            raise ValueError(f"{str(value)[:50]!r} is not one of {nodes} nodes")
     return np.array(values, np.int64)
 
 
@@ -390,11 +370,9 @@ def _text(value: Any) -> str | None:
 
 
 def _texts(values: Any, count: int) -> tuple[str, ...] | None:
-    if values is None:
-        return None
-    if len(values) != count:
+    if values is not None and len(values) != count:
         raise ValueError(f"{len(values)} labels for {count}")
-    return tuple(map(str, values))
+    return None if values is None else tuple(map(str, values))
 
 
 def _trace(plain: Any, n_nodes: int, n_edges: int) -> Trace:

@@ -15,18 +15,16 @@ NEARLY = 1e-3  # Base and contributions add up to the output where no more than 
 
 def adds_up(structure: CriticalStructure) -> bool:
     """Whether base and contributions come to the output, as they do by the default technique."""
-    missing = structure.base + structure.speaks_for + structure.speaks_against - structure.output
-    return abs(missing) <= NEARLY * max(
-        structure.speaks_for - structure.speaks_against, abs(structure.output - structure.base)
-    )
+    up, down, change = structure.speaks_for, structure.speaks_against, structure.output - structure.base
+    return abs(up + down - change) <= NEARLY * max(up - down, abs(change))
 
 
 def balance(structure: CriticalStructure) -> str:
     """base -1.2, for +3.4, against -0.6, output 1.6 log-odds"""
     is_class = structure.explained is not None
     up, down, last = ("for", "against", "output") if is_class else ("raised", "lowered", "value")
-    numbers = (structure.base, structure.speaks_for, structure.speaks_against, structure.output)
-    base, gained, lost, output = alike(*numbers)
+    sums = structure.speaks_for, structure.speaks_against
+    base, gained, lost, output = alike(structure.base, *sums, structure.output)
     plus = "+" if any(digit in gained for digit in "123456789") else ""
     between = f", {up} {plus}{gained}, {down} {lost}" if adds_up(structure) else ""
     return f"base {base}{between}, {last} {output}{' log-odds' if is_class else ''}"
@@ -38,16 +36,12 @@ def evidence(structure: CriticalStructure) -> str:
     if fidelity is None or not len(structure.critical_nodes):
         return ""
     is_class = structure.explained is not None
-    kept, removed = (
-        f"probability {share(after)}" if is_class else f"value {after:.4g}"
-        for after in (fidelity.kept, fidelity.removed)
-    )
+    both = (fidelity.kept, fidelity.removed)
+    kept, removed = (f"probability {share(after)}" if is_class else f"value {after:.4g}" for after in both)
     if fidelity.evidence_kept is None or fidelity.evidence_lost is None:
         return f"the structure alone: {kept}; without it: {removed}"
-    return (
-        f"the structure alone keeps {share(fidelity.evidence_kept)} of the evidence ({kept}); "
-        f"{share(fidelity.evidence_lost)} goes with it ({removed} without it)"
-    )
+    first, second = share(fidelity.evidence_kept), share(fidelity.evidence_lost)
+    return f"the structure alone keeps {first} of the evidence ({kept}); {second} goes with it ({removed} without it)"
 
 
 def nothing_in_short(structure: CriticalStructure) -> str:
@@ -66,14 +60,10 @@ def share(value: float) -> str:
     """In per cent, and never all or nothing unless it is."""
     if not isfinite(value):
         return "unknown"
-    if value > LARGEST_SHARE:
-        return f"over {LARGEST_SHARE:.0%}"
-    if value < SMALLEST_SHARE:
-        return f"under {SMALLEST_SHARE:.0%}"
-    if 0 < value < 0.01:
-        return "under 1%"
-    if 0.99 < value < 1:
-        return "over 99%"
+    if value > LARGEST_SHARE or 0.99 < value < 1:
+        return f"over {LARGEST_SHARE if value > 1 else 0.99:.0%}"
+    if value < SMALLEST_SHARE or 0 < value < 0.01:
+        return f"under {SMALLEST_SHARE if value < 0 else 0.01:.0%}"
     return f"{floor(100 * value + 0.5)}%"  # x.5 is rounded up, as in the page's script
 
 

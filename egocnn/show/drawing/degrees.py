@@ -40,9 +40,7 @@ def draw_degrees(counts: Counts, law: PowerLaw | None, path: Path, *, title: str
     with mpl.rc_context(settings):  # a fixed salt: the same degrees give the same file
         figure = Figure(figsize=SIZE, layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.subplots()
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        axes = figure.subplots(subplot_kw={"xscale": "log", "yscale": "log"})
         axes.scatter(counts.degree, counts.nodes, s=12, color=NODES, linewidths=0, label="nodes of each degree")
         middle, mean = binned(counts)
         if len(middle):
@@ -50,28 +48,24 @@ def draw_degrees(counts: Counts, law: PowerLaw | None, path: Path, *, title: str
         if law is not None:
             degree = np.geomspace(law.start, max(counts.degree[-1], law.start + 1), 200)
             expected = law.tail_nodes * np.exp(law.log_share(degree))
-            label = f"power law, exponent {law.exponent:.2f}"
-            axes.plot(degree, expected, color=LAW, linewidth=1.8, label=label)
+            axes.plot(degree, expected, color=LAW, linewidth=1.8, label=f"power law, exponent {law.exponent:.2f}")
             axes.axvline(law.start, color=GREY, linewidth=0.8, linestyle=":")
         largest = int(counts.degree[-1])
-        axes.set_ylim(min(0.5, float(mean.min(initial=1)) / 2), counts.nodes.max() * 2)
-        axes.set_xlim(0.85, largest * 1.25)
+        limits: Any = {"xlim": (0.85, largest * 1.25)}
+        limits["ylim"] = min(0.5, float(mean.min(initial=1)) / 2), counts.nodes.max() * 2
+        axes.set(xlabel="degree", ylabel="nodes", **limits)
         if largest <= FEW:
             axes.set_xticks(range(1, largest + 1))
             axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.set_xlabel("degree")
-        axes.set_ylabel("nodes")
         axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
         axes.grid(color="#e2e2e2", linewidth=0.6)
         axes.set_axisbelow(True)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="best")
+        metadata = {"Date" if path.suffix == ".svg" else "Software": None}
         with replacing(path) as temporary:
-            kind = path.suffix[1:]
-            metadata = {"Date": None} if kind == "svg" else {"Software": None}
-            figure.savefig(temporary, format=kind, dpi=150, metadata=metadata)
+            figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=metadata)
 
 
 def binned(counts: Counts) -> tuple[Floats, Floats]:

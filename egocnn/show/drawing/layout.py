@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
-from egocnn.data.sources.smiles import parse_smiles
-from egocnn.errors import EgoCNNError
+from egocnn.data.molecules import to_molecule
 
 ASPECT = 4 / 3  # Width to height of the picture that a layout is meant to fill.
 MOST_FOR_STRESS = 300  # Nodes of a component whose distances are all looked at; the work grows with their square.
-STRESS_STEPS = 200
-FORCE_STEPS = 220
+STRESS_STEPS, FORCE_STEPS = 200, 220
 CELLS = 16  # Cells for each node of the grid on which nodes push each other away.
 PIVOTS = 24
 GAP = 1.2  # Free space between components, in edge lengths.
+MOST_ATOMS, MOST_RINGS = 500, 200
+"""Of a molecule without SMILES that RDKit lays out: it takes minutes for thousands of atoms, or hundreds of rings."""
 LONGEST_STRIP = 7.0  # Length to width from which a molecule is folded like a measuring rule.
 
 
@@ -54,73 +54,10 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
 
 
 def molecule_of(graph: Graph) -> Any | None:
-    """The molecule that RDKit reads from the graph's SMILES, atoms in the order of the nodes; None where it is none.
-
-    None also without RDKit, and where the SMILES, with or without hydrogens, does not say what the nodes and edges do.
-    """
-    if not graph.smiles:
-        return None
-    for hydrogens in (False, True):
-        try:
-            molecule = parse_smiles(graph.smiles, hydrogens=hydrogens)
-        except EgoCNNError:
-            return None
-        if molecule.GetNumAtoms() == graph.n_nodes and molecule.GetNumBonds() == len(graph.edges):
-            return _in_node_order(molecule, graph)
-    return None
-
-
-def _in_node_order(molecule: Any, graph: Graph) -> Any | None:
-    from rdkit import Chem
-
-    elements = _elements(graph.node_label)
-    theirs = [atom.GetSymbol() for atom in molecule.GetAtoms()]
-    bonds, wanted = _bonds(molecule), _edge_set(graph.edges)
-    if elements in (None, theirs) and _edge_set(bonds) == wanted:
-        return molecule
-    if elements is None or (graph.edges[:, 0] == graph.edges[:, 1]).any():
-        return None
-    # generated compounds number their nodes at random: two equal molecules have equal canonical orders
-    order = np.empty(graph.n_nodes, np.int64)
-    order[_canonical_order(elements, graph.edges)] = _canonical_order(theirs, bonds)
-    if [theirs[atom] for atom in order] != elements or _edge_set(np.argsort(order)[bonds]) != wanted:
-        return None
-    return Chem.RenumberAtoms(molecule, order.tolist())
-
-
-def _bonds(molecule: Any) -> Ints:
-    ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
-    return np.array(ends, np.int64).reshape(-1, 2)
-
-
-def _edge_set(edges: Ints) -> set[tuple[int, ...]]:
-    return set(map(tuple, np.sort(edges, axis=1).tolist()))
-
-
-def _elements(labels: tuple[str, ...] | None) -> list[str] | None:
-    """The element in labels such as C, n, N+ or Fe+2; None where some label names no element."""
-    from rdkit import Chem
-
-    table: Any = Chem.GetPeriodicTable()
-    known = {table.GetElementSymbol(number) for number in range(1, 119)}
-    elements = [label.rstrip("+-0123456789").capitalize() for label in labels or ()]
-    return elements if labels is not None and known.issuperset(elements) else None
-
-
-def _canonical_order(elements: list[str], bonds: Ints) -> Ints:
-    """The atoms in an order that depends on elements and bonds alone; charges and kinds of bonds do not count."""
-    from rdkit import Chem
-
-    skeleton: Any = Chem.RWMol()
-    for element in elements:
-        atom = Chem.Atom(element)
-        atom.SetNoImplicit(True)
-        skeleton.AddAtom(atom)
-    for u, v in bonds.tolist():
-        skeleton.AddBond(u, v, Chem.BondType.SINGLE)
-    skeleton.UpdatePropertyCache(strict=False)
-    Chem.FastFindRings(skeleton)
-    return np.argsort(list(Chem.CanonicalRankAtoms(skeleton, breakTies=True)))
+    """The molecule that the graph is, atoms in the order of its nodes; None where it is none, and without RDKit."""
+    rings = len(graph.edges) - graph.n_nodes + 1
+    is_large = graph.smiles is None and (graph.n_nodes > MOST_ATOMS or rings > MOST_RINGS)
+    return None if is_large else to_molecule(graph)
 
 
 def depiction(molecule: Any) -> Floats:
@@ -129,7 +66,9 @@ def depiction(molecule: Any) -> Floats:
 
     rdDepictor.Compute2DCoords(molecule, canonOrient=True, useRingTemplates=True)
     rdDepictor.StraightenDepiction(molecule)  # most bonds along multiples of 30 degrees
-    return _folded(_unit_edges(np.array(molecule.GetConformer().GetPositions()[:, :2]), _bonds(molecule)))
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    placed = np.array(molecule.GetConformer().GetPositions()[:, :2])
+    return _folded(_unit_edges(placed, np.array(bonds, np.int64).reshape(-1, 2)))
 
 
 def _folded(placed: Floats) -> Floats:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats
-from egocnn.show.drawing.palette import INK, WHITE, channels, mix, signed
-from egocnn.show.drawing.picture import LEAST, Picture, PictureItems
+from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, PictureItems, channels, mix, signed
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
 
 CONTOUR = 0.46  # Distance of the contour from critical atoms, in bond lengths.
@@ -57,20 +56,26 @@ def _draw(drawer: Any, picture: Picture, molecule: Any, placed: Floats) -> Float
         shape.SetAtomPosition(atom, Point3D(x, y, 0.0))
     molecule.RemoveAllConformers()
     molecule.AddConformer(shape)
-    molecule = rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=True, addChiralHs=False, forceCoords=False)
-    options = drawer.drawOptions()
-    options.prepareMolsBeforeDrawing = False
-    options.clearBackground = False
-    options.useBWAtomPalette()
-    options.padding = 0.1  # room for the contour of an atom at the border
-    options.bondLineWidth = max(1.0, 1.6 * picture.unit)
-    options.scaleBondWidth = False
-    options.fixedBondLength = 48 * picture.unit
-    options.minFontSize = 5
-    options.maxFontSize = round(20 * picture.unit)
+    try:
+        molecule = rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=True, addChiralHs=False, forceCoords=False)
+    except Chem.MolSanitizeException:  # what labels say of bonds need not be chemistry
+        molecule = rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=False, addChiralHs=False, forceCoords=False)
+    unit, width = picture.unit, max(1.0, 1.6 * picture.unit)
+    # padding: room for the contour of an atom at the border
+    set_options(drawer, padding=0.1, bondLineWidth=width, scaleBondWidth=False, fixedBondLength=48 * unit)
+    set_options(drawer, minFontSize=5, maxFontSize=round(20 * unit))
     drawer.DrawMolecule(molecule)
     points = [drawer.GetDrawCoords(atom) for atom in range(molecule.GetNumAtoms())]
     return np.array([(point.x, point.y) for point in points])
+
+
+def set_options(drawer: Any, **settings: float) -> None:
+    """Black lines on nothing, of a molecule that has been prepared; and these options."""
+    options = drawer.drawOptions()
+    options.useBWAtomPalette()
+    options.prepareMolsBeforeDrawing = options.clearBackground = False
+    for name, value in settings.items():
+        setattr(options, name, value)
 
 
 def _tints(picture: Picture, at: Floats) -> Iterator[Shape]:
@@ -78,22 +83,18 @@ def _tints(picture: Picture, at: Floats) -> Iterator[Shape]:
     ends = at[picture.graph.edges].reshape(-1, 2, 2)
     lengths = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
     length = float(lengths.mean()) if len(lengths) else 40 * picture.unit
-    nodes, edges = picture.nodes, picture.edges
     yield from _highlights(picture, at, length, critical=False)
     for colour, wider in ((INK, 1.3 * picture.unit), (WHITE, 0.0)):
         radius = CONTOUR * length + wider
-        if edges.critical.any():
-            yield Lines(ends[edges.critical], 2 * radius, colour)
-        if nodes.critical.any():
-            yield _round(at[nodes.critical], radius, colour)
+        yield Lines(ends[picture.edges.critical], 2 * radius, colour)
+        yield _round(at[picture.nodes.critical], radius, colour)
     yield from _highlights(picture, at, length, critical=True)
 
 
 def _highlights(picture: Picture, at: Floats, length: float, *, critical: bool) -> Iterator[Shape]:
-    nodes, edges = picture.nodes, picture.edges
-    for bond, strength, tint in _strongest_last(edges, critical):
+    for bond, strength, tint in _strongest_last(picture.edges, critical):
         yield Lines(at[picture.graph.edges[bond]][None], (0.14 + 0.4 * strength) * length, tint)
-    for atom, strength, tint in _strongest_last(nodes, critical):
+    for atom, strength, tint in _strongest_last(picture.nodes, critical):
         yield _round(at[atom : atom + 1], (0.14 + 0.26 * strength) * length, tint)
 
 

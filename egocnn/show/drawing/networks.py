@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from egocnn.data.arrays import Bools, Floats
-from egocnn.show.drawing.palette import GREY, INK, WHITE
-from egocnn.show.drawing.picture import Picture, PictureItems
+from egocnn.show.drawing.picture import GREY, INK, WHITE, Picture, PictureItems
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, clean, strip, strip_height
 
 LEVELS = 16
@@ -22,13 +21,16 @@ MOST_BROAD = 200  # Edges up to which they are drawn as broad as they are import
 def draw_network(picture: Picture, placed: Floats) -> list[Shape]:
     """The shapes of a graph with its nodes at ``placed`` (N, 2), with caption and key."""
     if picture.graph.n_nodes == 0:
-        width, height = picture.size
-        middle = (height - strip_height(picture)) / 2
-        return [Text(width / 2, middle, "no nodes", 12 * picture.unit, GREY), *strip(picture)]
+        x, y = _room(picture) / 2
+        return [Text(float(x), float(y), "no nodes", 12 * picture.unit, GREY), *strip(picture)]
     at, length = _on_page(picture, placed)
     smallest, largest = _radii(picture, length)
     radii = smallest + (largest - smallest) * picture.nodes.strength
-    above_edges, above_nodes = _above(picture)
+    # edges and nodes that lie over all others: an edge that matters is not hidden by a crowd of nodes
+    has_critical = picture.nodes.critical.any() or picture.edges.critical.any()
+    above_edges, above = (p.critical if has_critical else p.strength > 0.25 for p in (picture.edges, picture.nodes))
+    above_nodes = above.copy()
+    above_nodes[picture.graph.edges[above_edges]] = True
     shapes: list[Shape] = []
     for edges, nodes in ((~above_edges, ~above_nodes), (above_edges, above_nodes)):
         shapes += _edges(picture, at, edges, smallest, largest)
@@ -38,15 +40,15 @@ def draw_network(picture: Picture, placed: Floats) -> list[Shape]:
 
 def _on_page(picture: Picture, placed: Floats) -> tuple[Floats, float]:
     """Positions in pixels, and the pixels of a unit of length."""
-    width, height = picture.size
-    height_left = height - strip_height(picture)
-    margin = 20 * picture.unit
-    low, high = placed.min(axis=0), placed.max(axis=0)
-    room = np.maximum(np.array([width, height_left]) - 2 * margin, 1.0)
-    extent = np.maximum(high - low, 1e-9)
-    scale = min(float((room / extent).min()), 70 * picture.unit)
-    centre = np.array([width, height_left]) / 2
-    return centre + (placed - (low + high) / 2) * np.array([scale, -scale]), scale
+    low, high, room = placed.min(axis=0), placed.max(axis=0), _room(picture)
+    inside = np.maximum(room - 2 * 20 * picture.unit, 1.0)
+    scale = min(float((inside / np.maximum(high - low, 1e-9)).min()), 70 * picture.unit)
+    return room / 2 + (placed - (low + high) / 2) * np.array([scale, -scale]), scale
+
+
+def _room(picture: Picture) -> Floats:
+    """Width and height that caption and key leave."""
+    return np.array(picture.size) - [0, strip_height(picture)]
 
 
 def _radii(picture: Picture, length: float) -> tuple[float, float]:
@@ -61,15 +63,6 @@ def _radii(picture: Picture, length: float) -> tuple[float, float]:
 
 def _is_labelled(picture: Picture) -> bool:
     return picture.graph.node_label is not None and picture.graph.n_nodes <= MOST_LABELLED
-
-
-def _above(picture: Picture) -> tuple[Bools, Bools]:
-    """Edges and nodes that lie over all others: an edge that matters is not hidden by a crowd of nodes."""
-    has_critical = picture.nodes.critical.any() or picture.edges.critical.any()
-    edges, nodes = (p.critical if has_critical else p.strength > 0.25 for p in (picture.edges, picture.nodes))
-    nodes = nodes.copy()
-    nodes[picture.graph.edges[edges]] = True
-    return edges, nodes
 
 
 def _layers(items: PictureItems, wanted: Bools) -> Iterator[tuple[Bools, float, str, bool]]:
@@ -93,15 +86,11 @@ def _edges(picture: Picture, at: Floats, wanted: Bools, smallest: float, largest
         width = thin + (thick - thin) * strength
         if critical:
             width = max(width, 2.2 * thin, 1.5 * picture.unit)
-        straight = ends[chosen & ~loops]
-        if len(straight):
-            yield Lines(straight, width, colour)
-        round_about = ends[chosen & loops, 0]
-        if len(round_about):
-            # beside the node, so that the ring touches it
-            radius = 0.7 * max(largest, 2 * smallest)
-            centres = round_about - np.array([0.0, 1.3 * radius])
-            yield Discs(centres, np.full(len(centres), radius), None, colour, max(width, 0.8))
+        yield Lines(ends[chosen & ~loops], width, colour)
+        # a loop beside its node, so that the ring touches it
+        radius = 0.7 * max(largest, 2 * smallest)
+        centres = ends[chosen & loops, 0] - np.array([0.0, 1.3 * radius])
+        yield Discs(centres, np.full(len(centres), radius), None, colour, max(width, 0.8))
 
 
 def _nodes(picture: Picture, at: Floats, wanted: Bools, radii: Floats) -> Iterator[Shape]:
@@ -112,16 +101,14 @@ def _nodes(picture: Picture, at: Floats, wanted: Bools, radii: Floats) -> Iterat
         outline, width = (INK, 1.2 * unit) if critical else (WHITE, 0.5 * unit)
         if not critical and radii[which[0]] < 2 * unit:
             outline, width = colour, 0.0
-        titles = [
-            f"node {node}{f' ({labels[node]})' if labels[node] else ''}: {picture.nodes.importance[node]:.3g}"
-            for node in which
-        ]
-        shown = titles if graph.n_nodes <= MOST_TITLED else ()
-        yield Discs(at[which], radii[which], colour, outline, width, shown)
+        titled = which if graph.n_nodes <= MOST_TITLED else ()
+        names = (f"node {node} ({labels[node]})" if labels[node] else f"node {node}" for node in titled)
+        titles = [f"{name}: {x:.3g}" for name, x in zip(names, picture.nodes.importance[which].tolist(), strict=False)]
+        yield Discs(at[which], radii[which], colour, outline, width, titles)
         if _is_labelled(picture):
-            is_dark = strength > 0.5
+            ink = WHITE if strength > 0.5 else INK
             for node in which:
                 label = clean(labels[node]).strip()
                 short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + "…"
                 size = max(min(1.25, 2.4 / max(len(short), 1)) * float(radii[node]), 6 * unit)
-                yield Text(float(at[node, 0]), float(at[node, 1]), short, size, WHITE if is_dark else INK)
+                yield Text(float(at[node, 0]), float(at[node, 1]), short, size, ink)

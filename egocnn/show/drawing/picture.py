@@ -1,8 +1,9 @@
-"""A graph, importances and critical parts -> what a picture shows, checked: strengths from 0 to 1 and marks."""
+"""A graph, importances and critical parts -> what a picture shows, checked: strengths from 0 to 1, marks, colours."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,34 @@ import numpy as np
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.errors import ConfigError, DataError
-from egocnn.show.drawing.palette import FAINT, mix, signed
 
-SMALLEST_SIDE = 40
-LARGEST_SIDE = 10_000
+FOR, AGAINST = "#d55e00", "#0072b2"
+"""Vermilion and blue of Okabe and Ito: apart in hue and in lightness for every common kind of colour vision."""
+NEUTRAL = "#7f7f7f"  # Critical, yet neither for nor against.
+WHITE, INK = "#ffffff", "#333333"
+FAINT = "#dcdcdc"  # What recedes.
+GREY = "#8c8c8c"  # Words that recede.
+SMALLEST_SIDE, LARGEST_SIDE = 40, 10_000
 LEAST = 0.02  # Strength below which nothing is coloured.
 QUIET = 0.25  # Strength of the largest importance in a picture in which nothing is critical.
+
+
+def signed(importance: float) -> str:
+    """The colour of an importance of this sign."""
+    return FOR if importance > 0 else AGAINST if importance < 0 else NEUTRAL
+
+
+def mix(one: str, other: str, share: float) -> str:
+    """``share`` of the other colour, the rest of the one."""
+    share = min(max(share, 0.0), 1.0)
+    mixed = (round(a + (b - a) * share) for a, b in zip(channels(one), channels(other), strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+@cache
+def channels(colour: str) -> tuple[int, int, int]:
+    """#rrggbb -> 0 to 255 each"""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,11 +69,6 @@ class Picture:
     caption: str
     size: tuple[int, int]  # width, height in pixels
     words: tuple[str, str]  # what a positive and a negative importance mean
-
-    @property
-    def title(self) -> str:
-        """what the picture is called where it cannot be seen"""
-        return self.caption or self.graph.name
 
     @property
     def unit(self) -> float:

@@ -15,8 +15,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats
 from egocnn.errors import MissingExtraError
-from egocnn.show.drawing.palette import AGAINST, FOR, INK, WHITE
-from egocnn.show.drawing.picture import Picture
+from egocnn.show.drawing.picture import AGAINST, FOR, INK, WHITE, Picture
 
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold, not even escaped."""
@@ -66,9 +65,6 @@ def clean(text: str) -> str:
     return FORBIDDEN.sub("\ufffd", text)
 
 
-# ── caption and key ───────────────────────────────────────────────────────────────────────────────
-
-
 def strip_height(picture: Picture) -> float:
     """Pixels at the foot of the picture for caption and key."""
     lines = len(_caption_lines(picture)) or int(any(picture.signs))
@@ -81,9 +77,9 @@ def strip(picture: Picture) -> list[Shape]:
     width, height = picture.size
     top = height - strip_height(picture)
     size = 12 * unit
+    lines = enumerate(_caption_lines(picture))
     shapes: list[Shape] = [
-        Text(10 * unit, top + (11 + 16 * row) * unit, line, size, anchor="start")
-        for row, line in enumerate(_caption_lines(picture))
+        Text(10 * unit, top + (11 + 16 * row) * unit, line, size, INK, "start") for row, line in lines
     ]
     right = width - 10 * unit
     for word, colour in reversed(_key(picture)):
@@ -107,13 +103,10 @@ def _caption_lines(picture: Picture) -> list[str]:
     return textwrap.wrap(clean(picture.caption), letters, max_lines=MOST_CAPTION_LINES, placeholder=" …")
 
 
-# ── SVG ───────────────────────────────────────────────────────────────────────────────────────────
-
-
 def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: Iterable[Shape] = ()) -> str:
     """One self-contained SVG; ``between`` is SVG to put over the shapes, ``above`` are shapes to put over that."""
     width, height = picture.size
-    title = escape(clean(picture.title), quote=True)
+    title = escape(clean(picture.caption or picture.graph.name), quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{title}">\n'
@@ -124,6 +117,8 @@ def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: 
 
 
 def _element(shape: Shape) -> str:
+    if not isinstance(shape, Text) and not len(shape.ends if isinstance(shape, Lines) else shape.radii):
+        return ""
     if isinstance(shape, Discs):
         return _discs(shape)
     if isinstance(shape, Text):
@@ -156,9 +151,6 @@ def _discs(discs: Discs) -> str:
 def _number(value: float) -> str:
     text = f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".")
-
-
-# ── PNG ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def write_png(picture: Picture, shapes: Iterable[Shape], path: Path) -> None:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Pattern, chance, percent, times
+import numpy as np
+
+from egocnn.data.graphs import Graph
+from egocnn.data.molecules import to_molecule
+from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Occurrence, Pattern, chance, percent, times
 from egocnn.files import write_json, write_text
 from egocnn.show.assets import fill
-from egocnn.show.patterns.pictures import draw_occurrence, draw_pattern
+from egocnn.show.drawing import draw
+from egocnn.show.drawing.molecules import set_options
+
+PATTERN_SIZE = (240, 180)
 
 EXAMPLES_SHOWN = 3
 COLUMNS = (
@@ -64,10 +74,8 @@ def _section(number: int, name: str, items: Sequence[tuple[int, Pattern, str]]) 
     if not cards:
         cards = '<p class="none">Nothing that recurs here is reliably commoner in this class than elsewhere.</p>'
     others = [f'<li id="pattern-{n}">{escape(p.sentence)}</li>' for n, p, _ in items if not p.is_significant]
-    listed = (
-        f"<details><summary>Not reliably commoner here, though it recurs: {len(others)}</summary>"
-        f"<ul>{''.join(others)}</ul></details>"
-    )
+    title = f"<summary>Not reliably commoner here, though it recurs: {len(others)}</summary>"
+    listed = f"<details>{title}<ul>{''.join(others)}</ul></details>"
     meaning = {RAISES: "above the median", LOWERS: "up to the median"}.get(name, "of this class")
     return (
         f'<section id="class-{number}"><h2>{escape(_heading(name))}</h2>'
@@ -117,3 +125,72 @@ def _bar(what: str, count: int, of: int, kind: str) -> str:
 def _capital(text: str) -> str:
     """First letter in upper case, unless the word is a formula already."""
     return text[:1].upper() + text[1:] if text[:1].isalpha() and text[1:2].islower() else text
+
+
+def draw_pattern(pattern: Pattern) -> str:
+    """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
+    if pattern.smiles is None:
+        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
+    return _draw_fragment(pattern.smiles)
+
+
+def draw_occurrence(occurrence: Occurrence) -> str:
+    """The whole graph with the fragment marked; a molecule without its hydrogens."""
+    return _draw_marked(*_as_drawn(occurrence), (320, 240))
+
+
+def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
+    marked = np.zeros(graph.n_nodes, bool)
+    marked[list(nodes)] = True
+    u, v = graph.edges.T
+    edges = marked[u] & marked[v]
+    critical: dict[str, Any] = {"critical_nodes": np.flatnonzero(marked), "critical_edges": np.flatnonzero(edges)}
+    importances = marked.astype(np.float64), edges.astype(np.float64)
+    return draw(graph, *importances, size=size, words=("the pattern", ""), **critical)
+
+
+def _draw_fragment(smiles: str) -> str:
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import rdDepictor
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    with rdBase.BlockLogs():
+        molecule: Any = Chem.MolFromSmiles(smiles, sanitize=False)
+        molecule.UpdatePropertyCache(strict=False)
+        for atom in molecule.GetAtoms():
+            _label(atom)
+        molecule.UpdatePropertyCache(strict=False)
+        Chem.FastFindRings(molecule)
+        rdDepictor.Compute2DCoords(molecule)
+        drawer: Any = rdMolDraw2D.MolDraw2DSVG(*PATTERN_SIZE)
+        set_options(drawer, fixedBondLength=42, minFontSize=18, maxFontSize=18)
+        drawer.DrawMolecule(rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=False, addChiralHs=False))
+        drawer.FinishDrawing()
+    text = re.sub(r"<\?xml.*?\?>\s*|<!--.*?-->\s*", "", drawer.GetDrawingText(), flags=re.DOTALL)
+    return str(text)
+
+
+def _label(atom: Any) -> None:
+    """What to write: hydrogens except on carbon, Ar for an aromatic atom whose ring is not part of the fragment."""
+    is_carbon = atom.GetSymbol() == "C"
+    written = atom.GetNumExplicitHs() if atom.GetIsAromatic() else atom.GetTotalNumHs()
+    atom.SetNumExplicitHs(0 if is_carbon else written)
+    atom.SetNoImplicit(True)
+    if not is_carbon or atom.GetDegree() > 1:
+        return
+    if not any(bond.GetIsAromatic() for bond in atom.GetBonds()):
+        atom.SetProp("_displayLabel", "Ar" if atom.GetIsAromatic() else "C")
+
+
+def _as_drawn(occurrence: Occurrence) -> tuple[Graph, list[int]]:
+    """The graph as it is, or a molecule's heavy atoms, with where the fragment lies."""
+    graph, labels = occurrence.graph, occurrence.graph.node_label or ()
+    heavy = [node for node, label in enumerate(labels) if label != "H"]
+    if not heavy or to_molecule(graph) is None:
+        return graph, list(occurrence.nodes)
+    place = {node: i for i, node in enumerate(heavy)}
+    inside = [e for e, (u, v) in enumerate(graph.edges.tolist()) if u in place and v in place]
+    bonds = None if graph.edge_label is None else tuple(graph.edge_label[e] for e in inside)
+    edges = np.array([[place[u], place[v]] for u, v in graph.edges[inside].tolist()], np.int64).reshape(-1, 2)
+    bare = replace(graph, n_nodes=len(heavy), edges=edges, node_label=tuple(labels[n] for n in heavy), edge_label=bonds)
+    return bare, [place[node] for node in occurrence.nodes if node in place]

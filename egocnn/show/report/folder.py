@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
+from egocnn.data.molecules import name_atoms
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, write_structures
 from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in
@@ -52,7 +53,8 @@ def write_explanations(
         write_structures(passing(), temporary / MARK)
         summary = summarise(facts, title=title, model=model, data=data, class_names=tuple(class_names))
         for number, structure in enumerate(on_the_page[:figures], 1):
-            structure.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
+            named = replace(structure, graph=name_atoms(structure.graph, PurePath(data).stem))
+            named.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
         write_report(on_the_page, temporary, summary=summary)
     return summary
 

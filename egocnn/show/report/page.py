@@ -1,22 +1,35 @@
-"""Critical structures + a summary -> index.html: one file with its data, its style and its scripts inside."""
+"""Critical structures + a summary -> index.html: one file with its data, its style and its scripts inside.
+
+The data are compact and plain: lists of numbers travel as base64.
+"""
 
 from __future__ import annotations
 
 import html
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
+from math import isfinite
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias
 
-from egocnn.explain.structure import CriticalStructure
+import numpy as np
+
+from egocnn.data.arrays import Floats, Ints
+from egocnn.data.graphs import Graph
+from egocnn.data.molecules import ATOM, WORDS, name_atoms
+from egocnn.errors import DataError
+from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
 from egocnn.show.assets import asset, fill
 from egocnn.show.drawing.layout import positions as layout
-from egocnn.show.report.encoding import Positions, encode
-from egocnn.show.report.summary import Summary
+from egocnn.show.report.summary import Summary, sentences
 
+Positions: TypeAlias = Callable[[Graph], Floats]
+FINEST = 32767
+"""numbers travel as 16-bit steps of the largest among them: four significant digits in 2.7 characters each"""
 SCRIPTS = (
     *("cytoscape.min.js", "data.js", "scene.js", "picture.js", "chart.js", "gallery.js"),
     *("canvas.js", "viewer.js", "page.js"),
@@ -64,3 +77,95 @@ def policy() -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "  # cytoscape sets styles of its own
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
+
+
+def encode(structures: Sequence[CriticalStructure], summary: Summary, positions: Positions) -> dict[str, Any]:
+    """Everything that the page shows."""
+    structures, labels = [structure.named() for structure in structures], dict[str, int]()
+    data = PurePath(summary.data).stem
+    graphs = [name_atoms(structure.graph, data) for structure in structures]
+    return {
+        "summary": asdict(summary) | {"sentences": sentences(summary)},
+        "structures": [_structure(s, g, positions, labels) for s, g in zip(structures, graphs, strict=True)],
+        "labels": list(labels),
+    }
+
+
+def _structure(
+    structure: CriticalStructure, graph: Graph, positions: Positions, labels: dict[str, int]
+) -> dict[str, Any]:
+    fidelity, trace = structure.fidelity, structure.trace
+    places = np.asarray(positions(graph))
+    if places.shape != (graph.n_nodes, 2):
+        raise DataError(f"graph {graph.name!r}: positions must be ({graph.n_nodes}, 2), not {places.shape}")
+    told = {name: _plain(getattr(structure, name)) for name in ("predicted", "probability", "explained", "spread")}
+    # all rows of the trace but the last, the input: its importances are the structure's own
+    rows = () if trace is None else zip(trace.nodes[:-1], trace.edges[:-1], strict=True)
+    return told | {
+        **{"name": graph.name, "true": _plain(graph.target), "smiles": graph.smiles, "technique": structure.technique},
+        # base, the sum of what speaks for, the sum of what speaks against, output
+        "sums": [_plain(x) for x in (structure.base, structure.speaks_for, structure.speaks_against, structure.output)],
+        "addsUp": wording.adds_up(structure),
+        "balance": wording.balance(structure),
+        "fidelity": None if fidelity is None else {name: _plain(value) for name, value in asdict(fidelity).items()},
+        "evidence": wording.evidence(structure) if len(structure.critical_nodes) else structure.nothing,
+        "molecule": is_molecule(graph),
+        "nodes": graph.n_nodes,
+        "edges": packed_integers(np.asarray(graph.edges, np.int64).ravel()),
+        "positions": packed(places.ravel()),
+        "nodeLabels": _labels(graph.node_label, labels),
+        "edgeLabels": _labels(graph.edge_label, labels),
+        "nodeImportance": packed(structure.node_importance),
+        "edgeImportance": packed(structure.edge_importance),
+        "criticalNodes": packed_integers(structure.critical_nodes),
+        "criticalEdges": packed_integers(structure.critical_edges),
+        "truth": None if graph.node_truth is None else packed_integers(np.flatnonzero(graph.node_truth)),
+        "trace": None if trace is None else [{"nodes": packed(nodes), "edges": packed(edges)} for nodes, edges in rows],
+    }
+
+
+def packed(values: Floats) -> dict[str, Any]:
+    """Real numbers as little-endian 16-bit steps; what is not finite counts as 0.
+
+    Where most are 0, only the others are listed, with where they stand.
+    """
+    finite = np.nan_to_num(np.asarray(values, np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    largest = float(np.abs(finite).max(initial=0.0))
+    steps = (np.rint(finite / largest * FINEST) if largest > 0 else finite).astype("<i2")
+    step = float(f"{largest / FINEST:.7g}")
+    at = np.flatnonzero(steps)
+    if 2 * len(at) < len(steps):
+        return {
+            "step": step,
+            "length": len(steps),
+            "at": packed_integers(at),
+            "data": b64encode(steps[at].tobytes()).decode(),
+        }
+    return {"step": step, "data": b64encode(steps.tobytes()).decode()}
+
+
+def packed_integers(values: Ints) -> str:
+    """As little-endian 32-bit numbers, or 16-bit ones where they fit, with a letter in front that says which."""
+    small = int(np.max(values, initial=0)) < 1 << 16
+    return ("s" if small else "l") + b64encode(np.asarray(values).astype("<u2" if small else "<u4").tobytes()).decode()
+
+
+def _labels(names: Sequence[str] | None, labels: dict[str, int]) -> str | None:
+    """Positions in the report's one list of label names, which grows as new ones turn up."""
+    if names is None:
+        return None
+    return packed_integers(np.array([labels.setdefault(name, len(labels)) for name in names], np.int64))
+
+
+def is_molecule(graph: Graph) -> bool:
+    """Whether its labels read as atoms and bonds, so that a chemist's drawing suits it."""
+    if graph.node_label is None:
+        return False
+    bonds = graph.edge_label if graph.smiles is None else ("single",)
+    return all(map(ATOM.fullmatch, graph.node_label)) and bool(bonds) and set(WORDS).issuperset(bonds or ())
+
+
+def _plain(value: str | float | None) -> str | float | None:
+    if value is None or isinstance(value, str):
+        return value
+    return float(f"{float(value):.4g}") if isfinite(value) else None

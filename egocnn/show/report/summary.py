@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import isfinite
@@ -86,89 +86,71 @@ def sentences(summary: Summary) -> list[str]:
     """What the figures mean for the explanations, for a reader who knows the graphs and not the method."""
     lines = []
     if summary.evidence_kept is not None and summary.evidence_lost is not None:
-        lines.append(
-            f"Critical structures keep {share(summary.evidence_kept)} of the evidence alone, and "
-            f"{share(summary.evidence_lost)} goes with them (medians over the graphs that have one)."
-        )
+        medians = f"{share(summary.evidence_lost)} goes with them (medians over the graphs that have one)."
+        lines.append(f"Critical structures keep {share(summary.evidence_kept)} of the evidence alone, and {medians}")
     if summary.size is not None:
         lines.append(f"A critical structure holds {share(summary.size)} of the nodes of its graph (median).")
     if summary.nothing:
         lines.append(f"In {share(summary.nothing)} of the graphs nothing stands out.")
     is_told = summary.nothing or summary.evidence_kept is not None
     if is_told and 1 < len(summary.by_class) <= MOST_CLASSES_LISTED:
-        lines.append(f"By class: {'; '.join(_said_of_class(*each) for each in summary.by_class)}.")
+        told = []
+        for name, graphs, nothing, kept, lost in summary.by_class:
+            measured = "" if kept is None or lost is None else f"{share(kept)} kept, {share(lost)} gone, "
+            many = f"{graphs} graph{'' if graphs == 1 else 's'}"
+            told.append(f"{name} ({many}): {measured}nothing stands out in {share(nothing)}")
+        lines.append(f"By class: {'; '.join(told)}.")
     if summary.kept is not None and summary.removed is not None:
         is_half = len(summary.class_names) > 2
         keep, lose = ("stay above one half", "fall to it or below") if is_half else ("keep the prediction", "lose it")
-        lines.append(
-            f"Of the graphs with a structure, {share(summary.kept)} {keep} with nothing else, "
-            f"and {share(summary.removed)} {lose} without it."
-        )
+        without = f"{share(summary.removed)} {lose} without it."
+        lines.append(f"Of the graphs with a structure, {share(summary.kept)} {keep} with nothing else, and {without}")
     if summary.kept_change is not None and summary.removed_change is not None:
-        lines.append(
-            f"With the structure alone the predicted value moves by {summary.kept_change:.3g} on average; "
-            f"without it, by {summary.removed_change:.3g}."
-        )
+        moved = f"{summary.kept_change:.3g} on average; without it, by {summary.removed_change:.3g}."
+        lines.append(f"With the structure alone the predicted value moves by {moved}")
     return lines
-
-
-def _said_of_class(name: str, graphs: int, nothing: float, kept: float | None, lost: float | None) -> str:
-    """toxic (40 graphs): 90% kept, 80% gone, nothing stands out in 5%"""
-    measured = "" if kept is None or lost is None else f"{share(kept)} kept, {share(lost)} gone, "
-    return f"{name} ({graphs} graph{'' if graphs == 1 else 's'}): {measured}nothing stands out in {share(nothing)}"
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def _median(values: Sequence[float]) -> float | None:
-    return float(np.median(values)) if len(values) else None
+def _median(values: Iterable[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None and isfinite(value)]
+    return float(np.median(known)) if known else None
 
 
 def _of_evidence(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     """Medians over the structures that are not empty, and how many are."""
-    present = [s for s in structures if len(s.critical_nodes)]
-    kept, lost = _evidence(present)
-    by_class: dict[str, list[CriticalStructure]] = {}
-    for structure in structures:
-        if structure.explained is not None:
-            by_class.setdefault(str(structure.explained), []).append(structure)
+    names = sorted({str(s.explained) for s in structures if s.explained is not None})
+    of_class = {name: [s for s in structures if s.explained == name] for name in names}
+    _, _, nothing, kept, lost = _evidence("", structures)
     return {
         "evidence_kept": kept,
         "evidence_lost": lost,
-        "size": _median([len(s.critical_nodes) / s.graph.n_nodes for s in present]),
-        "nothing": _mean([not len(s.critical_nodes) for s in structures]),
-        "by_class": tuple(_of_class(name, some) for name, some in sorted(by_class.items())),
+        "size": _median(len(s.critical_nodes) / s.graph.n_nodes for s in structures if len(s.critical_nodes)),
+        "nothing": nothing if structures else None,
+        "by_class": tuple(_evidence(name, some) for name, some in of_class.items()),
     }
 
 
-def _of_class(name: str, structures: Sequence[CriticalStructure]) -> ByClass:
+def _evidence(name: str, structures: Sequence[CriticalStructure]) -> ByClass:
     present = [s for s in structures if len(s.critical_nodes)]
-    return name, len(structures), 1 - len(present) / len(structures), *_evidence(present)
-
-
-def _evidence(structures: Sequence[CriticalStructure]) -> tuple[float | None, float | None]:
-    """Medians of the evidence kept and lost, where that was measured."""
-    measured = [s.fidelity for s in structures if s.fidelity is not None]
-    kept = [f.evidence_kept for f in measured if f.evidence_kept is not None]
-    lost = [f.evidence_lost for f in measured if f.evidence_lost is not None]
-    return _median(list(filter(isfinite, kept))), _median(list(filter(isfinite, lost)))
+    measured = [s.fidelity for s in present if s.fidelity is not None]
+    medians = _median(f.evidence_kept for f in measured), _median(f.evidence_lost for f in measured)
+    return name, len(structures), 1 - len(present) / max(len(structures), 1), *medians
 
 
 def _of_classes(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
-    names = (name for s in structures for name in (s.predicted, s.graph.target) if isinstance(name, str))
-    known = [s for s in structures if isinstance(s.graph.target, str)]
+    names = {name for s in structures for name in (s.predicted, s.graph.target) if isinstance(name, str)}
     measured = [fidelity for _, fidelity in _measured(structures)]
-    return {
-        "class_names": tuple(sorted(set(names))),
-        "kept": _mean([f.kept > 0.5 for f in measured]),
-        "removed": _mean([f.removed <= 0.5 for f in measured]),
-        **_calibration([s for s in known if s.probability is not None]),
-    }
+    kept, removed = _mean([f.kept > 0.5 for f in measured]), _mean([f.removed <= 0.5 for f in measured])
+    return {"class_names": tuple(sorted(names)), "kept": kept, "removed": removed, **_calibration(structures)}
 
 
-def _calibration(known: Sequence[CriticalStructure]) -> dict[str, Any]:
+def _calibration(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
+    known = [s for s in structures if isinstance(s.graph.target, str) and s.probability is not None]
     stated = np.array([s.probability for s in known], np.float64)
     right = np.array([s.predicted == s.graph.target for s in known], bool)
     number = np.minimum((stated * BINS).astype(np.int64), BINS - 1)

@@ -7,26 +7,15 @@ file, which lies in a private folder while it is read.
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from egocnn import __version__
 from egocnn.errors import EgoCNNError, MissingExtraError
 from egocnn.show.assets import asset, fill, style
-from egocnn.show.serve.batching import BatchQueue, ExplainJob, Plain
-from egocnn.show.serve.limits import Limits, RefusedError
-from egocnn.show.serve.lines import check_rings, typed_lines
+from egocnn.show.serve import settings
+from egocnn.show.serve.limits import Limits, RefusedError, refusal
 from egocnn.show.serve.pool import WorkerPool
-from egocnn.show.serve.settings import (
-    FILE_SUFFIXES,
-    MOST_AT_ONCE,
-    MOST_EDGES,
-    MOST_GRAPHS,
-    MOST_NODES,
-    MOST_RINGS,
-    ServeConfig,
-)
+from egocnn.show.serve.settings import ExplainJob, Plain, ServeConfig, check_rings, typed_lines
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -53,17 +42,13 @@ def build(pool: WorkerPool, config: ServeConfig) -> Limits:
         from fastapi import FastAPI
     except ImportError:
         raise MissingExtraError("fastapi", "serve") from None
-    app = FastAPI(
-        title="egocnn",
-        version=__version__,
-        description="Predictions of one trained model, and the critical structure behind each.",
-        docs_url=None,  # its pages load scripts from elsewhere
-        redoc_url=None,
-        responses=REFUSALS,
-    )
+    description = "Predictions of one trained model, and the critical structure behind each."
+    # no pages of documentation: they load scripts from elsewhere
+    pages: dict[str, Any] = {"docs_url": None, "redoc_url": None}
+    app = FastAPI(title="egocnn", version=__version__, description=description, responses=REFUSALS, **pages)
     _handle_errors(app)
     _add_page(app, pool.about, config)
-    _add_explanations(app, pool, config)
+    _add_explanations(app, pool)
     return Limits(app, config)
 
 
@@ -74,11 +59,8 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
 
     from egocnn.show.serve.records import Health, ModelFacts
 
-    files = {
-        "page.css": (style("serve"), "text/css"),
-        "page.js": (asset("serve", "page.js"), "text/javascript"),
-        "icon.svg": (asset("serve", "icon.svg"), "image/svg+xml"),
-    }
+    kinds = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+    files = {name: style("serve") if name == "page.css" else asset("serve", name) for name in kinds}
 
     @app.get("/", response_class=HTMLResponse, summary="The page")
     async def page() -> HTMLResponse:
@@ -88,8 +70,7 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
     async def file(name: str) -> Response:
         if name not in files:
             raise HTTPException(404)
-        text, kind = files[name]
-        return Response(text, media_type=kind)
+        return Response(files[name], media_type=kinds[name])
 
     @app.get("/health", summary="Whether the server is up")
     async def health() -> Health:
@@ -97,32 +78,28 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
 
     @app.get("/model", summary="About the model")
     async def about() -> ModelFacts:
-        limits: Plain = {"graphs": MOST_GRAPHS, "nodes": MOST_NODES, "edges": MOST_EDGES, "rings": MOST_RINGS}
+        limits: Plain = {
+            "graphs": settings.MOST_GRAPHS,
+            "nodes": settings.MOST_NODES,
+            "edges": settings.MOST_EDGES,
+            "rings": settings.MOST_RINGS,
+        }
         limits |= {"bytes": config.most_bytes, "seconds": config.seconds, "work_seconds": config.work_seconds}
-        return ModelFacts.model_validate(model | {"limits": limits | {"files": list(FILE_SUFFIXES)}})
+        return ModelFacts.model_validate(model | {"limits": limits | {"files": list(settings.FILE_SUFFIXES)}})
 
 
-def _add_explanations(app: "FastAPI", pool: WorkerPool, config: ServeConfig) -> None:
+def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
     """Molecules, or a file of graphs -> answers as JSON, or a report."""
     from fastapi import File, Form, Response, UploadFile
     from fastapi.responses import HTMLResponse
 
     from egocnn.show.serve.records import ErrorMessage, ExplainRequest, ExplainResponse
 
-    as_json: dict[str, Any] = {
-        "response_model": ExplainResponse,
-        "responses": {422: UNREADABLE | {"model": ErrorMessage}},
-    }
-    queue = BatchQueue(pool.explain, threads=config.workers)
-    # files, reports and long SMILES leave a worker free, so that molecules that are typed do not wait for them
-    slow = ThreadPoolExecutor(max(1, config.workers - 1), thread_name_prefix="slow")
+    unreadable = UNREADABLE | {"model": ErrorMessage}
+    as_json: dict[str, Any] = {"response_model": ExplainResponse, "responses": {422: unreadable}}
 
-    async def ask(request: Plain, data: bytes = b"") -> tuple[Plain, bytes]:
-        return await asyncio.get_running_loop().run_in_executor(slow, pool.ask, request, data)
-
-    async def answer(job: ExplainJob) -> bytes:
-        answers: bytes = await queue.submit(job) if job.is_quick else (await ask({"jobs": [asdict(job)]}))[1]
-        return answers
+    async def ask(request: ExplainJob | Plain, data: bytes = b"") -> tuple[Plain, bytes]:
+        return await asyncio.wrap_future(pool.submit(request, data))
 
     def respond(answers: list[bytes]) -> Response:
         """Lists of answers, as JSON already, in one."""
@@ -134,11 +111,11 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool, config: ServeConfig) -> 
         lines = [request.smiles] if isinstance(request.smiles, str) else request.smiles
         check_rings(lines)
         whole = ExplainJob(lines=tuple(lines), **request.model_dump(exclude={"smiles"}))
-        return respond([await answer(job) for job in whole.portions(MOST_AT_ONCE)])
+        return respond([(await ask(job))[1] for job in whole.portions(settings.MOST_AT_ONCE)])
 
     @app.post("/explain/file", summary="Explain a file of graphs", **as_json)
     async def explain_file(
-        file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(FILE_SUFFIXES)}")],
+        file: Annotated[UploadFile, File(description=f"a file whose name ends in {', '.join(settings.FILE_SUFFIXES)}")],
         explained: Annotated[str | None, Form(description="the class to explain; by default the predicted one")] = None,
     ) -> Response:
         wish = {"report": False, "name": file.filename or "", "explained": explained or None}
@@ -151,11 +128,10 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool, config: ServeConfig) -> 
         smiles: Annotated[str, Form(description="one molecule a line: a SMILES and, after a space, its name")] = "",
         file: Annotated[UploadFile | None, File(description="instead of molecules: a file of graphs")] = None,
     ) -> HTMLResponse:
-        name = (file and file.filename) or ""
-        if file is not None and name:
-            said, text = await ask({"report": True, "name": name}, await file.read())
+        if file is not None and file.filename:
+            said, text = await ask({"report": True, "name": file.filename}, await file.read())
         else:
-            said, text = await ask({"report": True, "name": "", "lines": typed_lines(smiles)})
+            said, text = await ask({"report": True, "lines": typed_lines(smiles)})
         return HTMLResponse(text, headers={"content-security-policy": f"{said['policy']}; frame-ancestors 'none'"})
 
 
@@ -166,35 +142,23 @@ def _handle_errors(app: "FastAPI") -> None:
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-    def refuse(status: int, reason: str, **headers: str) -> JSONResponse:
-        if status == 503:
-            headers["retry-after"] = "1"
-        return JSONResponse({"error": _one_line(reason)}, status, headers)
+    @app.exception_handler(EgoCNNError)
+    async def refused(_: Request, error: EgoCNNError) -> JSONResponse:
+        return refusal(error.status if isinstance(error, RefusedError) else 422, str(error))
 
-    async def refused(_: Request, error: Any) -> JSONResponse:
-        return refuse(error.status if isinstance(error, RefusedError) else 422, str(error))
-
-    async def invalid(_: Request, error: Any) -> JSONResponse:
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return refuse(422, "the request is not JSON")
+            return refusal(422, "the request is not JSON")
         place = "".join(f"{part}: " for part in first["loc"][1:2])  # further ones name pydantic's own types
-        return refuse(422, f"{place}{first['msg']}")
+        return refusal(422, f"{place}{first['msg']}")
 
-    async def unanswered(_: Request, error: Any) -> JSONResponse:
-        return refuse(error.status_code, error.detail, **(error.headers or {}))
+    @app.exception_handler(HTTPException)
+    async def unanswered(_: Request, error: HTTPException) -> JSONResponse:
+        return refusal(error.status_code, error.detail, error.headers)
 
-    async def broken(request: Request, error: Any) -> JSONResponse:
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> JSONResponse:
         logging.getLogger("egocnn").error("%s failed", request.url.path, exc_info=error)
-        return refuse(500, "something went wrong in the server; its log says what")
-
-    app.add_exception_handler(EgoCNNError, refused)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, unanswered)
-    app.add_exception_handler(Exception, broken)
-
-
-def _one_line(text: str, most: int = 500) -> str:
-    """Fit for JSON and for a line on the page."""
-    line = " ".join(text.encode("utf-8", "backslashreplace").decode().split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+        return refusal(500, "something went wrong in the server; its log says what")

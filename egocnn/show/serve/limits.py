@@ -7,13 +7,15 @@ of it: its size is limited, and a slow sender occupies no model and nobody's pla
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from egocnn.errors import EgoCNNError
 from egocnn.show.serve.settings import LOCAL, ServeConfig
+
+if TYPE_CHECKING:
+    from starlette.responses import JSONResponse
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -26,18 +28,17 @@ POLICY = (
 )
 """Nothing but the page's own files, and pictures that it makes; no script or style inside the HTML."""
 
-HEADERS = (
-    (b"content-security-policy", POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-    (b"cache-control", b"no-store"),
-)
-
-
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+LONGEST_LINE = 500  # Characters of a line that says why there is no answer.
 RECEIVING = 64
 """Requests of the largest size that memory holds while they arrive; when they are more, further ones are sent away."""
 
@@ -68,31 +69,30 @@ class Limits:
             if message["type"] == "http.response.start":
                 started = True
                 given = list(message.get("headers", ()))
-                names = {name.lower() for name, _ in given}
-                message["headers"] = given + [pair for pair in HEADERS if pair[0] not in names]
+                names = {name.lower().decode("latin-1") for name, _ in given}
+                more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name not in names]
+                message["headers"] = given + more
             await send(message)
 
         try:
             self._check(scope)
             body = await self._body(receive)
             async with asyncio.timeout(self._config.seconds):
-                with self._place(scope["path"]):
+                with nullcontext() if scope["path"] == "/health" else self._place():
                     await self._app(scope, _replay(body, receive), send_on)
         except RefusedError as refused:
-            await _refuse(refused.status, str(refused), send_on)
+            answer = refusal(refused.status, str(refused))
         except TimeoutError:
-            if not started:
-                await _refuse(503, f"this took longer than {self._config.seconds:g} seconds; send less", send_on)
+            answer = refusal(503, f"this took longer than {self._config.seconds:g} seconds; send less")
         except asyncio.CancelledError:
-            if not started:
-                await _refuse(503, "the server is being stopped", send_on)
+            answer = refusal(503, "the server is being stopped")
+        else:
+            return
+        if not started:
+            await answer(scope, receive, send_on)
 
     @contextmanager
-    def _place(self, path: str) -> Iterator[None]:
-        """One of the places for requests; whether the server is up can be asked without."""
-        if path == "/health":
-            yield
-            return
+    def _place(self) -> Iterator[None]:
         if self._inside >= self._config.waiting:
             raise RefusedError(503, "too many requests at a time; try again in a moment")
         self._inside += 1
@@ -104,7 +104,9 @@ class Limits:
     def _check(self, scope: Message) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
         # a page elsewhere can have a name of its own resolve to this machine: its visitors' browsers then ask us
-        if self._config.is_local and _host(headers.get(b"host", b"")) not in LOCAL:
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+        if self._config.host in LOCAL and name not in LOCAL:
             raise RefusedError(400, "this server answers to localhost alone; --host lets others in")
         if scope["method"] not in ("GET", "HEAD") and not _is_own(headers):
             raise RefusedError(403, "a page of another site may not send anything here")
@@ -113,9 +115,8 @@ class Limits:
 
     def _check_size(self, size: int) -> None:
         if size > self._config.most_bytes:
-            raise RefusedError(
-                413, f"a request may have {self._config.megabytes:g} MB at most; egocnn explain takes more"
-            )
+            most = f"{self._config.megabytes:g} MB"
+            raise RefusedError(413, f"a request may have {most} at most; egocnn explain takes more")
 
     async def _body(self, receive: Receive) -> bytes:
         body = bytearray()
@@ -152,25 +153,17 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     waiting = [body]
 
     async def again() -> Message:
-        if waiting:
-            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        return await receive()
+        return {"type": "http.request", "body": waiting.pop()} if waiting else await receive()
 
     return again
 
 
-def _host(header: bytes) -> str:
-    """The name in a Host header, without port and brackets."""
-    text = header.decode("latin-1").lower()
-    return text[1 : text.find("]")] if text.startswith("[") else text.partition(":")[0]
+def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The answer that says in one line why there is none."""
+    from starlette.responses import JSONResponse
 
-
-async def _refuse(status: int, reason: str, send: Send) -> None:
-    body = json.dumps({"error": reason}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 503:
-        headers.append((b"retry-after", b"1"))
-    if status in (408, 413):
-        headers.append((b"connection", b"close"))  # the rest of it is not wanted
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    # of what is too slow or too large the rest is not wanted
+    more = {503: {"retry-after": "1"}, 408: {"connection": "close"}, 413: {"connection": "close"}}.get(status, {})
+    line = " ".join(reason.encode("utf-8", "backslashreplace").decode().split())  # fit for JSON, and for the page
+    line = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
+    return JSONResponse({"error": line}, status, {**(headers or {}), **more})

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice
 from pathlib import Path, PurePath
 
-import numpy as np
-
 from egocnn.config import ReadConfig
-from egocnn.data.arrays import Floats, pointers
+from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.molecules import ATOM, WORDS
-from egocnn.data.sources.smiles import from_smiles, parse_smiles
+from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.model import Model
-from egocnn.show.as_trained import read_as_trained
 from egocnn.show.drawing.layout import positions
 from egocnn.show.report import summarise
-from egocnn.show.report.encoding import encode
 from egocnn.show.report.folder import file_name
-from egocnn.show.report.page import page
-from egocnn.show.serve.batching import Deliver, ExplainJob, Plain
-from egocnn.show.serve.settings import FILE_SUFFIXES, MOST_DRAWN, MOST_EDGES, MOST_GRAPHS, MOST_NODES, MOST_RINGS
+from egocnn.show.report.page import encode, is_molecule, page
+from egocnn.show.serve import settings
+from egocnn.show.serve.settings import Deliver, ExplainJob, Plain
+from egocnn.show.streaming import read_as_trained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,11 +36,6 @@ class ServedModel:
     name: str
     device: str = "cpu"
 
-    @staticmethod
-    def load(run: Path, *, device: str = "cpu") -> ServedModel:
-        """The model of a run folder, called after the folder."""
-        return ServedModel(predictor=Model.load(run), name=run.resolve().name, device=device)
-
     @property
     def data(self) -> str:
         """The training data without their folder, which is private."""
@@ -52,7 +45,7 @@ class ServedModel:
     def reads_smiles(self) -> bool:
         """Whether the training graphs were molecules, so that a SMILES gives the labels that the model knows."""
         known = self.predictor.encoder
-        atoms = bool(known.node_label_names) and all(ATOM.fullmatch(label) for label in known.node_label_names)
+        atoms = bool(known.node_label_names) and all(map(ATOM.fullmatch, known.node_label_names))
         bonds = not known.edge_label_names or bool(set(WORDS) & set(known.edge_label_names))
         return atoms and bonds and len(known.attr_mean) == 0
 
@@ -66,17 +59,14 @@ class ServedModel:
         """What the model is, reads and predicts."""
         known = self.predictor.encoder
         return {
-            "name": self.name,
-            "data": self.data,
             "task": "classification" if known.class_names else "regression",
             "classes": list(known.class_names),
-            "reads_smiles": self.reads_smiles,
-            "hydrogens": self.hydrogens,
             "node_labels": list(known.node_label_names),
             "edge_labels": list(known.edge_label_names),
             "node_attributes": 0 if known.by_degree else len(known.attr_mean),
             "networks": len(self.predictor.networks),
             "parameters": self.predictor.n_parameters,
+            **{name: getattr(self, name) for name in ("name", "data", "reads_smiles", "hydrogens")},
         }
 
     def read_lines(self, lines: Sequence[str], first: int = 1) -> Graphs:
@@ -87,11 +77,13 @@ class ServedModel:
         try:
             graphs = from_smiles(smiles, names=names, config=ReadConfig(hydrogens=self.hydrogens))
         except DataError as error:
-            raise _first_invalid(smiles, first) or error from None
+            if (found := re.match(r"molecule (\d+): (.*)", str(error), re.DOTALL)) is None:
+                raise
+            place = f"line {int(found[1]) + first}: " if len(lines) > 1 or first > 1 else ""
+            raise DataError(place + found[2]) from None
         return _checked(graphs)
 
     def check_smiles(self) -> None:
-        """Refuse SMILES where the model was not trained on molecules."""
         if not self.reads_smiles:
             origin = f" ({self.data})" if self.data else ""
             raise DataError(
@@ -103,9 +95,9 @@ class ServedModel:
         """The graphs of an uploaded file, which lies in a private folder while it is read."""
         safe = file_name(PurePath(name.replace("\\", "/")).name)
         suffix = PurePath(safe).suffix.lower()
-        if suffix not in FILE_SUFFIXES:
-            raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(FILE_SUFFIXES)}")
-        if suffix in FILE_SUFFIXES[:3]:
+        if suffix not in settings.FILE_SUFFIXES:
+            raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(settings.FILE_SUFFIXES)}")
+        if suffix in settings.FILE_SUFFIXES[:3]:
             self.check_smiles()
         with tempfile.TemporaryDirectory(prefix="egocnn-") as folder:
             path = Path(folder, safe)
@@ -117,44 +109,32 @@ class ServedModel:
                 raise DataError(message) from None
 
     def answer(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
-        """Explain the graphs of all jobs in one call, and deliver every answer as soon as it is drawn."""
-        read = self._read(jobs, deliver)
-        if not read:
-            return
-        graphs = Graphs.concat([some for _, some in read]) if len(read) > 1 else read[0][1]
-        structures = self._explain(graphs, read[0][0])
-        probabilities = self._probabilities(graphs, structures)
-        for (job, _), own in zip(read, _consecutive([len(some) for _, some in read]), strict=True):
-            rows = zip(structures[own], probabilities[own], strict=True)
-            deliver(job, [self._plain(structure, row, job.picture) for structure, row in rows])
+        """Explain the molecules of all jobs, whose wishes are equal, in one call; deliver each as soon as it is drawn.
 
-    def answer_graphs(self, graphs: Graphs, explained: str | None) -> list[Plain]:
-        """Explain graphs that have been read already."""
-        structures = self._explain(graphs, ExplainJob(explained=explained))
-        rows = zip(structures, self._probabilities(graphs, structures), strict=True)
-        return [self._plain(structure, row, True) for structure, row in rows]
+        A job with a line at fault is refused, and no other.
+        """
+        read: list[tuple[ExplainJob, Graphs]] = []
+        for job in jobs:
+            try:
+                read.append((job, self.read_lines(job.lines, job.first)))
+            except Exception as error:
+                deliver(job, error)
+        if read:
+            answers = self.answers(Graphs.concat([graphs for _, graphs in read]), read[0][0])
+            for job, graphs in read:
+                deliver(job, list(islice(answers, len(graphs))))
+
+    def answers(self, graphs: Graphs, job: ExplainJob) -> Iterator[Plain]:
+        """Explain graphs as the job wishes."""
+        structures = self._explain(graphs, job)
+        for structure, row in zip(structures, self._probabilities(graphs, structures), strict=True):
+            yield self._plain(structure, row, job.picture)
 
     def report(self, graphs: Graphs, data: str) -> str:
         """One self-contained HTML page about these graphs."""
         structures = self._explain(graphs, ExplainJob())
         summary = summarise(structures, model=self.name, data=data, class_names=self.predictor.class_names)
         return page(encode(structures, summary, _places), summary.title)
-
-    def _read(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> list[tuple[ExplainJob, Graphs]]:
-        if len(jobs) > 1:
-            try:
-                together = self.read_lines([line for job in jobs for line in job.lines])
-                own = _consecutive([len(job.lines) for job in jobs])
-                return [(job, together[part]) for job, part in zip(jobs, own, strict=True)]
-            except DataError:
-                pass  # some line is at fault: read apart, only its own job is refused
-        read = []
-        for job in jobs:
-            try:
-                read.append((job, self.read_lines(job.lines, job.first)))
-            except Exception as error:  # reaches the sender of this job, and nobody else
-                deliver(job, error)
-        return read
 
     def _explain(self, graphs: Graphs, job: ExplainJob) -> list[CriticalStructure]:
         return explain(self.predictor, graphs, classes=job.explained, fidelity=job.fidelity, device=self.device)
@@ -166,11 +146,8 @@ class ServedModel:
             predicted: list[list[float]] = self.predictor.predictions_and_spread(graphs, device=self.device)[0].tolist()
             return predicted
         # of two classes the other has the rest: this saves a pass over the graphs
-        likely = [structure.probability or 0.0 for structure in structures]
-        return [
-            [p if name == structure.predicted else 1 - p for name in names]
-            for p, structure in zip(likely, structures, strict=True)
-        ]
+        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
+        return [[p if name == predicted else 1 - p for name in names] for predicted, p in likely]
 
     def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder
@@ -192,34 +169,20 @@ class ServedModel:
         }
 
 
-def _consecutive(lengths: Sequence[int]) -> list[slice]:
-    return [slice(first, last) for first, last in pairwise(pointers(np.array(lengths)).tolist())]
-
-
 def _places(graph: Graph) -> Floats:
     """Where a report draws the nodes; a giant molecule is laid out as any other graph."""
-    return positions(graph if _is_drawn(graph) else replace(graph, smiles=None))
+    return positions(graph if _is_drawn(graph) else replace(graph, smiles=None, node_label=None))
 
 
 def _is_drawn(graph: Graph) -> bool:
     """Not giants, nor molecules of so many rings that RDKit would not be done with them."""
-    rings = 0 if graph.smiles is None else len(graph.edges) - graph.n_nodes + 1
-    return graph.n_nodes <= MOST_DRAWN and rings <= MOST_RINGS
+    rings = len(graph.edges) - graph.n_nodes + 1 if is_molecule(graph) else 0
+    return graph.n_nodes <= settings.MOST_DRAWN and rings <= settings.MOST_RINGS
 
 
 def _checked(graphs: Graphs) -> Graphs:
-    counts = (len(graphs), MOST_GRAPHS, "graphs"), (graphs.n_nodes, MOST_NODES, "nodes")
-    for count, most, what in (*counts, (graphs.n_edges, MOST_EDGES, "edges")):
+    counts = (len(graphs), settings.MOST_GRAPHS, "graphs"), (graphs.n_nodes, settings.MOST_NODES, "nodes")
+    for count, most, what in (*counts, (graphs.n_edges, settings.MOST_EDGES, "edges")):
         if count > most:
             raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
     return graphs
-
-
-def _first_invalid(smiles: Sequence[str], first: int) -> DataError | None:
-    """What is wrong with the first SMILES that is none."""
-    for number, text in enumerate(smiles, first):
-        try:
-            parse_smiles(text)
-        except DataError as error:
-            return DataError(f"line {number}: {error}") if len(smiles) > 1 or first > 1 else error
-    return None

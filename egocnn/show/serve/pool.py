@@ -1,6 +1,7 @@
 """Requests -> their answers from worker processes, which are killed and replaced when they hang or die.
 
-Every call blocks the thread that makes it.
+Every worker has a thread of the server to itself, which takes what waits. No request waits for others to arrive: while
+some are answered others queue up, and those that can be answered together make the next batch.
 """
 
 from __future__ import annotations
@@ -9,22 +10,20 @@ import logging
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
-from queue import LifoQueue
 from typing import Any
 
 from egocnn.errors import RunError
-from egocnn.show.serve.batching import Deliver, ExplainJob, Plain
 from egocnn.show.serve.limits import RefusedError
+from egocnn.show.serve.settings import MOST_IN_BATCH, ExplainJob, Plain
 from egocnn.show.serve.worker import receive, send
 
 START_SECONDS = 300.0  # For a worker to load its model.
 PAUSE = 1.0  # Seconds between attempts to replace a worker whose model cannot be loaded any more.
-
-
-def _nothing() -> None: ...
 
 
 class LostError(Exception):
@@ -94,56 +93,58 @@ def start_process(target: Callable[..., None], *arguments: Any, **named: Any) ->
     return Worker(ours, end)
 
 
+Answer = tuple[Plain, bytes]
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    request: ExplainJob | Plain
+    data: bytes
+    wishes: object  # equal for those that one call can answer
+    lines: int
+    is_quick: bool
+    future: Future[Answer]
+
+    def settle(self, answer: Answer | Exception) -> None:
+        with suppress(InvalidStateError):  # whoever asked has gone
+            if isinstance(answer, Exception):
+                self.future.set_exception(answer)
+            else:
+                self.future.set_result(answer)
+
+
 class WorkerPool:
     """Workers of one model, all alike; ``about`` is what the first of them says about it."""
 
     def __init__(self, launch: Callable[[], Worker], *, workers: int, seconds: float) -> None:
         """``seconds``: of work on a request, or on several that are answered together"""
         self._launch, self._seconds = launch, seconds
-        self._idle: LifoQueue[Worker | None] = LifoQueue()
+        self._waiting: list[_Waiting] = []
         self._workers: set[Worker] = set()
-        self._lock, self._closed = threading.Lock(), threading.Event()
-        self._slow = threading.Semaphore(max(1, workers - 1))
-        first, *others = (self._launched() for _ in range(workers))
+        self._changed, self._closed = threading.Condition(), threading.Event()
+        self._lock = threading.Lock()  # of the workers: to start or end one takes longer than others may wait
+        first, *others = [self._launched() for _ in range(workers)]
         try:
             self.about = first.load()
         except BaseException:
             self.close()
             raise
-        self._idle.put(first)
-        for worker in others:
-            threading.Thread(target=self._replace, args=(worker,), daemon=True).start()
+        for number, worker in enumerate((first, *others)):
+            # of several workers the last is kept free for what is quick
+            given = worker, number == 0, number > 0 and number == workers - 1
+            threading.Thread(target=self._work, args=given, daemon=True).start()
 
-    def explain(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
-        """Answer every job; where a worker is lost over several, each is tried alone, so that one spoils no other."""
-        waiting = dict(enumerate(jobs))
-
-        def take(said: Any, answer: bytes) -> None:
-            deliver(waiting.pop(said["job"]), _error(said) or answer)
-
-        try:
-            self._ask({"jobs": [asdict(job) for job in jobs]}, b"", take)
-        except LostError as lost:
-            for job in waiting.values():
-                if len(jobs) > 1:
-                    self.explain([job], deliver)
-                else:
-                    deliver(job, RefusedError(422, str(lost)))
-
-    def ask(self, request: Plain, data: bytes = b"") -> tuple[Plain, bytes]:
-        """The one answer to a file, to a wish for a report, or to a job that may take long.
-
-        One worker of several is left to ``explain``, also while one that was lost over such a request is replaced.
-        """
-        found: list[tuple[Plain, bytes]] = []
-        self._slow.acquire()
-        try:
-            self._ask(request, data, lambda said, answer: found.append((said, answer)), self._slow.release)
-        except LostError as lost:
-            raise RefusedError(422, str(lost)) from None
-        if error := _error(found[0][0]):
-            raise error
-        return found[0]
+    def submit(self, request: ExplainJob | Plain, data: bytes = b"") -> Future[Answer]:
+        """What the worker says and sends, or why it does not; a future that is cancelled loses its place."""
+        is_quick = isinstance(request, ExplainJob) and request.is_quick
+        wishes, lines = (request.wishes, len(request.lines)) if isinstance(request, ExplainJob) else (None, 0)
+        waiting = _Waiting(request, data, wishes if is_quick else object(), lines, is_quick, Future())
+        with self._changed:
+            if self._closed.is_set():
+                waiting.settle(RefusedError(503, "the server is being stopped"))
+            self._waiting.append(waiting)
+            self._changed.notify_all()
+        return waiting.future
 
     def close(self) -> None:
         """End all workers, also those that hang; who waits for one is refused."""
@@ -152,32 +153,64 @@ class WorkerPool:
             for worker in self._workers:
                 worker.end()
             self._workers.clear()
-        self._idle.put(None)
+        with self._changed:
+            for waiting in self._waiting:
+                waiting.settle(RefusedError(503, "the server is being stopped"))
+            self._changed.notify_all()
 
-    def _ask(
-        self, request: Plain, data: bytes, take: Callable[[Any, bytes], None], then: Callable[[], None] = _nothing
-    ) -> None:
-        """``then`` is called once the worker, or one in its place, is free again."""
-        stays, worker = False, self._free(then)
-        try:
-            stays = worker.ask(request, data, self._seconds, take)
-        finally:
-            if stays:
-                self._idle.put(worker)
-                then()
-            else:
+    def _work(self, given: Worker, is_loaded: bool, only_quick: bool) -> None:
+        """The life of a thread: its worker answers what waits, and is replaced when it is lost."""
+        worker = given if is_loaded else self._loaded(given)
+        while worker is not None and (batch := self._next(worker, only_quick)) is not None:
+            if not (batch and self._answer(worker, batch)):
                 self._end(worker)
-                threading.Thread(target=self._replace, args=(None, then), daemon=True).start()
+                worker = self._loaded(None)
 
-    def _free(self, then: Callable[[], None]) -> Worker:
-        while (worker := self._idle.get()) is not None:
-            if worker.is_alive:
-                return worker
-            self._end(worker)
-            threading.Thread(target=self._replace, daemon=True).start()
-        self._idle.put(None)  # for the next who waits
-        then()
-        raise RefusedError(503, "the server is being stopped")
+    def _next(self, worker: Worker, only_quick: bool) -> list[_Waiting] | None:
+        """The first that waits and those behind it that go with it; nothing where the worker has died meanwhile."""
+        with self._changed:
+            while not self._closed.is_set():
+                self._waiting = [one for one in self._waiting if not one.future.done()]  # not cancelled
+                first = next((one for one in self._waiting if one.is_quick or not only_quick), None)
+                if first is None:
+                    self._changed.wait()
+                    continue
+                if not worker.is_alive:
+                    return []
+                batch, room = [first], MOST_IN_BATCH - first.lines
+                for one in self._waiting:
+                    if one is not first and one.wishes == first.wishes and one.lines <= room:
+                        batch.append(one)
+                        room -= one.lines
+                self._waiting = [one for one in self._waiting if one not in batch]
+                return batch
+        return None
+
+    def _answer(self, worker: Worker, batch: list[_Waiting]) -> bool:
+        """Settle the batch; whether the worker can be asked again. Where it is lost over several, each is tried
+        alone, so that one spoils no other."""
+        unanswered = dict(enumerate(batch))
+
+        def take(said: Plain, answer: bytes) -> None:
+            unanswered.pop(said["job"]).settle(_error(said) or (said, answer))
+
+        jobs = [asdict(one.request) for one in batch if isinstance(one.request, ExplainJob)]
+        first = batch[0].request
+        try:
+            request = {"jobs": jobs} if isinstance(first, ExplainJob) else first
+            return worker.ask(request, batch[0].data, self._seconds, take)
+        except LostError as lost:
+            with self._changed:
+                for one in unanswered.values():
+                    if len(batch) == 1 or self._closed.is_set():
+                        one.settle(RefusedError(422, str(lost)))
+                    one.wishes = object()  # like no other's
+                self._waiting[:0] = unanswered.values()
+                self._changed.notify_all()
+        except Exception as error:  # goes to everyone who still waits
+            for one in unanswered.values():
+                one.settle(error)
+        return False
 
     def _end(self, worker: Worker) -> None:
         with self._lock:
@@ -193,8 +226,8 @@ class WorkerPool:
             self._workers.add(worker)
         return worker
 
-    def _replace(self, worker: Worker | None = None, then: Callable[[], None] = _nothing) -> None:
-        """Add a worker to those that are free once its model is loaded, be it after several attempts."""
+    def _loaded(self, worker: Worker | None) -> Worker | None:
+        """The worker, or a fresh one, once its model is loaded, be it after several attempts; None: all is over."""
         while not self._closed.is_set():
             try:
                 worker = worker or self._launched()
@@ -206,9 +239,8 @@ class WorkerPool:
                 if not self._closed.wait(PAUSE):
                     logging.getLogger("egocnn").error("a worker was not replaced: %s", error)
             else:
-                self._idle.put(worker)
-                break
-        then()
+                return worker
+        return None
 
 
 def _error(said: Plain) -> Exception | None:

@@ -6,17 +6,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS
 
-Line = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=MOST_CHARACTERS,
-        description="a SMILES; after a space, the molecule's name",
-        examples=["CC(=O)Oc1ccccc1C(=O)O aspirin"],
-    ),
-]
+MEANT, EXAMPLE = "a SMILES; after a space, the molecule's name", "CC(=O)Oc1ccccc1C(=O)O aspirin"
+Line = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS, description=MEANT, examples=[EXAMPLE])]
 Share = Annotated[float, Field(ge=0, le=1)]
-Remeasured = Annotated[bool, Field(description="whether to predict again with the structure removed, and alone")]
+DOUBT = (
+    "the doubt of a model of several networks: the standard deviation of that probability over them, or of the error "
+    "of the value"
+)
+EDGES = "both ends of every edge, counted from 0, and its importance"
+OUTPUT = "the log-odds of the explained class against the rest, or the predicted value"
 
 
 class ExplainRequest(BaseModel):
@@ -26,7 +24,7 @@ class ExplainRequest(BaseModel):
 
     smiles: Line | Annotated[list[Line], Field(min_length=1, max_length=MOST_GRAPHS)]
     explained: Annotated[str | None, Field(description="the class to explain; by default the predicted one")] = None
-    fidelity: Remeasured = True
+    fidelity: Annotated[bool, Field(description="whether to predict again without the structure, and it alone")] = True
     picture: Annotated[bool, Field(description="whether to draw the graph")] = True
 
 
@@ -42,9 +40,7 @@ class FidelityRecord(BaseModel):
 
     removed: Annotated[float, Field(description="without the critical nodes")]
     kept: Annotated[float, Field(description="with nothing but the critical nodes")]
-    evidence_lost: Annotated[
-        float | None, Field(description="the share of output - base that goes with the critical nodes")
-    ]
+    evidence_lost: Annotated[float | None, Field(description="the share of output - base that goes with them")]
     evidence_kept: Annotated[float | None, Field(description="the share that they hold alone")]
 
 
@@ -55,13 +51,7 @@ class ExplainedGraph(BaseModel):
     smiles: str | None
     predicted: Annotated[str | float, Field(description="the likeliest class by name, or the predicted value")]
     probability: Annotated[Share | None, Field(description="of the predicted class; null for a value")]
-    spread: Annotated[
-        float | None,
-        Field(
-            description="the doubt of a model of several networks: the standard deviation of that probability over "
-            "them, or of the error of the value"
-        ),
-    ]
+    spread: Annotated[float | None, Field(description=DOUBT)]
     true: Annotated[str | float | None, Field(description="what the file says it is")]
     probabilities: list[ClassProbability]
     explained: str | None
@@ -69,17 +59,13 @@ class ExplainedGraph(BaseModel):
     base: Annotated[float, Field(description="the output with no node present")]
     speaks_for: Annotated[float, Field(alias="for", description="the sum of the positive importances of nodes")]
     against: Annotated[float, Field(description="the sum of the negative ones; base + for + against = output")]
-    output: Annotated[
-        float, Field(description="the log-odds of the explained class against the rest, or the predicted value")
-    ]
+    output: Annotated[float, Field(description=OUTPUT)]
     balance: Annotated[str, Field(description="base, for, against and output in one line")]
     evidence: Annotated[str, Field(description="how far the structure is enough and needed; empty if not measured")]
     nothing: Annotated[str | None, Field(description="what to say where there are no critical nodes")]
     node_labels: list[str]
     node_importance: list[float]
-    edge_importance: Annotated[
-        list[tuple[int, int, float]], Field(description="both ends of every edge, counted from 0, and its importance")
-    ]
+    edge_importance: Annotated[list[tuple[int, int, float]], Field(description=EDGES)]
     critical_nodes: list[int]
     critical_edges: list[tuple[int, int]]
     fidelity: FidelityRecord | None

@@ -37,28 +37,16 @@ def serve(
     from egocnn.show.serve.pool import WorkerPool, start_process
     from egocnn.show.serve.worker import serve_requests
 
-    launch = partial(
-        start_process,
-        serve_requests,
-        run_folder.resolve(),
-        device=device,
-        threads=max(1, (os.cpu_count() or 1) // config.workers),
-        seconds=config.work_seconds,
-        gigabytes=config.worker_gigabytes,
-    )
+    limits = {"seconds": config.work_seconds, "gigabytes": config.worker_gigabytes}
+    threads = max(1, (os.cpu_count() or 1) // config.workers)
+    launch = partial(start_process, serve_requests, run_folder.resolve(), device=device, threads=threads, **limits)
     with listen(config) as listening:
         pool = WorkerPool(launch, workers=config.workers, seconds=config.work_seconds)
         try:
             app: Any = build(pool, config)
-            server = uvicorn.Config(
-                app,
-                http=guarded_protocol(config),
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=FINISH_SECONDS,
-                ws="none",
-            )
+            http: dict[str, Any] = {"http": guarded_protocol(config), "ws": "none", "server_header": False}
+            log: dict[str, Any] = {"log_level": "warning", "access_log": False}
+            server = uvicorn.Config(app, timeout_graceful_shutdown=FINISH_SECONDS, **http, **log)
             # uvicorn raises the signal once more when all is done: to be told to stop is no failure
             signal.signal(signal.SIGTERM, lambda *_: None)
             if ready is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, DataError
 
 MOST_GRAPHS = 200  # Graphs in one request; more are a matter for ``egocnn explain``.
 MOST_NODES = 20_000  # Nodes of all graphs in one request.
@@ -17,8 +20,11 @@ MOST_DRAWN = 500
 """Nodes up to which a graph is drawn, and a molecule laid out as chemists do: RDKit takes minutes for thousands."""
 MOST_CHARACTERS = 5_000  # Of one line: a SMILES, and the name after it.
 MOST_AT_ONCE = 16  # SMILES of one request that are explained in one batch; those of other requests come in between.
+MOST_IN_BATCH = 64  # SMILES of several requests that are explained together, so that the first need not wait long.
 FILE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".graphml", ".gexf")
 """Files of graphs that may be sent; archives and folders may not."""
+BRACKETS = re.compile(r"\[[^\[\]]*\]")  # An atom with isotope, hydrogens or charge: its digits close no ring.
+CLOSURE = re.compile(r"%\(\d+\)|%\d\d|\d")
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
@@ -26,17 +32,26 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 class ServeConfig:
     """Where to listen, and the limits of a request."""
 
-    port: int = 8000  # Port to listen on; 0 for any that is free.
+    port: int = 8000
+    """Port to listen on; 0 for any that is free."""
     workers: int = 2
     """Processes that answer, each with its own copy of the model; files, reports and long SMILES leave one free."""
-    megabytes: float = 4.0  # Largest request that is read.
-    seconds: float = 30.0  # Time after which a request is given up.
-    work_seconds: float = 15.0  # Time that a worker may spend on a request; then it is killed and replaced.
-    receive_seconds: float = 10.0  # Time in which a request must have arrived, first its headers, then its body.
-    worker_gigabytes: float = 2.0  # Memory that a worker may take beside the model.
-    waiting: int = 128  # Requests at a time; further ones are sent away.
-    connections: int = 512  # Connections at a time; further ones are closed.
-    host: str = "127.0.0.1"  # Address to listen on; all but this machine are kept out unless it says otherwise.
+    megabytes: float = 4.0
+    """Largest request that is read."""
+    seconds: float = 30.0
+    """Time after which a request is given up."""
+    work_seconds: float = 15.0
+    """Time that a worker may spend on a request; then it is killed and replaced."""
+    receive_seconds: float = 10.0
+    """Time in which a request must have arrived, first its headers, then its body."""
+    worker_gigabytes: float = 2.0
+    """Memory that a worker may take beside the model."""
+    waiting: int = 128
+    """Requests at a time; further ones are sent away."""
+    connections: int = 512
+    """Connections at a time; further ones are closed."""
+    host: str = "127.0.0.1"
+    """Address to listen on; all but this machine are kept out unless it says otherwise."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 1 << 16:
@@ -49,11 +64,62 @@ class ServeConfig:
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
 
     @property
-    def is_local(self) -> bool:
-        """Whether only this machine can reach the server."""
-        return self.host in LOCAL
-
-    @property
     def most_bytes(self) -> int:
         """The largest request in bytes."""
         return int(self.megabytes * 1e6)
+
+
+Plain: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExplainJob:
+    """Molecules as lines of text, and how to explain them."""
+
+    lines: tuple[str, ...] = ()  # SMILES, each with the name after it, if it has one
+    first: int = 1  # number of the first line, for the message about a line that is no molecule
+    explained: str | None = None  # the class to explain; None: the predicted one
+    fidelity: bool = True
+    picture: bool = True
+
+    def portions(self, most: int) -> Iterator[ExplainJob]:
+        """The same job in several, each of ``most`` lines or fewer."""
+        for start in range(0, len(self.lines), most):
+            yield replace(self, lines=self.lines[start : start + most], first=start + 1)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether nothing in it is so long that others should not be made to wait for it."""
+        return max(map(len, self.lines), default=0) <= MOST_QUICK
+
+    @property
+    def wishes(self) -> tuple[str | None, bool, bool]:
+        """Jobs of which these are equal can be explained in one call."""
+        return self.explained, self.fidelity, self.picture
+
+
+Deliver: TypeAlias = Callable[[ExplainJob, Any], None]  # Takes the answer to a job, or an exception.
+
+
+def rings(smiles: str) -> int:
+    """How many rings a SMILES closes: every number outside brackets is one end of one."""
+    return len(CLOSURE.findall(BRACKETS.sub("", smiles))) // 2
+
+
+def check_rings(lines: Sequence[str]) -> None:
+    """Refuse a SMILES that closes more rings than are read."""
+    for number, line in enumerate(lines, 1):
+        if (count := rings((line.split(maxsplit=1) or [""])[0])) > MOST_RINGS:
+            place = f"line {number}: " if len(lines) > 1 else ""
+            raise DataError(f"{place}a SMILES that closes {count} rings; {MOST_RINGS} are read at most")
+
+
+def typed_lines(text: str) -> list[str]:
+    """The lines of a text that are not blank; refused where there are none, too many, or too long ones."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not 1 <= len(lines) <= MOST_GRAPHS:
+        raise DataError(f"{len(lines)} molecules; a report takes 1 to {MOST_GRAPHS}, one a line, or a file")
+    if (longest := max(map(len, lines))) > MOST_CHARACTERS:
+        raise DataError(f"a line of {longest} characters; {MOST_CHARACTERS} are read at most")
+    check_rings(lines)
+    return lines

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from egocnn.errors import EgoCNNError, MissingExtraError
-from egocnn.show.serve.batching import ExplainJob, Plain
+from egocnn.show.serve.settings import ExplainJob, Plain
 
 if TYPE_CHECKING:
     from egocnn.show.serve.model import ServedModel
@@ -26,17 +26,18 @@ GRACE = 5.0  # Seconds after which a worker that should have been ended is ended
 def serve_requests(
     connection: Connection, run: Path, *, device: str, threads: int, seconds: float, gigabytes: float
 ) -> None:
-    """The whole life of a worker process: load the model, take no more memory than allowed, answer."""
+    """The whole life of a worker process."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # they reach the server too, which lets requests be finished
     import torch
 
+    from egocnn.model import Model
     from egocnn.nn.device import choose_device
     from egocnn.show.serve.model import ServedModel
 
     torch.set_num_threads(threads)
     try:
-        model = ServedModel.load(run, device=choose_device(device).type)
+        model = ServedModel(predictor=Model.load(run), name=run.name, device=choose_device(device).type)
     except EgoCNNError as error:
         send(connection, {"error": str(error)})
         return
@@ -61,7 +62,7 @@ def answer_requests(
     with suppress(EOFError, OSError):  # the server has gone
         while True:
             request, data = receive(connection)
-            if alarm:
+            if alarm:  # a timer is a matter of a process's main thread
                 signal.setitimer(signal.ITIMER_REAL, alarm)
             exhausted = _answer(connection, model, request, data)
             if alarm:
@@ -79,16 +80,18 @@ def _answer(connection: Connection, model: ServedModel, request: Plain, data: by
     number = {job: place for place, job in enumerate(jobs)}
     exhausted = False
 
-    def deliver(job: ExplainJob, answer: list[Plain] | Exception) -> None:
+    def deliver(job: ExplainJob, answer: Any) -> None:
+        place = number.pop(job)
         if isinstance(answer, Exception):
-            refuse(number[job], answer)
+            refuse(place, answer)
         else:
-            send(connection, {"job": number[job]}, json.dumps(answer, allow_nan=False).encode())
-        del number[job]
+            send(connection, {"job": place}, json.dumps(answer, allow_nan=False).encode())
 
     def refuse(place: int, error: Exception) -> None:
         nonlocal exhausted
-        status, reason = _refusal(error)
+        status, reason = 500, "".join(traceback.format_exception(error))  # for the server's log, not for the sender
+        if isinstance(error, EgoCNNError):
+            status, reason = 503 if isinstance(error, MissingExtraError) else 422, str(error)
         if isinstance(error, MemoryError) or is_out_of_memory(error):
             exhausted = True
             status, reason = 422, "this takes more memory than a request may; send less"
@@ -97,12 +100,14 @@ def _answer(connection: Connection, model: ServedModel, request: Plain, data: by
     try:
         if jobs:
             model.answer(jobs, deliver)
-        elif request["report"]:
-            graphs = model.read_file(request["name"], data) if request["name"] else model.read_lines(request["lines"])
-            text = model.report(graphs, PurePath(request["name"]).name or "SMILES typed in")
+            return exhausted
+        is_typed = "lines" in request
+        graphs = model.read_lines(request["lines"]) if is_typed else model.read_file(request["name"], data)
+        if request["report"]:
+            text = model.report(graphs, "SMILES typed in" if is_typed else PurePath(request["name"]).name)
             send(connection, {"job": 0, "policy": policy()}, text.encode())
         else:
-            answers = model.answer_graphs(model.read_file(request["name"], data), request["explained"])
+            answers = list(model.answers(graphs, ExplainJob(explained=request["explained"])))
             send(connection, {"job": 0}, json.dumps(answers, allow_nan=False).encode())
     except (BrokenPipeError, ConnectionResetError):
         raise  # the server has gone
@@ -110,12 +115,6 @@ def _answer(connection: Connection, model: ServedModel, request: Plain, data: by
         for place in list(number.values()) or [0]:
             refuse(place, error)
     return exhausted
-
-
-def _refusal(error: Exception) -> tuple[int, str]:
-    if isinstance(error, EgoCNNError):
-        return 503 if isinstance(error, MissingExtraError) else 422, str(error)
-    return 500, "".join(traceback.format_exception(error))  # for the log of the server, not for the sender
 
 
 def send(connection: Connection, header: Plain, data: bytes = b"") -> None:

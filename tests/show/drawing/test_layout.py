@@ -83,7 +83,7 @@ def test_another_seed_is_another_picture_of_a_graph_and_the_same_of_a_molecule()
 
 
 def test_a_discussion_of_thousands_keeps_neighbours_near_and_spreads_the_leaves_of_its_hub() -> None:
-    graph = thread(3000)
+    graph = thread(2000)
     placed = positions(graph)
     generator = np.random.default_rng(1)
     strangers = generator.integers(0, graph.n_nodes, (5000, 2))
@@ -91,7 +91,7 @@ def test_a_discussion_of_thousands_keeps_neighbours_near_and_spreads_the_leaves_
     assert lengths(graph, placed).mean() < 0.5 * away
     degree = np.bincount(graph.edges.ravel())
     leaves = placed[graph.edges[(graph.edges[:, 0] == 0) & (degree[graph.edges[:, 1]] == 1), 1]]
-    assert len(leaves) > 500
+    assert len(leaves) > 300
     squared = ((leaves - leaves.mean(axis=0)) ** 2).sum(axis=1)
     # were they evenly spread over a disc, the squared radius would be uniform: half of all beyond half its greatest
     assert 0.3 < (squared > 0.5 * np.quantile(squared, 0.95)).mean() < 0.7
@@ -184,13 +184,11 @@ def test_a_molecule_is_turned_and_folded_but_never_mirrored(smiles: str) -> None
     assert Chem.MolToSmiles(again) == Chem.MolToSmiles(Chem.MolFromSmiles(smiles))
 
 
-def test_without_rdkit_a_molecule_is_laid_out_as_any_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rdkit_a_molecule_is_laid_out_as_any_graph_which_needs_no_networkx(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     graph = from_smiles(["c1ccccc1O"])[0]
-    monkeypatch.setitem(sys.modules, "rdkit", None)
+    for library in ("rdkit", "networkx"):
+        monkeypatch.setitem(sys.modules, library, None)
     assert molecule_of(graph) is None
     assert lengths(graph, positions(graph)).mean() == pytest.approx(1.0)
-
-
-def test_the_layout_needs_no_networkx(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "networkx", None)
-    assert positions(one_graph(3, [(0, 1)])[0]).shape == (3, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from egocnn.data.arrays import Floats
-from egocnn.show.drawing.palette import AGAINST, FAINT, FOR, GREY, NEUTRAL, WHITE, channels, mix, signed
+from egocnn.show.drawing.picture import AGAINST, FAINT, FOR, GREY, NEUTRAL, WHITE, channels, mix, signed
 
 # what is left of red, green and blue light (linear) at full severity, as Machado, Oliveira and Fernandes (2009) give it
 VISION = {

@@ -309,18 +309,18 @@ def test_pictures_and_data_can_be_saved(show: Show, tmp_path: Path) -> None:
     assert told["base"] + sum(told["node_importance"]) == pytest.approx(told["output"], abs=1e-3)
 
 
-def test_two_thousand_graphs_are_searched_and_paged_through(show: Show) -> None:
-    page = show(structures(drugs(2000)))
-    assert page.inner_text("#found") == "2,000 graphs"
+def test_a_thousand_graphs_are_searched_and_paged_through(show: Show) -> None:
+    page = show(structures(drugs(1000)))
+    assert page.inner_text("#found") == "1,000 graphs"
     assert page.locator(".card").count() < 100
     page.wait_for_selector("canvas[data-drawn]")
     assert page.locator("canvas[data-drawn]").count() < page.locator("canvas").count()
     page.click("#page-on")
     assert names(page)[0] == "drug 48"
-    page.fill("#search", "drug 1999")
-    assert names(page) == ["drug 1999"]
+    page.fill("#search", "drug 999")
+    assert names(page) == ["drug 999"]
     open_card(page, 0)
-    assert page.inner_text("#name") == "drug 1999"
+    assert page.inner_text("#name") == "drug 999"
 
 
 def test_a_large_network_opens_and_answers(show: Show) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from multiprocessing import Pipe
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import uvicorn
 
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.smiles import from_smiles
@@ -19,8 +22,10 @@ from egocnn.model import Model
 from egocnn.show.serve.app import build
 from egocnn.show.serve.model import ServedModel
 from egocnn.show.serve.pool import Worker, WorkerPool
+from egocnn.show.serve.server import listen
 from egocnn.show.serve.settings import ServeConfig
 from egocnn.show.serve.worker import answer_requests
+from tests.show.serve.stubs import until
 from tests.support.tiny import MODEL
 
 with warnings.catch_warnings():
@@ -87,6 +92,21 @@ def in_threads(model: ServedModel, config: ServeConfig) -> WorkerPool:
 def served(model: ServedModel, config: ServeConfig) -> Any:
     """The application in front of this model."""
     return build(in_threads(model, config), config)
+
+
+@contextmanager
+def running(app: Any, config: ServeConfig, **settings: Any) -> Iterator[Any]:
+    """Host and port of a server in a thread of this process."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off", **settings))
+    with listen(config) as opened:
+        thread = Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        try:
+            until(lambda: server.started)
+            yield opened.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def client(model: ServedModel | None = None, **limits: Any) -> TestClient:

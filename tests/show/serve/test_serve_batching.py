@@ -2,104 +2,97 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from egocnn.show.serve.batching import BatchQueue, Deliver, ExplainJob
+from egocnn.show.serve.pool import LostError, Worker, WorkerPool
+from egocnn.show.serve.settings import ExplainJob
 from tests.show.serve.models import MOLECULES, client
-
-Found = TypeVar("Found")
-
-
-def alone(crowd: Coroutine[Any, Any, Found]) -> Found:
-    """Run it in a thread of its own: a browser that other tests have opened keeps a loop running in this one."""
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, crowd).result()
+from tests.show.serve.stubs import until
 
 
-def echo(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
-    for job in jobs:
-        deliver(job, [{"line": line} for line in job.lines])
+class Echo(Worker):
+    """A worker that says the lines of every job back, once it is let."""
+
+    def __init__(self, go: threading.Event) -> None:
+        self.go, self.batches = go, list[list[Any]]()
+
+    def load(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def is_alive(self) -> bool:
+        return True
+
+    def ask(self, request: Any, *more: Any) -> bool:
+        take: Callable[[Any, bytes], None] = more[-1]
+        self.batches.append(request["jobs"])
+        self.go.wait(60)
+        for number, job in enumerate(request["jobs"]):
+            if job["lines"] == ("bad",):
+                raise LostError("broken") if job["fidelity"] else ValueError("broken")
+            take({"job": number}, " ".join(job["lines"]).encode())
+        return True
+
+    def end(self) -> None: ...
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=20), st.integers(1, 8))
+@contextmanager
+def busy(jobs: Sequence[ExplainJob]) -> Iterator[tuple[Echo, threading.Event, list[Any]]]:
+    """Jobs that arrive while another one is being answered, and what all of them get in the end."""
+    go = threading.Event()
+    echo = Echo(go)
+    pool = WorkerPool(lambda: echo, workers=1, seconds=1)
+    pool.submit(ExplainJob(lines=("first",)))
+    until(lambda: echo.batches)
+    yield echo, go, [pool.submit(job) for job in jobs]
+    pool.close()
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=20))
 @settings(max_examples=30)
-def test_everyone_gets_an_answer_of_their_own_however_many_come(sizes: list[int], most: int) -> None:
-    batches: list[int] = []
-
-    def work(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
-        batches.append(sum(len(job.lines) for job in jobs))
-        assert len(jobs) == 1 or batches[-1] <= most
-        echo(jobs, deliver)
-
-    async def crowd() -> list[Any]:
-        queue = BatchQueue(work, most=most)
-        asked = [tuple(f"{i}.{j}" for j in range(size)) for i, size in enumerate(sizes)]
-        answers = await asyncio.gather(*(queue.submit(ExplainJob(lines=lines)) for lines in asked))
-        queue.close()
-        return [(lines, [row["line"] for row in answer]) for lines, answer in zip(asked, answers, strict=True)]
-
-    for lines, answer in alone(crowd()):
-        assert list(lines) == answer
-    assert sum(batches) == sum(sizes)
-
-
-async def queued(queue: BatchQueue, go: threading.Event, *jobs: ExplainJob, cancelled: int | None = None) -> list[Any]:
-    """Jobs that arrive while another one, called first, is being answered; what all of them get in the end."""
-    first = asyncio.create_task(queue.submit(ExplainJob(lines=("first",))))
-    await asyncio.sleep(0.05)
-    rest = [asyncio.create_task(queue.submit(job)) for job in jobs]
-    await asyncio.sleep(0.05)
-    if cancelled is not None:
-        rest.pop(cancelled).cancel()
-    go.set()
-    found = await asyncio.gather(first, *rest, return_exceptions=True)
-    again = await queue.submit(ExplainJob())  # the queue is still open
-    queue.close()
-    return [*found, again]
+def test_everyone_gets_an_answer_of_their_own_however_many_come(sizes: list[int]) -> None:
+    asked = [ExplainJob(lines=tuple(f"{i}.{j}" for j in range(size))) for i, size in enumerate(sizes)]
+    with busy(asked) as (echo, go, futures):
+        go.set()
+        assert [future.result(60)[1].decode().split() for future in futures] == [list(job.lines) for job in asked]
+    batches = [[len(job["lines"]) for job in batch] for batch in echo.batches[1:]]
+    assert sum(map(sum, batches)) == sum(sizes)
+    assert all(sum(batch) <= 64 for batch in batches)
 
 
 def test_what_waits_is_answered_together_and_different_wishes_apart() -> None:
-    batches: list[list[str | None]] = []
-    go = threading.Event()
-
-    def work(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
-        go.wait(10)
-        batches.append([job.explained for job in jobs])
-        echo(jobs, deliver)
-
     jobs = [ExplainJob(lines=("C",), explained=wish) for wish in ("a", "b", "a", None, "b")]
-    alone(queued(BatchQueue(work), go, *jobs))
-    assert batches == [[None], ["a", "a"], ["b", "b"], [None], [None]]
+    with busy([*jobs, ExplainJob(lines=("C" * 400,))]) as (echo, go, futures):
+        go.set()
+        assert {future.result(60)[1] for future in futures[:-1]} == {b"C"}
+        assert len(futures[-1].result(60)[1]) == 400
+    batches = [[job["explained"] for job in batch] for batch in echo.batches[1:]]
+    assert batches == [["a", "a"], ["b", "b"], [None], [None]]  # what is long goes alone
 
 
-def test_one_who_has_gone_is_not_answered_and_a_failure_reaches_all_who_wait() -> None:
-    seen: list[str] = []
-    go = threading.Event()
-
-    def work(jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
-        go.wait(10)
-        seen.extend(line for job in jobs for line in job.lines)
-        if "bad" in seen:
-            deliver(jobs[0], [{}])
-            raise ValueError("broken")
-        echo(jobs, deliver)
-
-    jobs = [ExplainJob(lines=(text,)) for text in ("gone", "good", "bad", "late")]
-    first, good, bad, late, again = alone(queued(BatchQueue(work), go, *jobs, cancelled=0))
-    assert "gone" not in seen
-    assert first == [{"line": "first"}]
-    assert good == again == [{}]
-    assert isinstance(bad, ValueError)
-    assert isinstance(late, ValueError)
+@pytest.mark.parametrize("lost", [True, False])
+def test_one_who_has_gone_is_not_answered_and_a_failure_reaches_those_who_caused_it(lost: bool) -> None:
+    jobs = [ExplainJob(lines=(text,), fidelity=lost) for text in ("gone", "good", "bad", "late")]
+    with busy(jobs) as (echo, go, (gone, good, bad, late)):
+        assert gone.cancel()
+        go.set()
+        assert good.result(60)[1] == b"good"
+        with pytest.raises(Exception, match="broken"):
+            bad.result(60)
+        if lost:  # tried again, each alone
+            assert late.result(60)[1] == b"late"
+        else:
+            assert isinstance(late.exception(60), ValueError)
+        assert ("gone",) not in [job["lines"] for batch in echo.batches for job in batch]
 
 
 def same(one: Any, other: Any) -> None:

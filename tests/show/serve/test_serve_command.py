@@ -27,7 +27,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_serves_a_run_until_it_is_stopped(run_folder: Path) -> None:
-    words = [sys.executable, "-m", "egocnn", "serve", str(run_folder), "--port", "0", "--json"]
+    words = [sys.executable, "-m", "egocnn", "serve", str(run_folder), "--port", "0", "--workers", "1", "--json"]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
@@ -50,7 +50,7 @@ def test_what_cannot_be_served_is_refused_in_one_line(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = runner(capsys)
-    check_refused(run, "not a run folder", "serve", tmp_path)
+    check_refused(run, "not a run folder", "serve", tmp_path, "--workers", "1")
     check_refused(run, "port must be 0 to 65535", "serve", run_folder, "--port", "99999")
     check_refused(run, "workers must be at least 1", "serve", run_folder, "--workers", "0")
     check_refused(run, "cannot listen on nowhere.invalid", "serve", run_folder, "--host", "nowhere.invalid")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -15,10 +14,9 @@ import pytest
 
 from egocnn.errors import ConfigError
 from egocnn.show.serve.limits import Limits
-from egocnn.show.serve.lines import rings
-from egocnn.show.serve.server import guarded_protocol, listen
-from egocnn.show.serve.settings import MOST_RINGS, ServeConfig
-from tests.show.serve.models import client
+from egocnn.show.serve.server import guarded_protocol
+from egocnn.show.serve.settings import MOST_RINGS, ServeConfig, rings
+from tests.show.serve.models import client, running
 from tests.show.serve.test_serve_answers import refusal
 
 
@@ -142,6 +140,12 @@ def test_a_molecule_of_too_many_rings_is_refused_before_anyone_works_on_it(monke
     assert reason in refusal(client().post("/report", data={"smiles": many}))
 
 
+def run(crowd: Coroutine[Any, Any, None]) -> None:
+    """In a thread of its own: a browser that other tests have opened keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(asyncio.run, crowd).result()
+
+
 async def ask_directly(limits: Limits, *received: Any, path: str = "/explain") -> int:
     """The status of an answer to a request that arrives in these pieces; a piece may be an event to wait for."""
     pieces, sent = list(received), []
@@ -182,8 +186,7 @@ def test_a_request_of_which_half_arrives_takes_nobodys_place_and_is_given_up() -
         impatient = Limits(respond, ServeConfig(receive_seconds=0.01))
         assert await ask_directly(impatient, HALF, asyncio.Event()) == 408
 
-    with ThreadPoolExecutor(1) as threads:  # a browser of other tests keeps a loop running in this thread
-        threads.submit(asyncio.run, crowd()).result()
+    run(crowd())
 
 
 def test_more_that_arrives_than_memory_is_meant_for_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +202,7 @@ def test_more_that_arrives_than_memory_is_meant_for_is_sent_away(monkeypatch: py
         assert set(await asyncio.gather(*half)) == {200}
         assert await ask_directly(limits, WHOLE) == 200
 
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(asyncio.run, crowd()).result()
+    run(crowd())
 
 
 def test_whether_the_server_is_up_is_told_when_all_places_are_taken() -> None:
@@ -220,27 +222,15 @@ def test_whether_the_server_is_up_is_told_when_all_places_are_taken() -> None:
         go.set()
         assert await taken == 200
 
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(asyncio.run, crowd()).result()
+    run(crowd())
 
 
 @contextmanager
 def guarded(**limits: Any) -> Iterator[Any]:
     """The address of a server whose connections have these limits."""
-    import uvicorn
-
     config = ServeConfig(port=0, **limits)
-    app: Any = Limits(respond, config)
-    protocol = guarded_protocol(config)
-    server = uvicorn.Server(uvicorn.Config(app, http=protocol, log_level="error", ws="none", lifespan="off"))
-    with listen(config) as opened:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
-        thread.start()
-        try:
-            yield opened.getsockname()
-        finally:
-            server.should_exit = True
-            thread.join()
+    with running(Limits(respond, config), config, http=guarded_protocol(config)) as address:
+        yield address
 
 
 def heard(connection: socket.socket) -> bytes:

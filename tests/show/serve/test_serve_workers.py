@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
 from multiprocessing import Pipe
 from pathlib import Path
 from threading import Thread
@@ -19,14 +18,15 @@ import pytest
 
 from egocnn.errors import RunError
 from egocnn.show.serve.app import build
-from egocnn.show.serve.batching import ExplainJob
 from egocnn.show.serve.limits import RefusedError
 from egocnn.show.serve.pool import Worker, WorkerPool, start_process
-from egocnn.show.serve.settings import ServeConfig
+from egocnn.show.serve.settings import ExplainJob, ServeConfig
 from egocnn.show.serve.worker import answer_requests, data_bytes, send
 from tests.show.serve.models import asking
 from tests.show.serve.stubs import ABOUT, deaf, stub, until
 from tests.show.serve.test_serve_answers import refusal
+
+LONG = "C" * 400  # makes a line one that may take long
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def stubs(workers: int = 1, seconds: float = 600.0) -> Iterator[tuple[WorkerPool
 
 def ask(pool: WorkerPool, line: str) -> int:
     """The process that answered."""
-    found: list[dict[str, int]] = json.loads(pool.ask({"jobs": [asdict(ExplainJob(lines=(line,)))]})[1])
+    found: list[dict[str, int]] = json.loads(pool.submit(ExplainJob(lines=(line,))).result(300)[1])
     return found[0]["process"]
 
 
@@ -68,13 +68,11 @@ def test_a_worker_that_hangs_is_killed_and_replaced_and_its_request_refused(tmp_
 
 
 def test_a_worker_that_dies_is_replaced_and_those_who_were_answered_with_it_are_answered() -> None:
-    jobs = [ExplainJob(lines=(line,)) for line in ("C", "die", "CC")]
-    found: dict[ExplainJob, Any] = {}
-    with stubs() as (pool, _):
-        pool.explain(jobs, found.__setitem__)
-    assert isinstance(found[jobs[1]], RefusedError)
-    assert found[jobs[1]].status == 422
-    assert all("process" in json.loads(found[job])[0] for job in (jobs[0], jobs[2]))
+    with stubs() as (pool, _), ThreadPoolExecutor(3) as crowd:
+        first, dead, last = [crowd.submit(ask, pool, line) for line in ("C", "die", "CC")]
+        assert isinstance(refused := dead.exception(), RefusedError)
+        assert refused.status == 422
+        assert all(one.result() for one in (first, last))
 
 
 def test_a_worker_that_died_while_nobody_asked_or_asks_to_be_replaced_costs_nobody_an_answer() -> None:
@@ -116,7 +114,7 @@ def test_long_smiles_leave_a_worker_free_for_others(tmp_path: Path) -> None:
     with stubs(workers=2) as (pool, _), ThreadPoolExecutor(3) as crowd:
         app: Any = build(pool, ServeConfig(seconds=600))
         with asking(app) as client:
-            long = {"smiles": f"hang {mark} {'C' * 400}"}
+            long = {"smiles": f"hang {mark} {LONG}"}
             hung = [crowd.submit(client.post, "/explain", json=long) for _ in range(3)]
             until(mark.exists)
             assert client.post("/explain", json={"smiles": "C"}).status_code == 200
@@ -138,15 +136,11 @@ def test_while_a_worker_is_replaced_the_last_one_is_not_taken_by_what_may_take_l
 
     pool = WorkerPool(launch, workers=2, seconds=600)
     with pytest.raises(RefusedError):
-        ask(pool, "die")
+        ask(pool, f"die {LONG}")
     until(lambda: loading)
     with ThreadPoolExecutor(1) as threads:
-        hung = threads.submit(ask, pool, f"hang {tmp_path / 'mark'}")
-        jobs = [ExplainJob(lines=("C",)) for _ in range(20)]
-        found: dict[ExplainJob, Any] = {}
-        for job in jobs:
-            pool.explain([job], found.__setitem__)
-            assert b"process" in found[job]
+        hung = threads.submit(ask, pool, f"hang {tmp_path / 'mark'} {LONG}")
+        assert all(ask(pool, "C") for _ in range(20))
         assert not (tmp_path / "mark").exists()
         pool.close()
         assert isinstance(hung.exception(), RefusedError)

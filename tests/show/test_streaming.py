@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graphs
 from egocnn.model import Model
-from egocnn.show.predictions import Prediction, predictions, write_csv
+from egocnn.show.streaming import Prediction, predictions, write_csv
 from egocnn.train.recipe import learn
 from tests.support.tiny import MODEL, TRAIN, alcohols, names_in, oxygens
 
