@@ -62,17 +62,8 @@ def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None
     return {n: None if (v := getattr(graphs, n)) is None else v[where] for names, where in units for n in names}
 
 
-def graphs_of_part(column: Ints | None, part: str) -> Ints:
-    """The numbers of the graphs in one part of the split that the data brings; ``column``: (G) the part of each."""
-    if column is None:
-        raise DataError("these graphs bring no split of their own")
-    if part not in PARTS:
-        raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
-    return np.flatnonzero(column == PARTS.index(part))
-
-
-def check_rules(graphs: Graphs) -> None:
-    """Check kinds, lengths, ranges and symmetry; the rules are those of the field descriptions of Graphs."""
+def checked(graphs: Graphs) -> Graphs:
+    """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
 
     def rule(holds: bool | np.bool_, message: str) -> None:
         if not holds:
@@ -85,22 +76,21 @@ def check_rules(graphs: Graphs) -> None:
     for name, pointer in (("node_ptr", node_ptr), ("indptr", indptr)):
         rule(pointer.ndim == 1 and len(pointer) >= 1 and pointer[0] == 0, f"{name} must start with 0")
         rule(bool((pointer[1:] >= pointer[:-1]).all()), f"{name} must not decrease")
-    sizes = {"graphs": len(graphs), "nodes": graphs.n_nodes, "adjacency entries": len(indices)}
-    rule(len(indptr) == sizes["nodes"] + 1, f"indptr has {len(indptr)} entries for {sizes['nodes']} nodes")
-    rule(indptr[-1] == len(indices), f"indptr ends at {indptr[-1]} but there are {len(indices)} adjacency entries")
-    rule(indices.size == 0 or (indices.min() >= 0 and indices.max() < sizes["nodes"]), "indices out of range")
-    for columns, unit in ((NODE_COLUMNS, "nodes"), (EDGE_COLUMNS, "adjacency entries"), (GRAPH_COLUMNS, "graphs")):
+    n_nodes, n_entries = graphs.n_nodes, len(indices)
+    rule(len(indptr) == n_nodes + 1, f"indptr has {len(indptr)} entries for {n_nodes} nodes")
+    rule(indptr[-1] == n_entries, f"indptr ends at {indptr[-1]} but there are {n_entries} adjacency entries")
+    rule(indices.min(initial=0) >= 0 and indices.max(initial=-1) < n_nodes, "indices out of range")
+    units = ((NODE_COLUMNS, n_nodes, "nodes"), (EDGE_COLUMNS, n_entries, "adjacency entries"))
+    for columns, size, unit in (*units, (GRAPH_COLUMNS, len(graphs), "graphs")):
         for name in columns:
-            values = getattr(graphs, name)
-            if values is not None:
-                rule(len(values) == sizes[unit], f"{name} has {len(values)} entries for {sizes[unit]} {unit}")
+            if (values := getattr(graphs, name)) is not None:
+                rule(len(values) == size, f"{name} has {len(values)} entries for {size} {unit}")
     rule(len(graphs.names) == len(graphs), f"{len(graphs.names)} names for {len(graphs)} graphs")
     rule(graphs.smiles is None or len(graphs.smiles) == len(graphs), "smiles must name every graph")
-    for name, names in (("node_label", graphs.node_label_names), ("edge_label", graphs.edge_label_names)):
-        codes = getattr(graphs, name)
-        rule(
-            codes is None or codes.size == 0 or (codes.min() >= -1 and codes.max() < len(names)), f"{name} out of range"
-        )
+    for name in ("node_label", "edge_label"):
+        if (codes := getattr(graphs, name)) is not None and codes.size:
+            least, most = -1, len(getattr(graphs, f"{name}_names")) - 1
+            rule(least <= codes.min() and codes.max() <= most, f"{name} out of range")
     if graphs.target is not None and graphs.is_classification:
         known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
         rule(bool(known.all()), "target names a class that does not exist")
@@ -120,19 +110,18 @@ def check_rules(graphs: Graphs) -> None:
     if graphs.edge_weight is not None:
         rule(bool(np.isfinite(graphs.edge_weight).all()), "edge_weight must be finite")
     if len(indices):
-        node = graphs.entry_node
-        owner = graphs.graph_of
+        node, owner = graphs.entry_node, graphs.graph_of
         rule(bool((owner[node] == owner[indices]).all()), "an edge must stay inside one graph")
         ascending = (indices[1:] > indices[:-1]) | (node[1:] != node[:-1])
         rule(bool(ascending.all()), "the neighbours of a node must be in ascending order, each once")
         rule(_is_symmetric(graphs), "an edge must stand in the rows of both its ends, with the same label and weight")
+    return graphs
 
 
 def _is_symmetric(graphs: Graphs) -> bool:
     """Whether the entries below the diagonal mirror those above.
 
-    Both triangles are summed up as scattered 64-bit numbers, one per entry, and must cancel out: sorting tens of
-    millions of entries would take far longer.
+    Summed up as scattered 64-bit numbers they cancel out; to sort tens of millions would take far longer.
     """
     columns = [values for name in EDGE_COLUMNS if (values := getattr(graphs, name)) is not None]
     node_of, neighbour_of, balance = graphs.entry_node, graphs.indices, 0

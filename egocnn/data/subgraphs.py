@@ -19,7 +19,6 @@ def cut(graphs: Graphs, first: int, last: int) -> Graphs:
     node, after = int(graphs.node_ptr[first]), int(graphs.node_ptr[last])
     indptr = graphs.indptr[node : after + 1]
     entry, end = int(indptr[0]), int(indptr[-1])
-
     return replace(
         graphs,
         node_ptr=graphs.node_ptr[first : last + 1] - node,
@@ -60,7 +59,6 @@ def _cut(graphs: Graphs, stays: Bools, entries: Bools) -> Graphs:
     number = np.cumsum(stays) - 1
     counts = np.bincount(graphs.graph_of[stays], minlength=len(graphs))
     degree = np.bincount(graphs.entry_node[entries], minlength=graphs.n_nodes)[stays]
-
     return replace(
         graphs,
         node_ptr=pointers(counts),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.data.arrays import Ints
-from egocnn.data.split import split_in_two
+from egocnn.data.collection import split_in_two
 from egocnn.errors import DataError
 
 SHARES = st.floats(0.01, 0.99)
