@@ -62,20 +62,21 @@ def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None
     return {n: None if (v := getattr(graphs, n)) is None else v[where] for names, where in units for n in names}
 
 
+def rule(holds: object, message: str) -> None:
+    """Refuse data that breaks a rule."""
+    if not holds:
+        raise DataError(message)
+
+
 def checked(graphs: Graphs) -> Graphs:
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
-
-    def rule(holds: bool | np.bool_, message: str) -> None:
-        if not holds:
-            raise DataError(message)
-
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
     for name in INTEGERS + (("target",) if graphs.is_classification else ()):
         values = getattr(graphs, name)
         rule(values is None or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")
     for name, pointer in (("node_ptr", node_ptr), ("indptr", indptr)):
         rule(pointer.ndim == 1 and len(pointer) >= 1 and pointer[0] == 0, f"{name} must start with 0")
-        rule(bool((pointer[1:] >= pointer[:-1]).all()), f"{name} must not decrease")
+        rule((pointer[1:] >= pointer[:-1]).all(), f"{name} must not decrease")
     n_nodes, n_entries = graphs.n_nodes, len(indices)
     rule(len(indptr) == n_nodes + 1, f"indptr has {len(indptr)} entries for {n_nodes} nodes")
     rule(indptr[-1] == n_entries, f"indptr ends at {indptr[-1]} but there are {n_entries} adjacency entries")
@@ -93,7 +94,7 @@ def checked(graphs: Graphs) -> Graphs:
             rule(least <= codes.min() and codes.max() <= most, f"{name} out of range")
     if graphs.target is not None and graphs.is_classification:
         known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
-        rule(bool(known.all()), "target names a class that does not exist")
+        rule(known.all(), "target names a class that does not exist")
     elif graphs.target is not None:
         rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
         beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
@@ -101,19 +102,19 @@ def checked(graphs: Graphs) -> Graphs:
             name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
             raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
     if graphs.part is not None:
-        rule(bool(((graphs.part >= 0) & (graphs.part < len(PARTS))).all()), f"part must be one of {', '.join(PARTS)}")
+        rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
     if graphs.node_attr is not None:
         rule(graphs.node_attr.ndim == 2, "node_attr must be a table, one row per node")
         fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
         rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
     if graphs.edge_weight is not None:
-        rule(bool(np.isfinite(graphs.edge_weight).all()), "edge_weight must be finite")
+        rule(np.isfinite(graphs.edge_weight).all(), "edge_weight must be finite")
     if len(indices):
         node, owner = graphs.entry_node, graphs.graph_of
-        rule(bool((owner[node] == owner[indices]).all()), "an edge must stay inside one graph")
+        rule((owner[node] == owner[indices]).all(), "an edge must stay inside one graph")
         ascending = (indices[1:] > indices[:-1]) | (node[1:] != node[:-1])
-        rule(bool(ascending.all()), "the neighbours of a node must be in ascending order, each once")
+        rule(ascending.all(), "the neighbours of a node must be in ascending order, each once")
         rule(_is_symmetric(graphs), "an edge must stand in the rows of both its ends, with the same label and weight")
     return graphs
 

@@ -3,8 +3,7 @@
 The layout is described in :mod:`egocnn.data.store.manifest`.
 """
 
-from egocnn.data.store.read import Store, is_store
-from egocnn.data.store.stored import Stored
+from egocnn.data.store.read import Store, Stored, is_store
 from egocnn.data.store.stream import Source, stream_source
 from egocnn.data.store.write import write_store
 

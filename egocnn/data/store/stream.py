@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
+from egocnn.data.schema import rule
 from egocnn.data.sources.builder import GraphRecord, assemble
 from egocnn.data.sources.columns import GraphFields, sort_names
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records
@@ -22,7 +24,6 @@ from egocnn.data.sources.table import TABLE_SUFFIXES
 from egocnn.data.sources.text import suffix_of
 from egocnn.data.store.read import Store, is_store
 from egocnn.data.store.write import GraphColumns
-from egocnn.errors import DataError
 
 AT_ONCE = 1 << 18
 """Nodes and edges of a portion, unless one graph has more: as Python objects they take hundreds of bytes each."""
@@ -57,21 +58,14 @@ def _portions(records: Iterator[GraphRecord], where: str, labels: dict[str, dict
     """Put the records together, a portion at a time; the names of their labels are added to ``labels``."""
     some: list[GraphRecord] = []
     size, is_empty = 0, True
-
-    def put_together() -> Graphs:
-        graphs = assemble(some, where, names=[record.place for record in some])
-        for kind, names in labels.items():
-            names.update(dict.fromkeys(getattr(graphs, kind)))
-        return graphs
-
-    for record in records:
-        is_empty = False
-        some.append(record)
-        size += record.n_nodes + len(record.edges)
-        if size >= AT_ONCE:
-            yield put_together()
-            some, size = [], 0
-    if some:
-        yield put_together()
-    if is_empty:
-        raise DataError(f"{where}: no graphs in it")
+    for record in chain(records, [None]):
+        if some and (record is None or size >= AT_ONCE):
+            graphs = assemble(some, where, names=[record.place for record in some])
+            for kind, names in labels.items():
+                names.update(dict.fromkeys(getattr(graphs, kind)))
+            yield graphs
+            some, size, is_empty = [], 0, False
+        if record is not None:
+            some.append(record)
+            size += record.n_nodes + len(record.edges)
+    rule(not is_empty, f"{where}: no graphs in it")
