@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from egocnn.config import ReadConfig
-from egocnn.data.generated.compounds_config import parse_config
+from egocnn.data.generated.compounds import parse_config
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.data.store import Store, write_store

@@ -38,8 +38,7 @@ import numpy as np
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import MOST_NODES, GraphRecord, SkippedRows, assemble
-from egocnn.data.sources.columns import GraphFields
+from egocnn.data.sources.builder import MOST_NODES, GraphFields, GraphRecord, SkippedRows, assemble
 from egocnn.data.sources.text import short, text_lines
 from egocnn.errors import DataError
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphRecord, assemble
-from egocnn.data.sources.columns import GraphFields
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.data.sources.builder import GraphRecord, assemble
-from egocnn.data.sources.columns import TARGET_FIELDS, GraphFields, choose_field
+from egocnn.data.sources.builder import TARGET_FIELDS, GraphFields, GraphRecord, assemble, choose_field
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.data.sources.pyg import from_pyg, plain_fields
 from egocnn.data.sources.smiles import frame_target, from_frame, from_smiles, is_molecule

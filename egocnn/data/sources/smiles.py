@@ -13,8 +13,15 @@ import numpy as np
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble
-from egocnn.data.sources.columns import TARGET_FIELDS, GraphFields, choose_field, is_missing
+from egocnn.data.sources.builder import (
+    TARGET_FIELDS,
+    GraphFields,
+    GraphRecord,
+    SkippedRows,
+    assemble,
+    choose_field,
+    is_missing,
+)
 from egocnn.data.sources.table import table_rows
 from egocnn.data.sources.text import listed, short
 from egocnn.errors import DataError, MissingExtraError

@@ -16,8 +16,7 @@ from typing import Any
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import rule
-from egocnn.data.sources.builder import GraphRecord, assemble
-from egocnn.data.sources.columns import GraphFields, sort_names
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, sort_names
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records
 from egocnn.data.sources.smiles import smiles_records
 from egocnn.data.sources.table import TABLE_SUFFIXES

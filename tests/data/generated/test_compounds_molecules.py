@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.generated import CompoundsConfig, generate, read_compounds
-from egocnn.data.generated.compounds_config import FamilyName
-from egocnn.data.generated.trees import build_tree, canonical_text
+from egocnn.data.generated.compounds import FamilyName
+from egocnn.data.generated.families import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.errors import DataError
 from lab.truths.isomers import mirror

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egocnn.config import ReadConfig
+from egocnn.config import ReadConfig, Task
 from egocnn.data.arrays import LARGEST
-from egocnn.data.sources.columns import (
+from egocnn.data.sources.builder import (
     GraphFields,
     choose_field,
     encode_groups,
@@ -63,6 +63,10 @@ def test_labels_that_are_not_known_are_minus_one() -> None:
     assert codes.tolist() == [1, -1, 0]
 
 
+def targets_of(values: list[Any], task: Task = "auto") -> tuple[Any, tuple[str, ...]]:
+    return encode_targets(values, task, "m.csv", [f"m.csv, row {row}" for row in range(1, len(values) + 1)])
+
+
 def columns_of(rows: list[dict[str, object]], **options: Any) -> dict[str, Any]:
     fields = GraphFields("g", ReadConfig(**options))
     for number, row in enumerate(rows):
@@ -94,13 +98,13 @@ def test_split_and_group_are_read_only_where_they_are_named() -> None:
     ],
 )
 def test_classes_are_sorted_and_named(values: list[str | None], target: list[int], names: tuple[str, ...]) -> None:
-    codes, class_names = encode_targets(values, "auto", "m.csv")
+    codes, class_names = targets_of(values)
     assert class_names == names
     assert as_list(codes) == target
 
 
 def test_missing_values_are_not_a_number_where_numbers_are_predicted() -> None:
-    target, names = encode_targets(["1.5", None, "2"], "auto", "m.csv")
+    target, names = targets_of(["1.5", None, "2"])
     assert names == ()
     assert target is not None
     assert np.array_equal(target, [1.5, np.nan, 2.0], equal_nan=True)
@@ -108,7 +112,7 @@ def test_missing_values_are_not_a_number_where_numbers_are_predicted() -> None:
 
 @pytest.mark.parametrize("values", [[], [None, ""], ["   "]])
 def test_nothing_known_is_no_target(values: list[str | None]) -> None:
-    assert encode_targets(values, "auto", "m.csv") == (None, ())
+    assert targets_of(values) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -129,16 +133,16 @@ def test_nothing_known_is_no_target(values: list[str | None]) -> None:
 def test_what_is_to_be_predicted_is_guessed_as_documented(values: list[str], are_classes: bool) -> None:
     if "1e400" in values:
         with pytest.raises(DataError, match="row 1: target '1e400' is not a finite number"):
-            encode_targets(values, "auto", "m.csv")
+            targets_of(values)
     else:
-        assert bool(encode_targets(values, "auto", "m.csv")[1]) == are_classes
+        assert bool(targets_of(values)[1]) == are_classes
 
 
 def test_the_guess_is_told_and_how_to_overrule_it(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="egocnn"):
-        encode_targets(["0", "1"], "auto", "m.csv")
-        encode_targets(["0.5", "1"], "auto", "m.csv")
-        encode_targets(["0", "1"], "classification", "m.csv")
+        targets_of(["0", "1"])
+        targets_of(["0.5", "1"])
+        targets_of(["0", "1"], "classification")
     assert len(caplog.messages) == 2
     assert "m.csv: 2 classes" in caplog.messages[0]
     assert "--task regression" in caplog.messages[0]
@@ -148,12 +152,12 @@ def test_the_guess_is_told_and_how_to_overrule_it(caplog: pytest.LogCaptureFixtu
 @pytest.mark.parametrize("word", ["nan", "-inf", "Infinity", "many", "1,5", "1_000", "١", "0x10", "1e999"])
 def test_a_value_to_predict_must_be_a_finite_number(word: str) -> None:
     with pytest.raises(DataError, match=r"m\.csv, row 2: target .* is not a finite number"):
-        encode_targets(["1", word], "regression", "m.csv")
+        targets_of(["1", word], "regression")
 
 
 def test_a_number_that_is_not_finite_is_not_taken_for_a_class() -> None:
     with pytest.raises(DataError, match="row 3"):
-        encode_targets(["0", "1", "nan"], "auto", "m.csv")
+        targets_of(["0", "1", "nan"])
 
 
 def test_the_place_of_a_bad_value_can_be_given() -> None:
@@ -183,7 +187,7 @@ def test_a_target_that_is_neither_text_nor_number_is_refused() -> None:
 
 @given(st.lists(st.none() | st.text(max_size=8)))
 def test_classes_give_back_the_texts_they_came_from(values: list[str | None]) -> None:
-    target, names = encode_targets(values, "classification", "m.csv")
+    target, names = targets_of(values, "classification")
     assert list(names) == sorted(set(names), key=names.index)
     for row, value in enumerate(values):
         if value is None or not value.strip():
@@ -196,6 +200,6 @@ def test_classes_give_back_the_texts_they_came_from(values: list[str | None]) ->
 
 @given(st.lists(st.floats(-LARGEST, LARGEST), min_size=1))
 def test_values_to_predict_are_kept_exactly(values: list[float]) -> None:
-    target, names = encode_targets([repr(value) for value in values], "regression", "m.csv")
+    target, names = targets_of([repr(value) for value in values], "regression")
     assert names == ()
     assert as_list(target) == values
