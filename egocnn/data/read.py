@@ -11,12 +11,11 @@ from typing import Any
 from egocnn.config import ReadConfig
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_files
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, read_jsonlines
+from egocnn.data.sources.networkx import GRAPH_SUFFIXES, read_graph_files
 from egocnn.data.sources.objects import ACCEPTED, from_objects
 from egocnn.data.sources.smiles import from_smiles, read_smiles_table
-from egocnn.data.sources.table import TABLE_SUFFIXES
-from egocnn.data.sources.text import one_line, short, suffix_of
+from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of
 from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import Store, is_store
 from egocnn.errors import DataError, MissingExtraError

@@ -22,8 +22,7 @@ from egocnn.data.sources.builder import (
     choose_field,
     is_missing,
 )
-from egocnn.data.sources.table import table_rows
-from egocnn.data.sources.text import listed, short
+from egocnn.data.sources.text import listed, short, table_rows
 from egocnn.errors import DataError, MissingExtraError
 
 MOST_CHARACTERS = 5_000

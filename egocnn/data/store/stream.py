@@ -19,8 +19,7 @@ from egocnn.data.schema import rule
 from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, sort_names
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records
 from egocnn.data.sources.smiles import smiles_records
-from egocnn.data.sources.table import TABLE_SUFFIXES
-from egocnn.data.sources.text import suffix_of
+from egocnn.data.sources.text import TABLE_SUFFIXES, suffix_of
 from egocnn.data.store.read import Store, is_store
 from egocnn.data.store.write import GraphColumns
 

@@ -9,7 +9,7 @@ import pytest
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.graphml import read_graph_files
+from egocnn.data.sources.networkx import read_graph_files
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egocnn.data.sources.table import table_rows
+from egocnn.data.sources.text import table_rows
 from egocnn.errors import DataError
 from tests.support.samples import refusal
 
