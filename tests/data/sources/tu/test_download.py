@@ -26,8 +26,7 @@ from egocnn.data.read import read
 from egocnn.data.sources.smiles import parse_smiles
 from egocnn.data.sources.tu import download, read_tu
 from egocnn.data.sources.tu.archive import Archive
-from egocnn.data.sources.tu.download import CONTENT, content_digest, fetch_set, find_set
-from egocnn.data.sources.tu.published import PUBLISHED, similar_names
+from egocnn.data.sources.tu.download import CONTENT, PUBLISHED, content_digest, fetch_set, find_set, similar_names
 from egocnn.errors import DataError
 from tests.support.commands import check_refused, printed, runner
 from tests.support.samples import refusal
