@@ -133,6 +133,7 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     key: Ints = np.minimum(edges[:, 0], edges[:, 1]).astype(np.int64)  # one number per edge, ascending like (low, high)
     key *= n_nodes  # in place: tens of millions of edges are touched more slowly than they are computed
     key += np.maximum(edges[:, 0], edges[:, 1])
+    source: Ints
     if (key[1:] < key[:-1]).any():
         key, source = np.unique(key, return_index=True)
     else:  # files often list the edges in order, both directions together: nothing to sort

@@ -44,7 +44,7 @@ def to_molecule(graph: Graph) -> Any | None:
     except ImportError:
         return None
     with rdBase.BlockLogs():
-        molecule = _from_smiles(graph)
+        molecule: Any = _from_smiles(graph)
         if molecule is None and (molecule := _from_labels(graph)) is not None:
             _fill_charges(molecule)
             flags = Chem.SanitizeFlags
@@ -130,7 +130,7 @@ def _fill_charges(molecule: Any) -> None:
     from rdkit import Chem
 
     def orders(atom: Any) -> float:
-        return sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds())
+        return float(sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds()))
 
     neutral = [atom for atom in molecule.GetAtoms() if not atom.GetFormalCharge()]
     for nitrogen in (atom for atom in neutral if atom.GetSymbol() == "N"):

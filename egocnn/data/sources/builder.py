@@ -194,9 +194,9 @@ class GraphFields:
 
     def columns(self) -> dict[str, Any]:
         """Names, target, class_names, part, group and smiles of Graphs, once all graphs are added."""
-        config = self.config
+        config, available = self.config, list(self.available)
         wanted = ((config.name, NAME_FIELDS), (config.target, TARGET_FIELDS), (config.split, ()), (config.group, ()))
-        name, target, split, group = (choose_field(list(self.available), *each, self.where) for each in wanted)
+        name, target, split, group = (choose_field(available, one, usual, self.where) for one, usual in wanted)
         columns: dict[str, Any] = {"names": tuple(self.names)}
         if name is not None:
             columns["names"] = tuple(own or other for own, other in zip(self._texts(name), self.names, strict=True))

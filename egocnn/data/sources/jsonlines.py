@@ -69,7 +69,7 @@ def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
         try:
             value = _parse_line(line)
             unmentioned += len(line)
-            nodes = value.get("nodes")
+            nodes: Any = value.get("nodes")
             if _is_whole(nodes) and 0 < nodes <= MOST_NODES:  # a number that is none of nodes is refused below
                 more = f"a file may have {UNMENTIONED_NODES} more nodes than characters, so list them"
                 rule(nodes <= unmentioned, f"{nodes} nodes by number alone; {more}")
