@@ -93,7 +93,7 @@ def _in_order(graph: Graph, molecule: Any) -> bool:
     return set(bonds) == set(pairs) and not any(set(pair) <= set(WORDS[:3]) for pair in differ)
 
 
-def _from_labels(graph: Graph) -> Any | None:
+def _from_labels(graph: Graph) -> Any:  # or None
     from rdkit import Chem
 
     labels, bonds = graph.node_label, graph.edge_label

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ from egocnn.config import ReadConfig
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
-from egocnn.data.sources.builder import TARGET_FIELDS, GraphFields, GraphRecord, assemble, choose_field
-from egocnn.data.sources.jsonlines import JSON_SUFFIXES, read_jsonlines
+from egocnn.data.sources import smiles as smiles_reader
+from egocnn.data.sources.builder import TARGET_FIELDS, GraphFields, GraphRecord, assemble, choose_field, sort_names
+from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, read_jsonlines
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
 from egocnn.data.sources.smiles import frame_target, from_frame, from_smiles, is_molecule, read_smiles_table
 from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of
 from egocnn.data.sources.tu import fetch_set, read_tu
-from egocnn.data.store import Store, is_store
+from egocnn.data.store import GraphColumns, Store, is_store
 from egocnn.errors import DataError, MissingExtraError
 
 ACCEPTED = (
@@ -241,3 +243,54 @@ KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Sequence[Any], ReadConfi
     "data with an edge_index": (lambda item: hasattr(item, "edge_index"), from_pyg),
 }
 """Kind of object -> how to tell it, and its reader."""
+
+
+# ── in portions ───────────────────────────────────────────────────────────────────────────────────
+
+AT_ONCE = 1 << 18
+"""Nodes and edges of a portion, unless one graph has more: as Python objects they take hundreds of bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that is read in portions: its graphs, and what :func:`write_store` takes as ``facts``."""
+
+    portions: Iterable[Graphs]
+    facts: GraphColumns | None = None
+
+
+def stream_source(path: Path, config: ReadConfig) -> Source | None:
+    """The portions of JSON lines, a table of SMILES or a store; None where the source has to be read whole.
+
+    The fields of each graph besides its structure stay in memory, as only all targets show whether they are classes.
+    """
+    if is_store(path):
+        return Source(Store.open(path).portions())
+    suffix = suffix_of(path)
+    if not path.is_file() or suffix not in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
+        return None
+    fields = GraphFields(path.name, config, typed=suffix in JSON_SUFFIXES)
+    records = (smiles_reader.smiles_records if suffix in TABLE_SUFFIXES else json_records)(path, fields)
+    labels: dict[str, dict[str, None]] = {"node_label_names": {}, "edge_label_names": {}}
+
+    def columns() -> dict[str, Any]:
+        return fields.columns() | {kind: sort_names(list(names)) for kind, names in labels.items() if names}
+
+    return Source(_portions(records, path.name, labels), columns)
+
+
+def _portions(records: Iterator[GraphRecord], where: str, labels: dict[str, dict[str, None]]) -> Iterator[Graphs]:
+    """Put the records together, a portion at a time; the names of their labels are added to ``labels``."""
+    some: list[GraphRecord] = []
+    size, is_empty = 0, True
+    for record in chain(records, [None]):
+        if some and (record is None or size >= AT_ONCE):
+            graphs = assemble(some, where, names=[record.place for record in some])
+            for kind, names in labels.items():
+                names.update(dict.fromkeys(getattr(graphs, kind)))
+            yield graphs
+            some, size, is_empty = [], 0, False
+        if record is not None:
+            some.append(record)
+            size += record.n_nodes + len(record.edges)
+    rule(not is_empty, f"{where}: no graphs in it")

@@ -4,7 +4,6 @@ The layout is described in :mod:`egocnn.data.store.manifest`.
 """
 
 from egocnn.data.store.read import Store, Stored, is_store
-from egocnn.data.store.stream import Source, stream_source
-from egocnn.data.store.write import write_store
+from egocnn.data.store.write import GraphColumns, write_store
 
-__all__ = ["Source", "Store", "Stored", "is_store", "stream_source", "write_store"]
+__all__ = ["GraphColumns", "Store", "Stored", "is_store", "write_store"]

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
-from egocnn.data.read import read
+from egocnn.data.read import read, stream_source
 from egocnn.data.sources.jsonlines import UNMENTIONED_NODES
 from egocnn.data.sources.text import listed, one_line, short
 from egocnn.data.sources.tu import archive
-from egocnn.data.store.stream import stream_source
 from egocnn.errors import DataError
 
 FUZZ = settings(deadline=None, max_examples=120)

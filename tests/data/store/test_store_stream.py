@@ -12,8 +12,7 @@ from hypothesis import given, settings
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
-from egocnn.data.store import stream_source
+from egocnn.data.read import read, stream_source
 from egocnn.errors import DataError
 from egocnn.show.streaming import prepare
 from tests.support.samples import assert_equal, molecules, refusal
@@ -30,7 +29,7 @@ GRAPHS: list[dict[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("egocnn.data.store.stream.AT_ONCE", 4)
+    monkeypatch.setattr("egocnn.data.read.AT_ONCE", 4)
 
 
 def write_lines(path: Path, values: list[Any]) -> Path:

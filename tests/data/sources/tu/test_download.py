@@ -149,7 +149,7 @@ def test_a_name_that_is_not_published_is_not_requested_for_and_still_found_here(
     ("url", "message"),
     [
         ("http://127.0.0.1:1", r"no folder, file or set called 'KKI'; not in EGOCNN_DATA \(.*refused"),
-        *((url, "") for url in ("file:///etc", "ftp://127.0.0.1", "elsewhere", "http://[", "http://")),
+        *((url, ".") for url in ("file:///etc", "ftp://127.0.0.1", "elsewhere", "http://[", "http://")),
     ],
 )
 def test_without_a_server_the_message_is_as_clear_and_what_is_no_address_is_refused(
