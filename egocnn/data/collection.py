@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from egocnn.data.schema import PARTS
+from egocnn.data.schema import PARTS, rule
 from egocnn.errors import DataError
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def choose_part(collection: Chosen, where: object, part: str = "", limit: int | 
     """The graphs of one part of the data's own split ('' for all), and of these the first ``limit``."""
     if part:
         collection = collection.choose(graphs_of_part(collection.outline.part, part))
-    if len(collection) == 0:
-        raise DataError(f"{where}: no graph is in the part {part!r}")
+    rule(len(collection), f"{where}: no graph is in the part {part!r}")
     return collection if limit is None else collection.choose(np.arange(min(limit, len(collection))))
 
 
@@ -52,8 +51,7 @@ def graphs_of_part(column: Ints | None, part: str) -> Ints:
     """The numbers of the graphs in one part of the split that the data brings; ``column``: (G) the part of each."""
     if column is None:
         raise DataError("these graphs bring no split of their own")
-    if part not in PARTS:
-        raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
+    rule(part in PARTS, f"no part is called {part!r}; there are {', '.join(PARTS)}")
     return np.flatnonzero(column == PARTS.index(part))
 
 
@@ -65,13 +63,11 @@ def split_in_two(
     Whole groups are drawn, so no group stands on both sides; classes get equal shares as far as the
     groups allow (the class of a group is that of its first graph). Each side gets at least one group.
     """
-    if not 0 < share < 1:
-        raise DataError(f"the share to split off must be between 0 and 1, got {share}")
+    rule(0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
     groups = np.arange(n_graphs) if groups is None else groups
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)
-    if len(first) < 2:
-        of_one = "of one and the same group, copies of one molecule say"
-        raise DataError(f"{n_graphs} graphs {of_one}, cannot be split in two")
+    of_one = "of one and the same group, copies of one molecule say"
+    rule(len(first) >= 2, f"{n_graphs} graphs {of_one}, cannot be split in two")
     random = np.random.default_rng(seed)
     order = random.permutation(len(first))
     if classes is not None:

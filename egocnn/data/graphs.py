@@ -22,7 +22,7 @@ from safetensors.numpy import load_file, save
 
 from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
 from egocnn.data.collection import graphs_of_part, split_in_two
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, take_columns
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule, take_columns
 from egocnn.data.schema import Graph as Graph
 from egocnn.errors import DataError
 from egocnn.files import replacing
@@ -81,8 +81,6 @@ class Graphs:
     smiles: Names | None = None
     """(G) where the graphs are molecules"""
 
-    # ── building ──────────────────────────────────────────────────────────────────────────────────
-
     @classmethod
     def from_edges(
         cls,
@@ -123,17 +121,14 @@ class Graphs:
         """
         counts = np.asarray(node_counts, dtype=np.int64)
         edges = np.asarray(edges) if np.size(edges) else np.zeros((0, 2), np.int64)
-        if edges.shape != (len(edges), 2):
-            raise DataError(f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
-        if (counts < 0).any():
-            raise DataError(f"a graph cannot have {counts.min()} nodes")
+        rule(edges.shape == (len(edges), 2), f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
+        rule((counts >= 0).all(), f"a graph cannot have {counts.min(initial=0)} nodes")
         node_ptr = pointers(counts)
         indptr, indices, source = build_adjacency(edges, int(node_ptr[-1]))
         given = (("label", edge_label, np.int32), ("weight", edge_weight, np.float32), ("truth", edge_truth, np.bool_))
         for what, values, kind in given:
             if values is not None:
-                if len(values) != len(edges):
-                    raise DataError(f"{len(values)} edge {what}s for {len(edges)} edges")
+                rule(len(values) == len(edges), f"{len(values)} edge {what}s for {len(edges)} edges")
                 check_duplicates_agree(edges, np.asarray(values), f"{what}s")
                 columns[f"edge_{what}"] = np.asarray(values, kind)[source]
         names = tuple(map(str, range(len(counts))) if names is None else names)
@@ -146,8 +141,6 @@ class Graphs:
     def __repr__(self) -> str:
         kind = f", classes {', '.join(self.class_names)}" if self.is_classification else ""
         return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
-
-    # ── sizes ─────────────────────────────────────────────────────────────────────────────────────
 
     def __len__(self) -> int:
         return len(self.node_ptr) - 1
@@ -330,10 +323,9 @@ class Graphs:
         Raises:
             DataError: some have a column that others lack.
         """
-        if not collections:
-            raise DataError("nothing to put together: no collection is given")
-        if len({c.is_classification for c in collections if c.target is not None}) > 1:
-            raise DataError("some of these collections have classes and some have values to predict")
+        rule(collections, "nothing to put together: no collection is given")
+        kinds = {c.is_classification for c in collections if c.target is not None}
+        rule(len(kinds) <= 1, "some of these collections have classes and some have values to predict")
         every = ([getattr(c, names) for c in collections] for names in NAME_LISTS.values())
         nodes, edges, classes = (tuple(dict.fromkeys(sum(names, ()))) for names in every)
         parts = [c.with_names(nodes=nodes, edges=edges, classes=classes) for c in collections]
@@ -344,10 +336,9 @@ class Graphs:
             values = [getattr(c, name) for c in parts]
             if all(v is None for v in values):
                 return None
-            if any(v is None for v in values):
-                raise DataError(f"some of these collections have {name} and some do not")
-            if name == "node_attr" and len({v.shape[1] for v in values}) > 1:
-                raise DataError(f"these collections have {', '.join(str(v.shape[1]) for v in values)} node attributes")
+            rule(not any(v is None for v in values), f"some of these collections have {name} and some do not")
+            widths = [v.shape[1] for v in values] if name == "node_attr" else [0]
+            rule(len(set(widths)) == 1, f"these collections have {', '.join(map(str, widths))} node attributes")
             if name == "group":
                 values = [v + before for v, before in zip(values, groups, strict=False)]
             return np.concatenate(values)

@@ -36,8 +36,7 @@ REAL = ("<f8", "<f4")
 TEXT = ("names", "smiles")
 
 COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "node_ptr": ("graphs + 1", ("<i8",)),
-    "entry_ptr": ("graphs + 1", ("<i8",)),
+    **dict.fromkeys(("node_ptr", "entry_ptr", "names_ptr", "smiles_ptr"), ("graphs + 1", ("<i8",))),
     "indptr": ("nodes + 1", ("<i8",)),
     "indices": ("entries", ("<i4",)),
     "node_label": ("nodes", WHOLE),
@@ -47,12 +46,8 @@ COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "edge_weight": ("entries", REAL),
     "edge_truth": ("entries", ("|b1",)),
     "target": ("graphs", WHOLE + REAL),
-    "group": ("graphs", WHOLE),
-    "part": ("graphs", WHOLE),
-    "names": ("", ("|u1",)),
-    "names_ptr": ("graphs + 1", ("<i8",)),
-    "smiles": ("", ("|u1",)),
-    "smiles_ptr": ("graphs + 1", ("<i8",)),
+    **dict.fromkeys(("group", "part"), ("graphs", WHOLE)),
+    **dict.fromkeys(TEXT, ("", ("|u1",))),
 }
 """Of each column: how many rows it has (empty: any number), and the kinds of numbers it may hold."""
 ALWAYS = ("node_ptr", "entry_ptr", "indptr", "indices", "names", "names_ptr")
