@@ -45,14 +45,15 @@ def to_molecule(graph: Graph) -> Any | None:
         return None
     with rdBase.BlockLogs():
         molecule: Any = _from_smiles(graph)
-        if molecule is None and (molecule := _from_labels(graph)) is not None:
-            _fill_charges(molecule)
+        if molecule is None and (made := _from_labels(graph)) is not None:
+            _fill_charges(made)
             flags = Chem.SanitizeFlags
-            if Chem.SanitizeMol(molecule, catchErrors=True) != flags.SANITIZE_NONE:
-                molecule.UpdatePropertyCache(strict=False)
+            if Chem.SanitizeMol(made, catchErrors=True) != flags.SANITIZE_NONE:
+                made.UpdatePropertyCache(strict=False)
                 without = flags.SANITIZE_PROPERTIES | flags.SANITIZE_KEKULIZE
-                Chem.SanitizeMol(molecule, flags.SANITIZE_ALL ^ without, catchErrors=True)
-                Chem.FastFindRings(molecule)
+                Chem.SanitizeMol(made, flags.SANITIZE_ALL ^ without, catchErrors=True)
+                Chem.FastFindRings(made)
+            molecule = made
         return None if molecule is None else Chem.Mol(molecule)
 
 
@@ -93,7 +94,7 @@ def _in_order(graph: Graph, molecule: Any) -> bool:
     return set(bonds) == set(pairs) and not any(set(pair) <= set(WORDS[:3]) for pair in differ)
 
 
-def _from_labels(graph: Graph) -> Any:  # or None
+def _from_labels(graph: Graph) -> Any | None:
     from rdkit import Chem
 
     labels, bonds = graph.node_label, graph.edge_label
