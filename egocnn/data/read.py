@@ -260,10 +260,8 @@ class Source:
 
 
 def stream_source(path: Path, config: ReadConfig) -> Source | None:
-    """The portions of JSON lines, a table of SMILES or a store; None where the source has to be read whole.
-
-    The fields of each graph besides its structure stay in memory, as only all targets show whether they are classes.
-    """
+    """The portions of JSON lines, a table of SMILES or a store; None where the source has to be read whole."""
+    # fields besides the structure stay in memory: only all targets together show whether they are classes
     if is_store(path):
         return Source(Store.open(path).portions())
     suffix = suffix_of(path)

@@ -120,10 +120,7 @@ def checked(graphs: Graphs) -> Graphs:
 
 
 def _is_symmetric(graphs: Graphs) -> bool:
-    """Whether the entries below the diagonal mirror those above.
-
-    Summed up as scattered 64-bit numbers they cancel out; to sort tens of millions would take far longer.
-    """
+    """Whether the entries below the diagonal mirror those above: as scattered 64-bit numbers their sums are equal."""
     columns = [values for name in EDGE_COLUMNS if (values := getattr(graphs, name)) is not None]
     node_of, neighbour_of, balance = graphs.entry_node, graphs.indices, 0
     for first in range(0, graphs.n_entries, ENTRIES_AT_ONCE):

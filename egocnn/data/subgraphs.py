@@ -12,10 +12,7 @@ from egocnn.data.schema import take_columns
 
 
 def cut(graphs: Graphs, first: int, last: int) -> Graphs:
-    """The graphs from ``first`` to before ``last``: columns are views, only pointers and node ids are counted anew.
-
-    ``graphs[first:last]`` is the same, but looks at every node of the collection first.
-    """
+    """``graphs[first:last]`` without a look at every node: columns are views, only pointers and ids are made anew."""
     node, after = int(graphs.node_ptr[first]), int(graphs.node_ptr[last])
     indptr = graphs.indptr[node : after + 1]
     entry, end = int(indptr[0]), int(indptr[-1])

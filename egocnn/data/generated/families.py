@@ -45,10 +45,7 @@ class Molecule:
 def alkanes_and_alcohols(
     n_carbons: int, count: int, random: np.random.Generator
 ) -> tuple[list[Molecule], list[Molecule]]:
-    """One alkane and one alcohol on each of ``count`` distinct skeletons, or on all that a small size has.
-
-    The first pair is the straight chain, with the OH at its end; elsewhere it sits on any carbon with a bond to spare.
-    """
+    """One alkane and one alcohol on each of ``count`` skeletons or all there are; first the chain, OH at its end."""
     alkanes, alcohols = [], []
     carbons, formula = "C" * n_carbons, f"C{n_carbons}" if n_carbons > 1 else "C"
     for number, bonds in enumerate(_skeletons(n_carbons, count, random), start=1):

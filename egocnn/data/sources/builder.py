@@ -1,7 +1,4 @@
-"""Graphs given one at a time -> one collection: records, and their fields for name, target, split and group -> Graphs.
-
-Targets are classes or real values: what a file holds decides, unless the settings do.
-"""
+"""Graphs given one at a time -> one collection: records, and their names, targets, splits and groups -> Graphs."""
 
 from __future__ import annotations
 

@@ -26,10 +26,7 @@ MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, nu
 
 
 def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
-    """One molecule per row of a CSV or TSV file with a header.
-
-    Copies of one molecule share a group, unless ``config.group`` names a column.
-    """
+    """One molecule per row; copies of one molecule share a group, unless ``config.group`` names a column."""
     fields = GraphFields(path.name, config, typed=False)
     return _collect(smiles_records(path, fields), fields)
 
@@ -88,10 +85,7 @@ def frame_target(frame: Any, config: ReadConfig) -> Any | None:
 def from_smiles(
     smiles: Sequence[Any], targets: Any = None, names: Sequence[str] | None = None, config: ReadConfig | None = None
 ) -> Graphs:
-    """Molecules given as texts or as RDKit holds them, called 0, 1, ... unless they have names.
-
-    Column names in ``config`` do not count.
-    """
+    """Molecules as texts or as RDKit holds them, called 0, 1, ... unless named; columns in ``config`` do not count."""
     smiles = list(smiles)
     given = {what: list(v) for what, v in (("target", targets), ("name", names)) if v is not None}
     for what, values in given.items():

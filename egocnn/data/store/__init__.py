@@ -1,7 +1,4 @@
-"""Graphs larger than memory: a folder of plain arrays, written and read in portions, every byte of it checked.
-
-The layout is described in :mod:`egocnn.data.store.manifest`.
-"""
+"""Graphs larger than memory: a folder of plain arrays, written and read in portions, every byte of it checked."""
 
 from egocnn.data.store.read import Store, Stored, is_store
 from egocnn.data.store.write import GraphColumns, write_store

@@ -66,12 +66,12 @@ class Store:
         return self.manifest.graphs
 
     def portions(self, most_bytes: int | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
-        """Graphs in order, all or those from ``first`` to before ``last``, as many at a time as fit.
-
-        In memory are one portion and 16 bytes a graph.
-        """
+        """Graphs from ``first`` to before ``last`` in order, as many at a time as fit."""
         with _naming(self.folder):
-            node_ptr, entry_ptr = self._pointer("node_ptr"), self._pointer("entry_ptr")
+            node_ptr, entry_ptr = (
+                self._pointer("node_ptr"),
+                self._pointer("entry_ptr"),
+            )  # 16 bytes a graph stay in memory
             there = self.manifest.columns
             width = {unit: sum(there[name].row_bytes for name in BY_UNIT[unit] if name in there) for unit in BY_UNIT}
             end = node_ptr * (width["nodes"] + POINTER) + entry_ptr * width["entries"]
