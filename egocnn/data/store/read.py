@@ -116,8 +116,6 @@ class Store:
         with _naming(self.folder):
             return self._pointer("node_ptr")
 
-    # ── columns ───────────────────────────────────────────────────────────────────────────────────
-
     def _part(self, first: int, last: int, node_ptr: Ints, entry_ptr: Ints) -> Graphs:
         node, after = int(node_ptr[first]), int(node_ptr[last])
         entry, end = int(entry_ptr[first]), int(entry_ptr[last])

@@ -64,9 +64,6 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
         rule(overwrite, f"{folder}: holds a store already; --overwrite replaces it")
 
 
-# ── columns ───────────────────────────────────────────────────────────────────────────────────────
-
-
 class _Writer:
     """Appends portions to the files of a folder."""
 
@@ -138,8 +135,6 @@ class _Writer:
             for some in _slices(len(values)):
                 file.write(np.ascontiguousarray(values[some], dtype).data)
 
-    # ── the end ───────────────────────────────────────────────────────────────────────────────────
-
     def finish(self, facts: Mapping[str, Any], source: str, read: Mapping[str, Any]) -> Manifest:
         rule(self.graphs, "no graphs to write")
         names: dict[str, Any] = {"class_names": tuple(self.names["target"])}
@@ -203,9 +198,6 @@ class _Writer:
 def _slices(length: int) -> Iterator[slice]:
     """Rows in portions, one even if there are none: a column without rows is still a column."""
     return (slice(first, first + ROWS_AT_ONCE) for first in range(0, max(length, 1), ROWS_AT_ONCE))
-
-
-# ── the place ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager

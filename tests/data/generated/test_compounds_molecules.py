@@ -116,9 +116,6 @@ def test_an_alcohol_stands_on_the_skeleton_of_the_alkane_with_its_number() -> No
         assert canonical(without(alcohol, truth(alcohol)[0])) == canonical(alkane)
 
 
-# ── critical structures ──────────────────────────────────────────────────────────────────────────────
-
-
 @settings(deadline=None, max_examples=25)
 @given(configs(("alcohols",)))
 def test_an_alcohol_is_its_oh_group_and_an_alkane_has_no_critical_structure(config: CompoundsConfig) -> None:

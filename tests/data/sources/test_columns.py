@@ -35,9 +35,6 @@ def test_default_fields_are_found_in_their_order_and_in_capitals_too() -> None:
     assert choose_field(["y", "LABEL"], None, ("target", "label", "y"), "m.csv") == "LABEL"
     assert choose_field(["Label", "label"], None, ("label",), "m.csv") == "label"
     assert choose_field(["a"], None, ("label",), "m.csv") is None
-
-
-def test_two_fields_that_differ_only_in_capitals_are_ambiguous() -> None:
     with pytest.raises(DataError, match=r"m\.csv: Label and LABEL differ only in capitals"):
         choose_field(["Label", "LABEL"], None, ("label",), "m.csv")
 
@@ -45,19 +42,13 @@ def test_two_fields_that_differ_only_in_capitals_are_ambiguous() -> None:
 def test_a_split_knows_the_usual_words() -> None:
     words = ["train", "Training", " VALID", "validation", "val", "dev", "Test"]
     assert encode_parts(words, words).tolist() == [0, 0, 1, 1, 1, 1, 2]
+    for word in ("", "holdout", "0"):
+        with pytest.raises(DataError, match=r"m\.csv, row 2: split .* must be one of train, validation, test"):
+            encode_parts(["train", word], ["m.csv, row 1", "m.csv, row 2"])
 
 
-@pytest.mark.parametrize("word", ["", "holdout", "0"])
-def test_a_split_with_another_word_is_refused(word: str) -> None:
-    with pytest.raises(DataError, match=r"m\.csv, row 2: split .* must be one of train, validation, test"):
-        encode_parts(["train", word], ["m.csv, row 1", "m.csv, row 2"])
-
-
-def test_equal_group_values_share_a_group_and_empty_ones_stand_alone() -> None:
-    assert encode_groups(["b", "a", "b", "", ""]).tolist() == [0, 1, 0, 2, 3]
-
-
-def test_labels_that_are_not_known_are_minus_one() -> None:
+def test_equal_group_values_share_a_group_and_labels_that_are_not_known_are_minus_one() -> None:
+    assert encode_groups(["b", "a", "b", "", ""]).tolist() == [0, 1, 0, 2, 3]  # empty ones stand alone
     codes, names = encode_labels(["10", None, "9"])
     assert names == ("9", "10")
     assert codes.tolist() == [1, -1, 0]
@@ -127,15 +118,10 @@ def test_nothing_known_is_no_target(values: list[str | None]) -> None:
         (["1", "2", "3"], False),
         (["1", "2", "3"] * 3, True),
         (["0.5", "1"] * 50, False),
-        (["1e400", "1"], False),
     ],
 )
 def test_what_is_to_be_predicted_is_guessed_as_documented(values: list[str], are_classes: bool) -> None:
-    if "1e400" in values:
-        with pytest.raises(DataError, match="row 1: target '1e400' is not a finite number"):
-            targets_of(values)
-    else:
-        assert bool(targets_of(values)[1]) == are_classes
+    assert bool(targets_of(values)[1]) == are_classes
 
 
 def test_the_guess_is_told_and_how_to_overrule_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -156,31 +142,17 @@ def test_a_value_to_predict_must_be_a_finite_number(word: str) -> None:
 
 
 def test_a_number_that_is_not_finite_is_not_taken_for_a_class() -> None:
-    with pytest.raises(DataError, match="row 3"):
-        targets_of(["0", "1", "nan"])
+    for word in ("nan", "1e400"):
+        with pytest.raises(DataError, match=f"row 3: target '{word}' is not a finite number"):
+            targets_of(["0", "1", word])
 
 
-def test_the_place_of_a_bad_value_can_be_given() -> None:
-    with pytest.raises(DataError, match=r"^graph 7: target"):
-        encode_targets(["x"], "regression", "m.csv", ["graph 7"])
-
-
-def test_texts_and_booleans_with_a_type_are_classes() -> None:
+def test_texts_and_booleans_with_a_type_are_classes_and_a_number_with_a_point_is_a_value() -> None:
     assert encode_values(["1", "2", "3"], "auto", "g", ["a", "b", "c"])[1] == ("1", "2", "3")
     assert encode_values([True, False, None], "auto", "g", ["a", "b", "c"])[1] == ("False", "True")
-
-
-def test_a_number_with_a_point_and_a_type_is_a_value_to_predict() -> None:
     target, names = encode_values([1.0, 0, np.float32(0.5)], "auto", "g", ["a", "b", "c"])
-    assert names == ()
-    assert as_list(target) == [1.0, 0.0, 0.5]
-
-
-def test_the_task_that_is_asked_for_wins_over_the_type() -> None:
-    assert encode_values([1.0, 0.0], "classification", "g", ["a", "b"])[1] == ("0", "1")
-
-
-def test_a_target_that_is_neither_text_nor_number_is_refused() -> None:
+    assert (names, as_list(target)) == ((), [1.0, 0.0, 0.5])
+    assert encode_values([1.0, 0.0], "classification", "g", ["a", "b"])[1] == ("0", "1")  # what is asked for wins
     with pytest.raises(DataError, match=r"^b: target .* must be a text or a number"):
         encode_values([1, [2]], "auto", "g", ["a", "b"])
 

@@ -127,9 +127,6 @@ def refusal(call: Callable[[], object]) -> str:
     return message
 
 
-# ── time ──────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_many_digits_and_a_letter_are_a_class_or_refused_at_once(tmp_path: Path) -> None:
     text = "1" * 120_000 + "x"
     graphs = read(written(tmp_path, "a.jsonl", f'{{"nodes": 1, "target": "{text}"}}\n'.encode()))
@@ -162,9 +159,6 @@ def test_a_zip_of_very_many_members_is_looked_through_at_once(tmp_path: Path) ->
         for number in range(20_000):
             opened.writestr(zipfile.ZipInfo(f"{number}.txt"), b"x")
     assert "no NAME_A.txt in it" in refusal(lambda: read(path))
-
-
-# ── memory ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_nodes_that_are_only_counted_are_refused_beyond_the_size_of_the_file(tmp_path: Path) -> None:
@@ -222,9 +216,6 @@ def test_what_all_members_expand_to_counts_by_the_size_of_the_zip_and_while_read
     with archive.Archive(path) as files:
         monkeypatch.setattr(archive, "SMALL_IN_ALL", 300_000)
         assert "a zip that holds over 300000 bytes may expand 100 times" in refusal(files.verify)
-
-
-# ── terminals ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_one_line_leaves_ordinary_text_alone_and_spells_out_the_rest() -> None:

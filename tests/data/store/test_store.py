@@ -124,9 +124,6 @@ def test_parts_and_limits_choose_the_same_graphs_from_memory_and_from_disk(tmp_p
             choose_part(collection, "here", "tset")
 
 
-# ── the place ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_failure_on_the_way_leaves_the_earlier_store_as_it_was(tmp_path: Path) -> None:
     write_store([molecules()], tmp_path / "store")
 

@@ -18,9 +18,6 @@ from egocnn.data.sources.tu import archive, read_tu
 from egocnn.errors import DataError
 from tests.data.sources.tu.tu_sets import AUTO, TINY, assert_same, refusal, write_set
 
-# ── the real sets ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
 # graphs, classes, nodes and edges of a graph, most nodes, node labels, edge labels, attributes
 STATISTICS = {
     "MUTAG": (188, 2, 17.93, 19.79, 28, 7, 4, 0),
@@ -48,9 +45,6 @@ def test_the_sets_of_the_paper_have_the_statistics_of_the_collection(data_folder
     assert read.group is None
     assert read.target is not None
     assert set(read.target.tolist()) == set(range(classes))
-
-
-# ── what a set may look like ──────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_table_arrives_in_its_column(tmp_path: Path) -> None:
@@ -85,26 +79,6 @@ def test_folders_and_zips_give_the_same_graphs(tmp_path: Path, where: str) -> No
         source = tmp_path / "outer"
         write_set(source / inner, TINY)
     assert_same(read_tu(source, AUTO), expected)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: text.replace(", ", ","),
-        lambda text: text.replace(", ", " "),
-        lambda text: text.replace(", ", "\t"),
-        lambda text: text.replace("\n", "\r\n"),
-        lambda text: text + "\n \n\n",
-        lambda text: text.rstrip("\n"),
-        lambda text: "\ufeff" + text,
-        lambda text: " " + text.replace("\n", " \n "),
-    ],
-)
-def test_separators_line_ends_and_marks_do_not_matter(tmp_path: Path, change: object) -> None:
-    assert callable(change)
-    expected = read_tu(write_set(tmp_path / "plain", TINY), AUTO)
-    changed = {table: change(text) for table, text in TINY.items()}
-    assert_same(read_tu(write_set(tmp_path / "changed", changed), AUTO), expected)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 40])
@@ -202,15 +176,11 @@ TWO_LABELS = "'0' on line 1; an edge must have one label, the same in both direc
     ("changes", "message"),
     [
         ({"A": "1, 2\n2, x\n"}, "A.txt, line 2: 'x' is not a whole number; every field must be one"),
-        ({"A": "1, 2\n2\n"}, "A.txt, line 2: '2' has 1 field; every line must have 2"),
-        ({"A": "1, 2\n2, 1, 3\n"}, "A.txt, line 2: '2, 1, 3' has 3 fields; every line must have 2"),
-        ({"A": "1, 2\n2, 1\n3, "}, "A.txt, line 3: '' is not a whole number; every field must be one"),
         ({"A": "1, 2\n3, 4\n"}, f"A.txt, line 2: edge 3, 4 joins graph 1 to graph 2; {INSIDE}"),
         ({"A": "1, 2\n0, 1\n"}, "A.txt, line 2: node 0 is out of range; nodes are numbered 1 to 9"),
         ({"A": "1, 2\n1, -1\n"}, "A.txt, line 2: node -1 is out of range; nodes are numbered 1 to 9"),
         ({"A": "1, 2\n1, 10\n"}, "A.txt, line 2: node 10 is out of range; nodes are numbered 1 to 9"),
         ({"A": f"1, 2\n{2**40}, 1\n"}, f"A.txt, line 2: node {2**40} is out of range; nodes are numbered 1 to 9"),
-        ({"A": f"1, 2\n1, {'9' * 30}\n"}, f"A.txt, line 2: '{'9' * 30}' is too large; it must fit in 64 bits"),
         ({"graph_labels": "1\n-1\n1\n"}, "graph_labels.txt has 3 lines for 4 graphs; it must have one for each"),
         ({"node_labels": "1\n"}, "node_labels.txt has 1 lines for 9 nodes; it must have one for each"),
         ({"edge_labels": "1\n1\n"}, f"edge_labels.txt has 2 lines for 14 lines of TINY_A.txt; {ONE_EACH}"),
@@ -221,7 +191,6 @@ TWO_LABELS = "'0' on line 1; an edge must have one label, the same in both direc
         ({"graph_indicator": "1\n1\n3\n"}, f"graph_indicator.txt, line 3: graph 3 comes {NO_NODES}"),
         ({"graph_indicator": "1\n2\n1\n"}, f"graph_indicator.txt, line 3: graph 1 after graph 2; {ASCENDING}"),
         ({"node_attributes": "1\n" * 8 + "nan\n"}, f"node_attributes.txt, line 9: 'nan' {NOT_FINITE}"),
-        ({"node_attributes": "1\n" * 8 + "inf\n"}, f"node_attributes.txt, line 9: 'inf' {NOT_FINITE}"),
         ({"node_attributes": "1\n" * 8 + "-1e39\n"}, f"node_attributes.txt, line 9: 1e+39 {TOO_LARGE}"),
         ({"node_labels": "C\n" * 9}, "node_labels.txt, line 1: 'C' is not a whole number; every field must be one"),
         ({"edge_labels": "0\n1\n" * 7}, f"edge_labels.txt, line 2: edge 2, 1 has label '1', but {TWO_LABELS}"),
@@ -235,12 +204,6 @@ def test_the_line_is_counted_through_all_chunks(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(archive, "CHUNK", 64)
     source = write_set(tmp_path, {"A": "1, 2\n2, 1\n" * 500 + "1, 3\n", "graph_indicator": "1\n1\n2\n"})
     assert refusal(source).startswith("TINY_A.txt, line 1001: edge 1, 3 joins graph 1 to graph 2")
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-def test_another_encoding_is_called_not_text(tmp_path: Path, encoding: str) -> None:
-    source = write_set(tmp_path, {"A": TINY["A"].encode(encoding), "graph_indicator": TINY["graph_indicator"].encode()})
-    assert refusal(source).endswith("is not text; the file must be plain UTF-8")
 
 
 def test_a_graph_number_far_beyond_takes_no_memory(tmp_path: Path) -> None:
