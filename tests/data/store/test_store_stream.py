@@ -101,7 +101,7 @@ def test_a_table_of_smiles_in_portions_is_the_table_whole(tmp_path: Path) -> Non
     check_same(write_table(tmp_path), ReadConfig(hydrogens=True, group="label"))
     check_same(write_table(tmp_path, "smiles\tlabel\nCC\t1\nOCC\t2\nCCO\t2\n", "it.tsv"))
     path = write_table(tmp_path, "smiles\nC\nc1ccc\n")
-    assert "row 2: SMILES 'c1ccc' does not parse" in refusal(prepare, str(path), tmp_path / "store", ReadConfig())
+    assert "row 2: SMILES 'c1ccc' does not parse" in refusal(prepare, str(path), tmp_path / "other", ReadConfig())
 
 
 def test_other_sources_are_read_whole(tmp_path: Path) -> None:
