@@ -17,11 +17,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from egocnn.config import ReadConfig
-from egocnn.data.generated.compounds_config import parse_config
+from egocnn.data.generated.compounds import parse_config
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
+from egocnn.data.read import read, stream_source
 from egocnn.data.store import Store, write_store
-from egocnn.data.store.stream import stream_source
 from egocnn.errors import EgoCNNError
 from egocnn.explain.structure import read_structures
 from egocnn.study.crossval.record import PartialRecord, read_record

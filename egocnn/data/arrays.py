@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -17,11 +17,8 @@ Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
 
 LARGEST = float(np.finfo(np.float32).max)  # the largest number that networks compute with
-
 ENTRIES_AT_ONCE = 1 << 16  # entries of adjacency rows handed out together: few enough for the processor's cache
-
 FEW = 1 << 11  # up to so many numbers are sorted as fast by comparing them
-
 # the numbers of splitmix64: what is added, the shifts and factors, the last shift
 MIX_START = np.uint64(0x9E3779B97F4A7C15)
 MIX_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
@@ -35,18 +32,14 @@ def pointers(lengths: Ints) -> Ints:
 
 def ranges(first: Ints, last: Ints) -> Ints:
     """All integers of first[0]..last[0]-1, first[1]..last[1]-1, and so on, end to end."""
-    lengths = last - first
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    counted: Ints = np.arange(total) + np.repeat(first - (ends - lengths), lengths)
+    starts = pointers(last - first)
+    counted: Ints = np.arange(int(starts[-1])) + np.repeat(first - starts[:-1], last - first)
     return counted
 
 
 def starts(values: NDArray[Any]) -> Ints:
     """Where every run of equal values starts."""
-    fresh = np.ones(len(values), bool)
-    fresh[1:] = values[1:] != values[:-1]
-    return np.flatnonzero(fresh)
+    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(values[1:] != values[:-1]) + 1])[: len(values)]
 
 
 def stable_order(values: Ints) -> Ints:
@@ -78,8 +71,7 @@ def equal_rows(pointer: Ints) -> Iterator[tuple[Ints, Ints]]:
     rows are passed over.
     """
     lengths = np.diff(pointer)
-    rows = stable_order(lengths)
-    of_length = np.bincount(lengths, minlength=1)
+    rows, of_length = stable_order(lengths), np.bincount(lengths, minlength=1)
     first = pointers(of_length)
     for length in np.flatnonzero(of_length[1:]) + 1:
         alike = rows[first[length] : first[length + 1]]
@@ -141,7 +133,12 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     key: Ints = np.minimum(edges[:, 0], edges[:, 1]).astype(np.int64)  # one number per edge, ascending like (low, high)
     key *= n_nodes  # in place: tens of millions of edges are touched more slowly than they are computed
     key += np.maximum(edges[:, 0], edges[:, 1])
-    key, source = _distinct(key)
+    source: Ints
+    if (key[1:] < key[:-1]).any():
+        key, source = np.unique(key, return_index=True)
+    else:  # files often list the edges in order, both directions together: nothing to sort
+        source = starts(key)
+        key = key[source]
     low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
     mirrored = proper[stable_order(high[proper])]  # sorted by (high, low), as key was by (low, high)
@@ -157,15 +154,6 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     return pointers(smaller + greater), indices, origin
 
 
-def _distinct(key: Ints) -> tuple[Ints, Ints]:
-    """The different keys in ascending order, and where each stands first."""
-    if (key[1:] < key[:-1]).any():
-        key, source = np.unique(key, return_index=True)
-        return key, source
-    first = starts(key)  # files often list the edges in order, both directions together: nothing to sort
-    return key[first], first
-
-
 def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None:
     """Raise :class:`DuplicateEdgeError` where an edge (E, 2) stands twice with different values (E)."""
     low, high = np.sort(edges, axis=1).T
@@ -174,12 +162,5 @@ def check_duplicates_agree(edges: Ints, values: NDArray[Any], what: str) -> None
     differs = np.flatnonzero(same & (values[order][1:] != values[order][:-1]))
     if len(differs):
         first, second = int(order[differs[0]]), int(order[differs[0] + 1])
-        u, v = int(edges[second, 0]), int(edges[second, 1])
-        raise DuplicateEdgeError(
-            f"edge {u}, {v} is given twice with different {what}: {values[first]} and {values[second]}", (first, second)
-        )
-
-
-def join_pointers(several: Sequence[Ints], first: Ints) -> Ints:
-    """Pointers of collections that are put end to end, each shifted by what comes before it."""
-    return np.concatenate([np.zeros(1, np.int64), *(p[1:] + n for p, n in zip(several, first, strict=False))])
+        edge, pair = ", ".join(map(str, edges[second])), f"{values[first]} and {values[second]}"
+        raise DuplicateEdgeError(f"edge {edge} is given twice with different {what}: {pair}", (first, second))

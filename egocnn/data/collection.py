@@ -1,58 +1,39 @@
-"""What training, testing and cross-validation ask of graphs, be they in memory or on disk."""
+"""What training, testing and cross-validation ask of graphs, in memory or on disk, and how they are split in two."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from egocnn.data.graphs import Graphs
-from egocnn.data.schema import graphs_of_part
+from egocnn.data.schema import PARTS, rule
 from egocnn.errors import DataError
+
+if TYPE_CHECKING:
+    from egocnn.data.graphs import Graphs
 
 
 class Collection(Protocol):
     """G graphs: :class:`~egocnn.data.graphs.Graphs` in memory, :class:`~egocnn.data.store.Stored` on disk."""
 
     @property
-    def outline(self) -> Graphs:
-        """(G) the graphs without their nodes: targets, groups and parts, all that decides a split"""
-        ...
-
+    def outline(self) -> Graphs: ...  # without their nodes: targets, groups and parts, all that decides a split
     @property
-    def node_counts(self) -> Ints:
-        """(G)"""
-        ...
-
+    def node_counts(self) -> Ints: ...  # (G)
     @property
-    def digest(self) -> str:
-        """Changes with the graphs, their order, and the parts they are in."""
-        ...
-
+    def digest(self) -> str: ...  # changes with the graphs, their order, and the parts they are in
     @property
-    def bytes_on_disk(self) -> int:
-        """What would have to be read to have all of them in memory; 0 where they are there."""
-        ...
-
+    def bytes_on_disk(self) -> int: ...  # to be read to have all of them in memory; 0 where they are there
     def __len__(self) -> int: ...
-
-    def choose(self, which: Ints) -> Self:
-        """The graphs with these numbers, ascending."""
-        ...
-
-    def with_parts(self, part: Ints | None) -> Self:
-        """The same graphs with another split, (G) positions in ``PARTS``, or with none."""
-        ...
-
-    def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
-        """The graphs from number ``first`` to before ``last``, in order, as many at a time as memory should hold."""
-        ...
-
-    def whole(self) -> Graphs:
-        """All graphs in memory."""
-        ...
+    def choose(self, which: Ints) -> Self: ...  # those with these numbers, ascending
+    def with_parts(self, part: Ints | None) -> Self: ...  # with another split, (G) positions in PARTS, or with none
+    def portions(
+        self, first: int = 0, last: int | None = None
+    ) -> Iterator[Graphs]: ...  # as many as memory should hold
+    def whole(self) -> Graphs: ...  # all of them in memory
 
 
 Chosen = TypeVar("Chosen", bound=Collection)
@@ -62,6 +43,39 @@ def choose_part(collection: Chosen, where: object, part: str = "", limit: int | 
     """The graphs of one part of the data's own split ('' for all), and of these the first ``limit``."""
     if part:
         collection = collection.choose(graphs_of_part(collection.outline.part, part))
-    if len(collection) == 0:
-        raise DataError(f"{where}: no graph is in the part {part!r}")
+    rule(len(collection), f"{where}: no graph is in the part {part!r}")
     return collection if limit is None else collection.choose(np.arange(min(limit, len(collection))))
+
+
+def graphs_of_part(column: Ints | None, part: str) -> Ints:
+    """The numbers of the graphs in one part of the split that the data brings; ``column``: (G) the part of each."""
+    if column is None:
+        raise DataError("these graphs bring no split of their own")
+    rule(part in PARTS, f"no part is called {part!r}; there are {', '.join(PARTS)}")
+    return np.flatnonzero(column == PARTS.index(part))
+
+
+def split_in_two(
+    n_graphs: int, share: float, *, classes: NDArray[Any] | None, groups: Ints | None, seed: int
+) -> tuple[Ints, Ints]:
+    """Put about ``share`` of the graphs on the second side, both in ascending order.
+
+    Whole groups are drawn, so no group stands on both sides; classes get equal shares as far as the
+    groups allow (the class of a group is that of its first graph). Each side gets at least one group.
+    """
+    rule(0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
+    groups = np.arange(n_graphs) if groups is None else groups
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    of_one = "of one and the same group, copies of one molecule say"
+    rule(len(first) >= 2, f"{n_graphs} graphs {of_one}, cannot be split in two")
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(first))
+    if classes is not None:
+        of_group, place = classes[first][order], np.empty(len(first))
+        for value in np.unique(of_group):  # one draw per class: spread evenly over [0, 1), then cut at the share
+            members = np.flatnonzero(of_group == value)
+            place[members] = (np.arange(len(members)) + random.random()) / len(members)
+        order = order[np.argsort(place, kind="stable")]
+    second = np.zeros(len(first), bool)
+    second[order[: min(max(round(share * len(first)), 1), len(first) - 1)]] = True
+    return np.flatnonzero(~second[group]), np.flatnonzero(second[group])

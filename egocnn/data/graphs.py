@@ -10,32 +10,25 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from egocnn.data.arrays import (
-    Bools,
-    Floats,
-    Ints,
-    build_adjacency,
-    check_duplicates_agree,
-    join_pointers,
-    pointers,
-    positions,
-    ranges,
-)
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, check_rules, graphs_of_part, take_columns
+from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
+from egocnn.data.collection import graphs_of_part, split_in_two
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule, take_columns
 from egocnn.data.schema import Graph as Graph
-from egocnn.data.split import split_in_two
 from egocnn.errors import DataError
 from egocnn.files import replacing
+
+Names: TypeAlias = tuple[str, ...]
+NAME_LISTS = {"node_label": "node_label_names", "edge_label": "edge_label_names", "target": "class_names"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,15 +52,15 @@ class Graphs:
     """(N + 1) first adjacency entry of every node"""
     indices: Ints
     """(M) neighbour of every adjacency entry"""
-    names: tuple[str, ...]
+    names: Names
     """(G) what to call each graph"""
     node_label: Ints | None = None
     """(N) position in ``node_label_names``; -1: a label that is not among them"""
-    node_label_names: tuple[str, ...] = ()
+    node_label_names: Names = ()
     """what the numbers in ``node_label`` stand for"""
     edge_label: Ints | None = None
     """(M) position in ``edge_label_names``; -1: a label that is not among them"""
-    edge_label_names: tuple[str, ...] = ()
+    edge_label_names: Names = ()
     """what the numbers in ``edge_label`` stand for"""
     edge_weight: Floats | None = None
     """(M) heavier is nearer"""
@@ -75,7 +68,7 @@ class Graphs:
     """(N, A) numbers that the nodes bring along"""
     target: NDArray[Any] | None = None
     """(G) position in ``class_names`` (-1: unknown), or a real value (NaN: unknown) where there are no classes"""
-    class_names: tuple[str, ...] = ()
+    class_names: Names = ()
     """what the numbers in ``target`` stand for; empty where values are predicted"""
     group: Ints | None = None
     """(G) graphs of one group, for example copies of a molecule, always stay on one side of a split"""
@@ -85,10 +78,8 @@ class Graphs:
     """(N) whether the node is known to be critical"""
     edge_truth: Bools | None = None
     """(M) whether the edge is known to be critical"""
-    smiles: tuple[str, ...] | None = field(default=None)
+    smiles: Names | None = None
     """(G) where the graphs are molecules"""
-
-    # ── building ──────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
     def from_edges(
@@ -130,39 +121,26 @@ class Graphs:
         """
         counts = np.asarray(node_counts, dtype=np.int64)
         edges = np.asarray(edges) if np.size(edges) else np.zeros((0, 2), np.int64)
-        if edges.shape != (len(edges), 2):
-            raise DataError(f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
-        if (counts < 0).any():
-            raise DataError(f"a graph cannot have {counts.min()} nodes")
+        rule(edges.shape == (len(edges), 2), f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
+        rule((counts >= 0).all(), f"a graph cannot have {counts.min(initial=0)} nodes")
         node_ptr = pointers(counts)
         indptr, indices, source = build_adjacency(edges, int(node_ptr[-1]))
-        for what, values in (("labels", edge_label), ("weights", edge_weight), ("truths", edge_truth)):
+        given = (("label", edge_label, np.int32), ("weight", edge_weight, np.float32), ("truth", edge_truth, np.bool_))
+        for what, values, kind in given:
             if values is not None:
-                if len(values) != len(edges):
-                    raise DataError(f"{len(values)} edge {what} for {len(edges)} edges")
-                check_duplicates_agree(edges, np.asarray(values), what)
-        graphs = cls(
-            node_ptr=node_ptr,
-            indptr=indptr,
-            indices=indices,
-            names=tuple(names) if names is not None else tuple(str(i) for i in range(len(counts))),
-            edge_label=None if edge_label is None else np.asarray(edge_label, np.int32)[source],
-            edge_weight=None if edge_weight is None else np.asarray(edge_weight, np.float32)[source],
-            edge_truth=None if edge_truth is None else np.asarray(edge_truth, bool)[source],
-            **columns,
-        )
-        graphs.validate()
-        return graphs
+                rule(len(values) == len(edges), f"{len(values)} edge {what}s for {len(edges)} edges")
+                check_duplicates_agree(edges, np.asarray(values), f"{what}s")
+                columns[f"edge_{what}"] = np.asarray(values, kind)[source]
+        names = tuple(map(str, range(len(counts))) if names is None else names)
+        return checked(cls(node_ptr=node_ptr, indptr=indptr, indices=indices, names=names, **columns))
 
     def validate(self) -> None:
         """Raise :class:`DataError` unless all arrays fit together; cheap next to reading them."""
-        check_rules(self)
+        checked(self)
 
     def __repr__(self) -> str:
         kind = f", classes {', '.join(self.class_names)}" if self.is_classification else ""
         return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
-
-    # ── sizes ─────────────────────────────────────────────────────────────────────────────────────
 
     def __len__(self) -> int:
         return len(self.node_ptr) - 1
@@ -244,9 +222,10 @@ class Graphs:
         neighbour = self.indices[start:end].astype(np.int64) - first
         once = np.flatnonzero(node <= neighbour)
         columns = take_columns(self, nodes=slice(first, last), entries=start + once)
-        for name, names in (("node_label", self.node_label_names), ("edge_label", self.edge_label_names)):
+        for name in ("node_label", "edge_label"):
             if (codes := columns[name]) is not None:
-                columns[name] = tuple(names[code] if code >= 0 else "?" for code in codes)
+                names = (*getattr(self, f"{name}_names"), "?")  # the last, which -1 means, is a label not known
+                columns[name] = tuple(names[code] for code in codes)
         return Graph(
             name=self.names[g],
             n_nodes=last - first,
@@ -274,13 +253,11 @@ class Graphs:
     def _some(self, chosen: Ints) -> Graphs:
         nodes = ranges(self.node_ptr[chosen], self.node_ptr[chosen + 1])
         entries = ranges(self.indptr[nodes], self.indptr[nodes + 1])
-        node_ptr = pointers(self.node_counts[chosen])
-        indptr = pointers(self.degree[nodes])
+        node_ptr, indptr = pointers(self.node_counts[chosen]), pointers(self.degree[nodes])
         # a graph keeps its inner order, so every entry moves by as much as its graph does
         shift = node_ptr[:-1] - self.node_ptr[chosen]
         entries_of = indptr[node_ptr[1:]] - indptr[node_ptr[:-1]]
         indices = (self.indices[entries] + np.repeat(shift, entries_of)).astype(self.indices.dtype)
-
         return replace(
             self,
             node_ptr=node_ptr,
@@ -303,9 +280,7 @@ class Graphs:
         Raises:
             DataError: the new fields do not fit the old ones.
         """
-        changed: Graphs = replace(self, **changes)
-        changed.validate()
-        return changed
+        return checked(replace(self, **changes))
 
     def select(self, part: str) -> Graphs:
         """One part of the split that the data brings along.
@@ -348,41 +323,37 @@ class Graphs:
         Raises:
             DataError: some have a column that others lack.
         """
-        if not collections:
-            raise DataError("nothing to put together: no collection is given")
-        if len({c.is_classification for c in collections if c.target is not None}) > 1:
-            raise DataError("some of these collections have classes and some have values to predict")
-        every = ([c.node_label_names, c.edge_label_names, c.class_names] for c in collections)
-        nodes, edges, classes = (tuple(dict.fromkeys(sum(names, ()))) for names in zip(*every, strict=True))
+        rule(collections, "nothing to put together: no collection is given")
+        kinds = {c.is_classification for c in collections if c.target is not None}
+        rule(len(kinds) <= 1, "some of these collections have classes and some have values to predict")
+        every = ([getattr(c, names) for c in collections] for names in NAME_LISTS.values())
+        nodes, edges, classes = (tuple(dict.fromkeys(sum(names, ()))) for names in every)
         parts = [c.with_names(nodes=nodes, edges=edges, classes=classes) for c in collections]
         first = pointers(np.array([c.n_nodes for c in parts]))
-        entries = pointers(np.array([c.n_entries for c in parts]))
         groups = pointers(np.array([0 if c.group is None else int(c.group.max(initial=-1)) + 1 for c in parts]))
 
         def column(name: str) -> NDArray[Any] | None:
             values = [getattr(c, name) for c in parts]
             if all(v is None for v in values):
                 return None
-            if any(v is None for v in values):
-                raise DataError(f"some of these collections have {name} and some do not")
-            if name == "node_attr" and len({v.shape[1] for v in values}) > 1:
-                raise DataError(f"these collections have {', '.join(str(v.shape[1]) for v in values)} node attributes")
+            rule(not any(v is None for v in values), f"some of these collections have {name} and some do not")
+            widths = [v.shape[1] for v in values] if name == "node_attr" else [0]
+            rule(len(set(widths)) == 1, f"these collections have {', '.join(map(str, widths))} node attributes")
             if name == "group":
                 values = [v + before for v, before in zip(values, groups, strict=False)]
             return np.concatenate(values)
 
         columns: dict[str, Any] = {name: column(name) for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)}
-        graphs = replace(
+        joined = replace(
             parts[0],
-            node_ptr=join_pointers([c.node_ptr for c in parts], first),
-            indptr=join_pointers([c.indptr for c in parts], entries),
+            node_ptr=pointers(np.concatenate([c.node_counts for c in parts])),
+            indptr=pointers(np.concatenate([c.degree for c in parts])),
             indices=np.concatenate([c.indices + n for c, n in zip(parts, first, strict=False)]).astype(np.int32),
             names=sum((c.names for c in parts), ()),
             smiles=None if any(c.smiles is None for c in parts) else sum((c.smiles or () for c in parts), ()),
             **columns,
         )
-        graphs.validate()
-        return graphs
+        return checked(joined)
 
     # ── as a collection, see egocnn.data.collection ───────────────────────────────────────────────
 
@@ -459,8 +430,7 @@ class Graphs:
             path: A file that ends in ``.safetensors``, so that :func:`egocnn.read` knows it.
         """
         arrays = {name: np.ascontiguousarray(v) for name in ARRAYS if (v := getattr(self, name)) is not None}
-        texts = json.dumps({name: getattr(self, name) for name in TEXTS})
-        arrays["texts"] = np.frombuffer(texts.encode(), np.uint8)
+        arrays["texts"] = np.frombuffer(json.dumps({name: getattr(self, name) for name in TEXTS}).encode(), np.uint8)
         with replacing(Path(path)) as temporary:
             temporary.write_bytes(save(arrays, metadata={"format": "egocnn graphs", "version": "1"}))
 
@@ -481,22 +451,16 @@ class Graphs:
             arrays = load_file(path)
             texts = json.loads(arrays.pop("texts").tobytes())
             columns: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
-            graphs = cls(**(arrays | columns))
-            graphs.validate()
+            return checked(cls(**(arrays | columns)))
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
         except (SafetensorError, DataError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: not a collection of graphs saved by egocnn ({error})") from None
-        return graphs
 
     # ── labels ────────────────────────────────────────────────────────────────────────────────────
 
     def with_names(
-        self,
-        *,
-        nodes: tuple[str, ...] | None = None,
-        edges: tuple[str, ...] | None = None,
-        classes: tuple[str, ...] | None = None,
+        self, *, nodes: Names | None = None, edges: Names | None = None, classes: Names | None = None
     ) -> Graphs:
         """The same graphs with labels counted by other name lists, for example those of a trained model.
 
@@ -511,22 +475,22 @@ class Graphs:
             The renamed collection; this one stays as it is.
         """
         changes: dict[str, Any] = {}
-        for column, names, old in (
-            ("node_label", nodes, self.node_label_names),
-            ("edge_label", edges, self.edge_label_names),
-            ("target", classes, self.class_names),
-        ):
-            values = getattr(self, column)
+        for (column, list_name), names in zip(NAME_LISTS.items(), (nodes, edges, classes), strict=True):
+            values, old = getattr(self, column), getattr(self, list_name)
             is_number = column == "target" and values is not None and not self.is_classification
             if names is None or names == old or is_number:
                 continue
             if values is not None:
-                position = {name: i for i, name in enumerate(names)}
-                new = np.array([*(position.get(name, -1) for name in old), -1])  # the last serves -1 itself
-                changes[column] = new[values].astype(values.dtype)
-            changes["class_names" if column == "target" else f"{column}_names"] = names
+                changes[column] = recode(old, names)[values].astype(values.dtype)
+            changes[list_name] = names
         renamed: Graphs = replace(self, **changes)
         return renamed
+
+
+def recode(old: Names, new: Names) -> Ints:
+    """For codes by the old names those by the new ones, -1 where a name is not among these."""
+    position = {name: i for i, name in enumerate(new)}
+    return np.array([*(position.get(name, -1) for name in old), -1])  # the last serves -1 itself
 
 
 ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)

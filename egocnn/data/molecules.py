@@ -45,10 +45,16 @@ def to_molecule(graph: Graph) -> Any | None:
     except ImportError:
         return None
     with rdBase.BlockLogs():
-        molecule = _from_smiles(graph)
-        if molecule is None and (molecule := _from_labels(graph)) is not None:
-            _fill_charges(molecule)
-            _sanitise(molecule)
+        molecule: Any = _from_smiles(graph)
+        if molecule is None and (made := _from_labels(graph)) is not None:
+            _fill_charges(made)
+            flags = Chem.SanitizeFlags
+            if Chem.SanitizeMol(made, catchErrors=True) != flags.SANITIZE_NONE:
+                made.UpdatePropertyCache(strict=False)
+                without = flags.SANITIZE_PROPERTIES | flags.SANITIZE_KEKULIZE
+                Chem.SanitizeMol(made, flags.SANITIZE_ALL ^ without, catchErrors=True)
+                Chem.FastFindRings(made)
+            molecule = made
         return None if molecule is None else Chem.Mol(molecule)
 
 
@@ -98,20 +104,16 @@ def _in_order(graph: Graph, molecule: Any) -> bool:
     """Whether its atoms and bonds are the nodes and edges of the graph; a bond may be aromatic in one of them only."""
     from egocnn.data.sources.smiles import bond_label
 
-    elements = [atom.GetSymbol() for atom in molecule.GetAtoms()]
     # a label that is no element, as * for any atom, must be the same
-    if any((_element(label) or label) != own for label, own in zip(graph.node_label or (), elements, strict=True)):
+    labels = [(ATOM.fullmatch(label), label) for label in map(first_word, graph.node_label or ())]
+    elements = [found[1].capitalize() if found else label for found, label in labels]
+    if elements != [atom.GetSymbol() for atom in molecule.GetAtoms()]:
         return False
     bonds = {tuple(sorted((b.GetBeginAtomIdx(), b.GetEndAtomIdx()))): bond_label(b) for b in molecule.GetBonds()}
     pairs = [(u, v) for u, v in graph.edges.tolist()]
-    labels = graph.edge_label or [bonds.get(pair) for pair in pairs]
-    differ = [(label, bonds.get(pair)) for pair, label in zip(pairs, labels, strict=True) if label != bonds.get(pair)]
+    kinds = graph.edge_label or [bonds.get(pair) for pair in pairs]
+    differ = [(label, bonds.get(pair)) for pair, label in zip(pairs, kinds, strict=True) if label != bonds.get(pair)]
     return set(bonds) == set(pairs) and not any(set(pair) <= set(WORDS[:3]) for pair in differ)
-
-
-def _element(label: str) -> str | None:
-    found = ATOM.fullmatch(label)
-    return found[1].capitalize() if found else None
 
 
 def _from_labels(graph: Graph) -> Any | None:
@@ -135,11 +137,10 @@ def _from_labels(graph: Graph) -> Any | None:
         atom.SetFormalCharge(int(sign + "1" if len(sign) == 1 else sign or 0))
         atom.SetNoImplicit(has_hydrogens)
         molecule.AddAtom(atom)
-    kinds = dict(zip(WORDS, (getattr(Chem.BondType, word.upper()) for word in WORDS), strict=True))
     for (u, v), bond in zip(graph.edges.tolist(), bonds or (), strict=True):
         if u == v:
             return None
-        molecule.AddBond(u, v, kinds[bond])
+        molecule.AddBond(u, v, getattr(Chem.BondType, bond.upper()))
         if bond == "aromatic":
             molecule.GetBondBetweenAtoms(u, v).SetIsAromatic(True)
             for end in (u, v):
@@ -151,35 +152,22 @@ def _fill_charges(molecule: Any) -> None:
     """N(=O)=O and N(=O)O without charges -> [N+](=O)[O-]; four bonds at a nitrogen -> N+, three at an oxygen -> O+."""
     from rdkit import Chem
 
-    for nitrogen in molecule.GetAtoms():
-        if nitrogen.GetSymbol() != "N" or nitrogen.GetFormalCharge():
-            continue
-        bonds = list(nitrogen.GetBonds())
-        if sum(bond.GetBondTypeAsDouble() for bond in bonds) == 5:
-            double = [bond for bond in bonds if bond.GetBondType() == Chem.BondType.DOUBLE]
+    def orders(atom: Any) -> float:
+        return float(sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds()))
+
+    neutral = [atom for atom in molecule.GetAtoms() if not atom.GetFormalCharge()]
+    for nitrogen in (atom for atom in neutral if atom.GetSymbol() == "N"):
+        if orders(nitrogen) == 5:
+            double = [bond for bond in nitrogen.GetBonds() if bond.GetBondType() == Chem.BondType.DOUBLE]
             oxygens = [b for b in double if b.GetOtherAtom(nitrogen).GetSymbol() == "O"]
             if oxygens:
                 oxygens[-1].SetBondType(Chem.BondType.SINGLE)
-        if sum(bond.GetBondTypeAsDouble() for bond in bonds) == 4 and not nitrogen.GetIsAromatic():
+        if orders(nitrogen) == 4 and not nitrogen.GetIsAromatic():
             nitrogen.SetFormalCharge(1)
-    for oxygen in molecule.GetAtoms():
-        if oxygen.GetSymbol() != "O" or oxygen.GetFormalCharge():
-            continue
-        if sum(bond.GetBondTypeAsDouble() for bond in oxygen.GetBonds()) == 3 and not oxygen.GetIsAromatic():
+    for oxygen in (atom for atom in neutral if atom.GetSymbol() == "O"):
+        if orders(oxygen) == 3 and not oxygen.GetIsAromatic():
             oxygen.SetFormalCharge(1)
         if oxygen.GetDegree() == 1:
             bond = oxygen.GetBonds()[0]
             if bond.GetBondType() == Chem.BondType.SINGLE and bond.GetOtherAtom(oxygen).GetFormalCharge() > 0:
                 oxygen.SetFormalCharge(-1)
-
-
-def _sanitise(molecule: Any) -> None:
-    from rdkit import Chem
-
-    everything = Chem.SanitizeFlags.SANITIZE_ALL
-    if Chem.SanitizeMol(molecule, catchErrors=True) == Chem.SanitizeFlags.SANITIZE_NONE:
-        return
-    molecule.UpdatePropertyCache(strict=False)
-    without = Chem.SanitizeFlags.SANITIZE_PROPERTIES | Chem.SanitizeFlags.SANITIZE_KEKULIZE
-    Chem.SanitizeMol(molecule, everything ^ without, catchErrors=True)
-    Chem.FastFindRings(molecule)

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import re
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from egocnn.config import ReadConfig
 from egocnn.data.generated import read_compounds
-from egocnn.data.graphs import Graphs
-from egocnn.data.sources.graphml import GRAPH_SUFFIXES, read_graph_files
-from egocnn.data.sources.jsonlines import JSON_SUFFIXES, read_jsonlines
-from egocnn.data.sources.objects import ACCEPTED, from_objects
-from egocnn.data.sources.smiles import from_smiles, read_smiles_table
-from egocnn.data.sources.table import TABLE_SUFFIXES
-from egocnn.data.sources.text import one_line, short, suffix_of
+from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.schema import rule
+from egocnn.data.sources import smiles as smiles_reader
+from egocnn.data.sources.builder import TARGET_FIELDS, GraphFields, GraphRecord, assemble, choose_field, sort_names
+from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, read_jsonlines
+from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
+from egocnn.data.sources.pyg import from_pyg, plain_fields
+from egocnn.data.sources.smiles import frame_target, from_frame, from_smiles, is_molecule, read_smiles_table
+from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of
 from egocnn.data.sources.tu import fetch_set, read_tu
-from egocnn.data.store import Store, is_store
+from egocnn.data.store import GraphColumns, Store, is_store
 from egocnn.errors import DataError, MissingExtraError
 
+ACCEPTED = (
+    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv or .smi with SMILES, .jsonl, "
+    ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, RDKit molecules, a "
+    "DataFrame, networkx graphs, or objects with an edge_index"
+)
 FILE_NAME = re.compile(r"[~./].*|.*[.]\w{2,}")
 """A text like this that is no file is a mistyped one: that it is no SMILES either goes without saying."""
 
@@ -80,7 +92,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
     try:
         if isinstance(source, (str, Path)):
             return _read_named(source, settings)
-        return from_objects(source, settings)
+        return _from_objects(source, settings)
     except DataError as error:
         # the last look at a message before it reaches a terminal: no text from the data may command that
         error.args = (one_line(str(error)),)
@@ -91,8 +103,7 @@ def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
     source = str(given)
     if source.startswith("compounds:"):
         return read_compounds(source)
-    if not source:
-        raise DataError(f"an empty text is not a source of graphs; {ACCEPTED}")
+    rule(source, f"an empty text is not a source of graphs; {ACCEPTED}")
     try:
         path = Path(source).expanduser()
     except RuntimeError:  # the home of an unknown user
@@ -136,15 +147,148 @@ def _read_folder(path: Path, config: ReadConfig) -> Graphs:
 
 
 def _read_file(path: Path, config: ReadConfig) -> Graphs:
-    suffix = path.suffix.lower()
+    suffix, packed = path.suffix.lower(), suffix_of(path)
     if suffix == ".zip":
         return read_tu(path, config)
-    if suffix_of(path) in TABLE_SUFFIXES:
-        return read_smiles_table(path, config)
-    if suffix_of(path) in JSON_SUFFIXES:
-        return read_jsonlines(path, config)
+    if packed in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
+        return (read_smiles_table if packed in TABLE_SUFFIXES else read_jsonlines)(path, config)
     if suffix in GRAPH_SUFFIXES:
         return read_graph_files([path], path.name, config)
     if suffix == ".safetensors":
         return Graphs.load(path)
     raise DataError(f"{path}: cannot tell what this is from its name; {ACCEPTED}")
+
+
+# ── objects ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _from_objects(source: Any, config: ReadConfig) -> Graphs:
+    """Read one object, or an iterable of objects of one kind."""
+    if _is_frame(source):
+        return from_frame(source, config)
+    items = _items(source)
+    kinds = [next((name for name, (is_one, _) in KINDS.items() if is_one(item)), None) for item in items]
+    if kinds[0] is None:
+        types = ", ".join(sorted({type(item).__name__ for item in items})[:5])
+        raise DataError(f"a sequence of {types} is not a source of graphs; {ACCEPTED}")
+    for i, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise DataError(f"item {i} is {kind or short(items[i])} and item 0 {kinds[0]}; all must be of one kind")
+    return KINDS[kinds[0]][1](items, config)
+
+
+def targets_inside(source: Any, config: ReadConfig) -> Any | None:
+    """What is to be predicted, typed as a table, networkx graphs or data with an edge_index hold it; None elsewhere."""
+    if _is_frame(source):
+        return frame_target(source, config)
+    items = _items(source)
+    if _is_networkx(items[0]):
+        rows: list[dict[str, Any]] = [item.graph for item in items]
+    elif hasattr(items[0], "edge_index"):
+        rows = [plain_fields(item, {config.target or "y"}, "data") for item in items]
+    else:
+        return None
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    target = choose_field(list(names), config.target, TARGET_FIELDS, "graphs")
+    return None if target is None else [row.get(target) for row in rows]
+
+
+def _is_frame(source: Any) -> bool:
+    """Whether it is a table with named columns, of pandas say; no such library is imported to find out."""
+    shape = getattr(source, "shape", None)
+    return hasattr(source, "columns") and isinstance(shape, tuple) and len(shape) == 2
+
+
+def _from_graphs(graphs: Sequence[Graph], config: ReadConfig) -> Graphs:
+    """Put single graphs of collections into one again; column names in ``config`` do not count."""
+    settings = replace(config, target=None, name=None, split=None, group=None)
+    fields, records = GraphFields("graphs", settings), []
+    for i, graph in enumerate(graphs):
+        fields.add(f"graph {i}", graph.name, {"target": graph.target}, graph.smiles)
+        own: dict[str, Any] = {name: getattr(graph, name) for name in ("n_nodes", "edges", "edge_weight", "node_attr")}
+        own |= {name: _known(getattr(graph, name)) for name in ("node_label", "edge_label", "node_truth", "edge_truth")}
+        records.append(GraphRecord(place=f"graph {i}", **own))
+    return assemble(records, "graphs", **fields.columns())
+
+
+def _items(source: Any) -> list[Any]:
+    # a data set of PyTorch Geometric computes an edge_index of all its graphs on access: look without accessing it
+    is_data = inspect.getattr_static(source, "edge_index", None) is not None
+    if is_data and hasattr(source, "to_data_list"):  # a batch of PyTorch Geometric
+        source = source.to_data_list()
+    elif is_data or isinstance(source, Graph) or is_molecule(source) or _is_networkx(source):
+        return [source]
+    if not isinstance(source, Iterable) or isinstance(source, (bytes, dict)):
+        raise DataError(f"{short(source)} is not a source of graphs; {ACCEPTED}")
+    if isinstance(source, np.ndarray) and source.ndim != 1:
+        raise DataError(f"an array of shape {source.shape} is not a source of graphs; give it one dimension")
+    items = list(source)
+    rule(items, "no graphs are given")
+    return items
+
+
+def _is_networkx(value: Any) -> bool:
+    return all(hasattr(value, name) for name in ("nodes", "edges", "graph", "is_multigraph"))
+
+
+def _known(values: Iterable[Any] | None) -> list[Any] | None:
+    return None if values is None else [None if str(value) == "?" else value for value in values]
+
+
+KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Sequence[Any], ReadConfig], Graphs]]] = {
+    "a SMILES": (lambda item: isinstance(item, str), lambda items, config: from_smiles(items, config=config)),
+    "an RDKit molecule": (is_molecule, lambda items, config: from_smiles(items, config=config)),
+    "a Graph": (lambda item: isinstance(item, Graph), _from_graphs),
+    "a networkx graph": (_is_networkx, from_networkx),
+    "data with an edge_index": (lambda item: hasattr(item, "edge_index"), from_pyg),
+}
+"""Kind of object -> how to tell it, and its reader."""
+
+
+# ── in portions ───────────────────────────────────────────────────────────────────────────────────
+
+AT_ONCE = 1 << 18
+"""Nodes and edges of a portion, unless one graph has more: as Python objects they take hundreds of bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that is read in portions: its graphs, and what :func:`write_store` takes as ``facts``."""
+
+    portions: Iterable[Graphs]
+    facts: GraphColumns | None = None
+
+
+def stream_source(path: Path, config: ReadConfig) -> Source | None:
+    """The portions of JSON lines, a table of SMILES or a store; None where the source has to be read whole."""
+    # fields besides the structure stay in memory: only all targets together show whether they are classes
+    if is_store(path):
+        return Source(Store.open(path).portions())
+    suffix = suffix_of(path)
+    if not path.is_file() or suffix not in (*TABLE_SUFFIXES, *JSON_SUFFIXES):
+        return None
+    fields = GraphFields(path.name, config, typed=suffix in JSON_SUFFIXES)
+    records = (smiles_reader.smiles_records if suffix in TABLE_SUFFIXES else json_records)(path, fields)
+    labels: dict[str, dict[str, None]] = {"node_label_names": {}, "edge_label_names": {}}
+
+    def columns() -> dict[str, Any]:
+        return fields.columns() | {kind: sort_names(list(names)) for kind, names in labels.items() if names}
+
+    return Source(_portions(records, path.name, labels), columns)
+
+
+def _portions(records: Iterator[GraphRecord], where: str, labels: dict[str, dict[str, None]]) -> Iterator[Graphs]:
+    """Put the records together, a portion at a time; the names of their labels are added to ``labels``."""
+    some: list[GraphRecord] = []
+    size, is_empty = 0, True
+    for record in chain(records, [None]):
+        if some and (record is None or size >= AT_ONCE):
+            graphs = assemble(some, where, names=[record.place for record in some])
+            for kind, names in labels.items():
+                names.update(dict.fromkeys(getattr(graphs, kind)))
+            yield graphs
+            some, size, is_empty = [], 0, False
+        if record is not None:
+            some.append(record)
+            size += record.n_nodes + len(record.edges)
+    rule(not is_empty, f"{where}: no graphs in it")

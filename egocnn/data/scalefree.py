@@ -3,15 +3,12 @@
 Fit and comparison are those of Clauset, Shalizi and Newman (Power-law distributions in empirical data, 2009). Fit
 (section 3): for every degree that the tail might start at, the exponent of greatest likelihood; of these, the start
 whose power law has the least Kolmogorov-Smirnov distance to the degrees in its tail. Comparison (section 5): Vuong's
-test of the log-likelihood ratio against a log-normal and an exponential law; the ratio of a node, averaged over the
-tail and divided by its standard error, is about normally distributed where both laws are equally far from the truth.
-All of it works on how often each degree occurs: a million nodes cost no more than their few hundred distinct degrees.
+test of the log-likelihood ratio against a log-normal and an exponential law. All of it works on how often each degree
+occurs: a million nodes cost no more than their few hundred distinct degrees.
 
-The rule asks how large the deviations from a power law are, not whether they are significant. The p-value of a
-bootstrap (:mod:`egocnn.study.scalefree`) says the latter: with hundreds of thousands of nodes it rejects every law that
-is not exact, and no collection of real graphs follows one exactly, since the size of a graph bounds its degrees. So the
-p-value is reported and does not decide; nor does a log-normal law that is only slightly better. Five questions decide,
-answered in well under a second: the graphs are scale-free if the answer to each is yes.
+Five questions decide, of how large the deviations from a power law are, not whether they are significant: the p-value
+of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes are many, and the size of
+a graph bounds its degrees. So it is reported and does not decide; nor does a log-normal law that is slightly better.
 """
 
 from __future__ import annotations
@@ -38,14 +35,12 @@ STEPS = 45  # of the golden-section search: they narrow the exponent to nine dig
 LEAST_TAIL = 50  # nodes that a tail needs, below which a power law cannot be distinguished from other laws
 MOST_STARTS = 250  # distinct degrees, from the smallest on, that the tail may start at
 
-RANGE = 10.0
-"""The tail must reach from its smallest degree to this many times that: hubs are what makes a network scale-free."""
-SCALE_FREE = (2.0, 3.5)
-"""Exponents: below 2 there is no mean degree for large graphs to have; far above 3 hubs are too rare to matter."""
-CLOSE = 0.03
-"""Distance from the power law beyond what chance explains, for which 1/sqrt(nodes of the tail) is a safe bound."""
-MARGIN = 0.01
-"""By how much a log-normal law may raise the mean log-likelihood of a node: the likelihood by one per cent."""
+RANGE = 10.0  # from its smallest degree the tail must reach to this many times that: hubs make a network scale-free
+SCALE_FREE = (2.0, 3.5)  # exponents: below 2 there is no mean degree; far above 3 hubs are too rare to matter
+CLOSE = 0.03  # distance beyond what chance explains, for which 1/sqrt(nodes of the tail) is a safe bound
+MARGIN = (
+    0.01  # by how much a log-normal law may raise the mean log-likelihood of a node: one per cent of the likelihood
+)
 SIGNIFICANT = 0.05  # chance below which an exponential law counts as beaten
 
 
@@ -77,19 +72,16 @@ class PowerLaw:
 
     exponent: float
     start: int  # smallest degree of the tail
-    distance: float
-    """Kolmogorov-Smirnov: greatest difference between the shares of the tail up to a degree, found and expected"""
+    distance: float  # Kolmogorov-Smirnov: greatest difference between shares up to a degree, found and expected
     tail_nodes: int
 
     def log_share(self, degree: Ints) -> Floats:
         """(U) logarithm of the share that each degree has in the tail"""
-        logs: Floats = -self.exponent * np.log(degree) - np.log(zeta(self.exponent, self.start))
-        return logs
+        return np.asarray(-self.exponent * np.log(degree) - np.log(zeta(self.exponent, self.start)))
 
     def share_from(self, degree: Ints) -> Floats:
         """(U) share of the tail with this degree or a larger one"""
-        shares: Floats = zeta(self.exponent, degree) / zeta(self.exponent, self.start)
-        return shares
+        return np.asarray(zeta(self.exponent, degree) / zeta(self.exponent, self.start))
 
 
 def fit_power_law(counts: Counts) -> PowerLaw | None:
@@ -100,27 +92,21 @@ def fit_power_law(counts: Counts) -> PowerLaw | None:
         return None
     logs_from = (counts.nodes * np.log(counts.degree))[::-1].cumsum()[::-1]
     exponents = _exponents(counts.degree[starts], logs_from[starts] / nodes_from[starts])
-    laws = [
-        _measured(counts.degree[first:], nodes_from[first:], float(exponent))
-        for first, exponent in zip(starts, exponents, strict=True)
-    ]
+    tails = zip(starts, exponents.tolist(), strict=True)
+    laws = (_measured(counts.degree[first:], nodes_from[first:], exponent) for first, exponent in tails)
     return min(laws, key=lambda law: law.distance)
 
 
 def _exponents(start: Ints, mean_log: Floats) -> Floats:
-    """(S) exponents of greatest likelihood for tails of these starts and mean logarithms of the degree.
-
-    The log-likelihood of a node, -exponent * mean_log - log zeta(exponent, start), has one maximum: golden sections,
-    for all starts at once.
-    """
+    """(S) exponents of greatest likelihood for tails of these starts and mean logarithms of the degree."""
+    # of a node -exponent * mean_log - log zeta(exponent, start), with one maximum: golden sections for all at once
     share = (np.sqrt(5) - 1) / 2
     low, high = (np.full(len(start), end) for end in EXPONENTS)
     for _ in range(STEPS):
         left, right = high - share * (high - low), low + share * (high - low)
         cost, other = (exponent * mean_log + np.log(zeta(exponent, start)) for exponent in (left, right))
         low, high = np.where(cost < other, low, left), np.where(cost < other, right, high)
-    middle: Floats = (low + high) / 2
-    return middle
+    return np.asarray((low + high) / 2)
 
 
 def _measured(degree: Ints, nodes_from: Ints, exponent: float) -> PowerLaw:
@@ -158,8 +144,7 @@ def exponential(law: PowerLaw, counts: Counts) -> Floats:
     tail = counts.tail(law.start)
     beyond = tail.degree - law.start
     rate = np.log1p(1 / np.average(beyond, weights=tail.nodes))
-    shares: Floats = np.log(-np.expm1(-rate)) - rate * beyond
-    return shares
+    return np.asarray(np.log(-np.expm1(-rate)) - rate * beyond)
 
 
 def log_normal(law: PowerLaw, counts: Counts) -> Floats:
@@ -227,10 +212,8 @@ class Judgement:
     def advice(self) -> str:
         """Whether to tie the layers."""
         if self.is_scale_free:
-            return (
-                "scale-free: try --tie, which reads every zoom level with the same filters; the validation score has "
-                "the last word"
-            )
+            last_word = "the validation score has the last word"
+            return f"scale-free: try --tie, which reads every zoom level with the same filters; {last_word}"
         return "not scale-free: leave the layers untied, as they are by default; the paper lost by tying on such graphs"
 
     def to_plain(self) -> dict[str, Any]:
@@ -245,24 +228,13 @@ def judge(graphs: Graphs) -> Judgement:
 
 def judge_counts(counts: Counts, *, graphs: int, nodes: int) -> Judgement:
     """The same from how often each degree occurs."""
-    law = fit_power_law(counts)
-    facts: dict[str, Any] = {
-        "graphs": graphs,
-        "nodes": counts.total,
-        "isolated": nodes - counts.total,
-        "largest": int(counts.degree[-1]) if len(counts.degree) else 0,
-        "law": law,
-    }
+    law, largest = fit_power_law(counts), int(counts.degree.max(initial=0))
+    facts: dict[str, Any] = {"graphs": graphs, "nodes": counts.total, "isolated": nodes - counts.total}
     if law is None:
-        return Judgement(**facts, log_normal=None, exponential=None, answers=())
-    versus_log_normal = compare(law, counts, log_normal(law, counts))
-    versus_exponential = compare(law, counts, exponential(law, counts))
-    return Judgement(
-        **facts,
-        log_normal=versus_log_normal,
-        exponential=versus_exponential,
-        answers=_answers(law, facts["largest"], versus_log_normal, versus_exponential),
-    )
+        return Judgement(**facts, largest=largest, law=None, log_normal=None, exponential=None, answers=())
+    other, thin = (compare(law, counts, rival(law, counts)) for rival in (log_normal, exponential))
+    answers = _answers(law, largest, other, thin)
+    return Judgement(**facts, largest=largest, law=law, log_normal=other, exponential=thin, answers=answers)
 
 
 def decide_by(model: ModelConfig, judged: Callable[[], Judgement]) -> tuple[ModelConfig, Judgement | None]:

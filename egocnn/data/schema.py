@@ -62,48 +62,39 @@ def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None
     return {n: None if (v := getattr(graphs, n)) is None else v[where] for names, where in units for n in names}
 
 
-def graphs_of_part(column: Ints | None, part: str) -> Ints:
-    """The numbers of the graphs in one part of the split that the data brings; ``column``: (G) the part of each."""
-    if column is None:
-        raise DataError("these graphs bring no split of their own")
-    if part not in PARTS:
-        raise DataError(f"no part is called {part!r}; there are {', '.join(PARTS)}")
-    return np.flatnonzero(column == PARTS.index(part))
+def rule(holds: object, message: str) -> None:
+    """Refuse data that breaks a rule."""
+    if not holds:
+        raise DataError(message)
 
 
-def check_rules(graphs: Graphs) -> None:
-    """Check kinds, lengths, ranges and symmetry; the rules are those of the field descriptions of Graphs."""
-
-    def rule(holds: bool | np.bool_, message: str) -> None:
-        if not holds:
-            raise DataError(message)
-
+def checked(graphs: Graphs) -> Graphs:
+    """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
     for name in INTEGERS + (("target",) if graphs.is_classification else ()):
         values = getattr(graphs, name)
         rule(values is None or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")
     for name, pointer in (("node_ptr", node_ptr), ("indptr", indptr)):
         rule(pointer.ndim == 1 and len(pointer) >= 1 and pointer[0] == 0, f"{name} must start with 0")
-        rule(bool((pointer[1:] >= pointer[:-1]).all()), f"{name} must not decrease")
-    sizes = {"graphs": len(graphs), "nodes": graphs.n_nodes, "adjacency entries": len(indices)}
-    rule(len(indptr) == sizes["nodes"] + 1, f"indptr has {len(indptr)} entries for {sizes['nodes']} nodes")
-    rule(indptr[-1] == len(indices), f"indptr ends at {indptr[-1]} but there are {len(indices)} adjacency entries")
-    rule(indices.size == 0 or (indices.min() >= 0 and indices.max() < sizes["nodes"]), "indices out of range")
-    for columns, unit in ((NODE_COLUMNS, "nodes"), (EDGE_COLUMNS, "adjacency entries"), (GRAPH_COLUMNS, "graphs")):
+        rule((pointer[1:] >= pointer[:-1]).all(), f"{name} must not decrease")
+    n_nodes, n_entries = graphs.n_nodes, len(indices)
+    rule(len(indptr) == n_nodes + 1, f"indptr has {len(indptr)} entries for {n_nodes} nodes")
+    rule(indptr[-1] == n_entries, f"indptr ends at {indptr[-1]} but there are {n_entries} adjacency entries")
+    rule(indices.min(initial=0) >= 0 and indices.max(initial=-1) < n_nodes, "indices out of range")
+    units = ((NODE_COLUMNS, n_nodes, "nodes"), (EDGE_COLUMNS, n_entries, "adjacency entries"))
+    for columns, size, unit in (*units, (GRAPH_COLUMNS, len(graphs), "graphs")):
         for name in columns:
-            values = getattr(graphs, name)
-            if values is not None:
-                rule(len(values) == sizes[unit], f"{name} has {len(values)} entries for {sizes[unit]} {unit}")
+            if (values := getattr(graphs, name)) is not None:
+                rule(len(values) == size, f"{name} has {len(values)} entries for {size} {unit}")
     rule(len(graphs.names) == len(graphs), f"{len(graphs.names)} names for {len(graphs)} graphs")
     rule(graphs.smiles is None or len(graphs.smiles) == len(graphs), "smiles must name every graph")
-    for name, names in (("node_label", graphs.node_label_names), ("edge_label", graphs.edge_label_names)):
-        codes = getattr(graphs, name)
-        rule(
-            codes is None or codes.size == 0 or (codes.min() >= -1 and codes.max() < len(names)), f"{name} out of range"
-        )
+    for name in ("node_label", "edge_label"):
+        if (codes := getattr(graphs, name)) is not None and codes.size:
+            least, most = -1, len(getattr(graphs, f"{name}_names")) - 1
+            rule(least <= codes.min() and codes.max() <= most, f"{name} out of range")
     if graphs.target is not None and graphs.is_classification:
         known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
-        rule(bool(known.all()), "target names a class that does not exist")
+        rule(known.all(), "target names a class that does not exist")
     elif graphs.target is not None:
         rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
         beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
@@ -111,29 +102,25 @@ def check_rules(graphs: Graphs) -> None:
             name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
             raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
     if graphs.part is not None:
-        rule(bool(((graphs.part >= 0) & (graphs.part < len(PARTS))).all()), f"part must be one of {', '.join(PARTS)}")
+        rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
     if graphs.node_attr is not None:
         rule(graphs.node_attr.ndim == 2, "node_attr must be a table, one row per node")
         fits = bool((np.abs(graphs.node_attr) <= LARGEST).all())  # NaN does not
         rule(fits, f"node_attr must be finite numbers of at most {LARGEST:.2g}")
     if graphs.edge_weight is not None:
-        rule(bool(np.isfinite(graphs.edge_weight).all()), "edge_weight must be finite")
+        rule(np.isfinite(graphs.edge_weight).all(), "edge_weight must be finite")
     if len(indices):
-        node = graphs.entry_node
-        owner = graphs.graph_of
-        rule(bool((owner[node] == owner[indices]).all()), "an edge must stay inside one graph")
+        node, owner = graphs.entry_node, graphs.graph_of
+        rule((owner[node] == owner[indices]).all(), "an edge must stay inside one graph")
         ascending = (indices[1:] > indices[:-1]) | (node[1:] != node[:-1])
-        rule(bool(ascending.all()), "the neighbours of a node must be in ascending order, each once")
+        rule(ascending.all(), "the neighbours of a node must be in ascending order, each once")
         rule(_is_symmetric(graphs), "an edge must stand in the rows of both its ends, with the same label and weight")
+    return graphs
 
 
 def _is_symmetric(graphs: Graphs) -> bool:
-    """Whether the entries below the diagonal mirror those above.
-
-    Both triangles are summed up as scattered 64-bit numbers, one per entry, and must cancel out: sorting tens of
-    millions of entries would take far longer.
-    """
+    """Whether the entries below the diagonal mirror those above: as scattered 64-bit numbers their sums are equal."""
     columns = [values for name in EDGE_COLUMNS if (values := getattr(graphs, name)) is not None]
     node_of, neighbour_of, balance = graphs.entry_node, graphs.indices, 0
     for first in range(0, graphs.n_entries, ENTRIES_AT_ONCE):

@@ -12,14 +12,10 @@ from egocnn.data.schema import take_columns
 
 
 def cut(graphs: Graphs, first: int, last: int) -> Graphs:
-    """The graphs from ``first`` to before ``last``: columns are views, only pointers and node ids are counted anew.
-
-    ``graphs[first:last]`` is the same, but looks at every node of the collection first.
-    """
+    """``graphs[first:last]`` without a look at every node: columns are views, only pointers and ids are made anew."""
     node, after = int(graphs.node_ptr[first]), int(graphs.node_ptr[last])
     indptr = graphs.indptr[node : after + 1]
     entry, end = int(indptr[0]), int(indptr[-1])
-
     return replace(
         graphs,
         node_ptr=graphs.node_ptr[first : last + 1] - node,
@@ -60,7 +56,6 @@ def _cut(graphs: Graphs, stays: Bools, entries: Bools) -> Graphs:
     number = np.cumsum(stays) - 1
     counts = np.bincount(graphs.graph_of[stays], minlength=len(graphs))
     degree = np.bincount(graphs.entry_node[entries], minlength=graphs.n_nodes)[stays]
-
     return replace(
         graphs,
         node_ptr=pointers(counts),

@@ -18,8 +18,7 @@ from torch import nn
 import egocnn.config as config
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
-from egocnn.data.sources.objects import targets_inside
+from egocnn.data.read import read, targets_inside
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.sources.columns import is_missing
+from egocnn.data.sources.builder import is_missing
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure

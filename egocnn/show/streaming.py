@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from egocnn.config import ExplainConfig, ReadConfig
 from egocnn.data.collection import choose_part
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
-from egocnn.data.store import Source, Store, Stored, is_store, stream_source, write_store
+from egocnn.data.read import Source, read, stream_source
+from egocnn.data.store import Store, Stored, is_store, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
 from egocnn.errors import ConfigError, DataError, MissingColumnError

@@ -20,9 +20,8 @@ import torch
 from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.data.collection import Collection
+from egocnn.data.collection import Collection, split_in_two
 from egocnn.data.schema import PARTS
-from egocnn.data.split import split_in_two
 from egocnn.errors import DivergedError, RunError
 from egocnn.files import to_toml, write_json, write_text
 from egocnn.model import MODEL, Model, check_finite, check_model, mean_output, read_config

@@ -11,9 +11,8 @@ import numpy as np
 
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.data.sources.columns import NAME_FIELDS, choose_field
-from egocnn.data.sources.table import table_rows
-from egocnn.data.sources.text import read_bytes, short
+from egocnn.data.sources.builder import NAME_FIELDS, choose_field
+from egocnn.data.sources.text import read_bytes, short, table_rows
 from egocnn.data.sources.tu.archive import Files, open_files
 from egocnn.data.sources.tu.number_lines import read_integers
 from egocnn.errors import DataError, DuplicateEdgeError

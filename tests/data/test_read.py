@@ -26,11 +26,6 @@ def pair() -> Graphs:
     return Graphs.from_edges(node_counts=[2], edges=np.array([[0, 1]]))
 
 
-def test_graphs_are_returned_as_they_are() -> None:
-    graphs = pair()
-    assert read(graphs) is graphs
-
-
 def test_options_are_fields_of_the_settings(tmp_path: Path) -> None:
     pytest.importorskip("rdkit")
     path = tmp_path / "molecules.CSV"
@@ -44,11 +39,14 @@ def test_options_are_fields_of_the_settings(tmp_path: Path) -> None:
         read(path, task="guess")
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".json"])
-def test_json_lines_are_read(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"graphs{suffix}"
-    path.write_text('{"nodes": 2, "edges": [[0, 1]]}\n')
-    assert read(path).n_edges == 1
+def test_graphs_json_lines_and_what_was_saved_are_read(tmp_path: Path) -> None:
+    graphs = pair()
+    assert read(graphs) is graphs
+    graphs.save(tmp_path / "graphs.safetensors")
+    for suffix in (".jsonl", ".ndjson", ".json"):
+        (tmp_path / f"graphs{suffix}").write_text('{"nodes": 2, "edges": [[0, 1]]}\n')
+    for path in tmp_path.iterdir():
+        assert read(path).n_edges == 1
 
 
 @pytest.mark.parametrize(
@@ -80,11 +78,6 @@ def test_columns_that_could_all_hold_smiles_are_named(tmp_path: Path) -> None:
     assert read(tmp_path / "m.csv").smiles == ("N",)
 
 
-def test_a_saved_collection_is_read(tmp_path: Path) -> None:
-    pair().save(tmp_path / "graphs.safetensors")
-    assert read(tmp_path / "graphs.safetensors").n_edges == 1
-
-
 def test_a_folder_of_graphml_and_gexf_is_one_collection_sorted_by_name(tmp_path: Path) -> None:
     nx = pytest.importorskip("networkx")
     nx.write_graphml(nx.path_graph(3), tmp_path / "b.graphml")
@@ -95,31 +88,21 @@ def test_a_folder_of_graphml_and_gexf_is_one_collection_sorted_by_name(tmp_path:
     assert graphs.node_counts.tolist() == [2, 3]
 
 
-def test_python_objects_are_read_alone_or_in_a_sequence() -> None:
+def test_objects_and_networkx_graphs_are_read_alone_or_in_a_sequence() -> None:
     assert len(read(EDGE)) == 1
-    assert len(read([EDGE, EDGE])) == 2
-    assert len(read(item for item in (EDGE, EDGE))) == 2
-
-
-def test_networkx_graphs_are_read_alone_or_in_a_sequence() -> None:
+    assert len(read([EDGE, EDGE])) == len(read(item for item in (EDGE, EDGE))) == 2
     nx = pytest.importorskip("networkx")
     assert read(nx.path_graph(3)).node_counts.tolist() == [3]
     assert read((nx.path_graph(3), nx.DiGraph([(0, 1)]))).node_counts.tolist() == [3, 2]
 
 
-def test_pytorch_geometric_data_and_batches_are_read() -> None:
+def test_data_batches_and_data_sets_of_pytorch_geometric_are_as_many_graphs_as_they_have() -> None:
     data = pytest.importorskip("torch_geometric.data")
     import torch
 
     item = data.Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
     assert len(read(item)) == 1
     assert len(read(data.Batch.from_data_list([item, item]))) == 2
-
-
-def test_a_data_set_of_pytorch_geometric_is_as_many_graphs_as_it_has() -> None:
-    data = pytest.importorskip("torch_geometric.data")
-    import torch
-
     items = [data.Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, y=torch.tensor([i])) for i in range(3)]
     dataset = data.InMemoryDataset()
     dataset.data, dataset.slices = dataset.collate(items)
@@ -127,22 +110,9 @@ def test_a_data_set_of_pytorch_geometric_is_as_many_graphs_as_it_has() -> None:
     assert read(dataset[1:]).class_names == ("1", "2")
 
 
-def test_a_tu_folder_and_archive_are_read(tmp_path: Path) -> None:
-    folder = tmp_path / "TWO"
-    folder.mkdir()
-    (folder / "TWO_A.txt").write_text("1, 2\n2, 1\n")
-    (folder / "TWO_graph_indicator.txt").write_text("1\n1\n2\n")
-    (folder / "TWO_graph_labels.txt").write_text("1\n2\n")
-    assert read(folder).node_counts.tolist() == [2, 1]
-
-
 @pytest.mark.skipif("EGOCNN_DATA" not in os.environ, reason="EGOCNN_DATA does not name the folder with the data sets")
 def test_a_data_set_is_read_by_its_name() -> None:
     assert len(read("MUTAG")) == 188
-
-
-def test_generated_compounds_are_read_by_their_name() -> None:
-    assert read("compounds:alcohols").is_classification
 
 
 @pytest.mark.parametrize(
@@ -184,33 +154,23 @@ def test_graphs_of_a_collection_are_read_alone_or_in_a_list() -> None:
     assert read(unknown[0])[0].node_label == ("C", "?")
 
 
-def test_a_very_long_name_is_refused() -> None:
+def test_a_very_long_name_and_a_file_of_an_unknown_kind_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot be read|no such file"):
         read("x/" * 10_000)
-
-
-def test_a_file_of_an_unknown_kind_is_refused_with_what_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / "graphs.docx"
     path.write_text("")
     with pytest.raises(DataError, match=r"graphs\.docx: cannot tell what this is from its name; graphs are read from"):
         read(path)
 
 
-def test_reading_molecules_without_rdkit_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rdkit", None)
+def test_a_library_that_is_missing_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("rdkit", "networkx", "torch_geometric.data"):
+        monkeypatch.setitem(sys.modules, library, None)
     (tmp_path / "m.csv").write_text("smiles\nC\n")
     with pytest.raises(MissingExtraError, match=r"rdkit is not installed; type: pip install \"egocnn\[molecules\]\""):
         read(tmp_path / "m.csv", skip_invalid=True)
-
-
-def test_networkx_that_is_missing_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "networkx", None)
     (tmp_path / "g.graphml").write_text("<graphml/>")
     with pytest.raises(MissingExtraError, match=r"egocnn\[networks\]"):
         read(tmp_path / "g.graphml")
-
-
-def test_pytorch_geometric_that_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
     with pytest.raises(MissingExtraError, match=r"egocnn\[pyg\]"):
         to_pyg(pair())

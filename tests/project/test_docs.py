@@ -19,9 +19,9 @@ import pytest
 import egocnn
 from egocnn import nn
 from egocnn.config import ModelConfig, TrainConfig, field_help
-from egocnn.data.sources.graphml import GRAPH_SUFFIXES
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES
-from egocnn.data.sources.table import TABLE_SUFFIXES
+from egocnn.data.sources.networkx import GRAPH_SUFFIXES
+from egocnn.data.sources.text import TABLE_SUFFIXES
 from egocnn.interop import onnx as export
 from egocnn.interop import pyg
 

@@ -8,7 +8,7 @@ twin of the end of its arm: no model can distinguish the two, and the critical s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import factorial, prod
@@ -16,9 +16,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from egocnn.data.generated.trees import build_tree, canonical_text, path_end, subtree_texts
-
+Tree: TypeAlias = list[list[int]]  # the neighbours of every node
+Bonds: TypeAlias = tuple[tuple[int, int], ...]
+Decoration: TypeAlias = tuple[int, ...]
 VALENCE = {"C": 4, "O": 2}
+MOST_DECORATIONS = 3**10  # longer arms have more decorations than are worth listing: some of them are drawn
 PATIENCE = 1000  # known skeletons met in a row before a size is held to have no others
 
 
@@ -29,25 +31,21 @@ class Molecule:
     name: str
     kind: str  # its class by name
     elements: str  # one letter per heavy atom
-    bonds: tuple[tuple[int, int], ...]
-    critical: tuple[int, ...]
-    """Heavy atoms that decide the class. A terminal one brings its hydrogens and all its bonds."""
+    bonds: Bonds
+    critical: tuple[int, ...]  # heavy atoms that decide the class; a terminal one with its hydrogens and all its bonds
 
     @property
     def smiles(self) -> str:
-        """The molecule as text."""
+        """The molecule as text, which runs along a longest chain: its end is farthest from what is farthest from 0."""
         tree = build_tree(len(self.elements), self.bonds)
-        root = path_end(tree)  # an end, so that the text runs along a longest chain
+        root = walk(tree, walk(tree, 0)[0][-1])[0][-1]
         return subtree_texts(self.elements, tree, root)[root]
 
 
 def alkanes_and_alcohols(
     n_carbons: int, count: int, random: np.random.Generator
 ) -> tuple[list[Molecule], list[Molecule]]:
-    """One alkane and one alcohol on each of ``count`` distinct skeletons, or on all that a small size has.
-
-    The first pair is the straight chain, with the OH at its end; elsewhere it sits on any carbon with a bond to spare.
-    """
+    """One alkane and one alcohol on each of ``count`` skeletons or all there are; first the chain, OH at its end."""
     alkanes, alcohols = [], []
     carbons, formula = "C" * n_carbons, f"C{n_carbons}" if n_carbons > 1 else "C"
     for number, bonds in enumerate(_skeletons(n_carbons, count, random), start=1):
@@ -64,27 +62,22 @@ def alkanes_and_alcohols(
     return alkanes, alcohols
 
 
-def _skeletons(n_carbons: int, count: int, random: np.random.Generator) -> list[tuple[tuple[int, int], ...]]:
+def _skeletons(n_carbons: int, count: int, random: np.random.Generator) -> list[Bonds]:
     """The straight chain, then random branched ones, no two isomorphic."""
-
-    def key(skeleton: tuple[tuple[int, int], ...]) -> str:
-        return canonical_text("C" * n_carbons, build_tree(n_carbons, skeleton))
-
-    chain = tuple((carbon - 1, carbon) for carbon in range(1, n_carbons))
-    found = {key(chain): chain}
-    known_in_a_row = 0
+    chain: Bonds = tuple((carbon - 1, carbon) for carbon in range(1, n_carbons))
+    found, known_in_a_row = {canonical_text("C" * n_carbons, build_tree(n_carbons, chain)): chain}, 0
     while len(found) < count and n_carbons > 3 and known_in_a_row < PATIENCE:
         skeleton = _grow(n_carbons, random)
-        known_in_a_row = 0 if found.setdefault(key(skeleton), skeleton) is skeleton else known_in_a_row + 1
+        key = canonical_text("C" * n_carbons, build_tree(n_carbons, skeleton))
+        known_in_a_row = 0 if found.setdefault(key, skeleton) is skeleton else known_in_a_row + 1
     return list(found.values())
 
 
-def _grow(n_carbons: int, random: np.random.Generator) -> tuple[tuple[int, int], ...]:
+def _grow(n_carbons: int, random: np.random.Generator) -> Bonds:
     """Add carbon after carbon: mostly to the last one for a long molecule, mostly anywhere for a bushy one."""
     bushiness, *draws = random.random(2 * n_carbons + 1).tolist()
     bonds: list[tuple[int, int]] = []
-    free = [0]
-    degree = [0] * n_carbons
+    free, degree = [0], [0] * n_carbons
     for carbon in range(1, n_carbons):
         anywhere, where = draws[2 * carbon : 2 * carbon + 2]
         holder = free[int(where * len(free))] if anywhere < bushiness else carbon - 1
@@ -95,11 +88,6 @@ def _grow(n_carbons: int, random: np.random.Generator) -> tuple[tuple[int, int],
             free.remove(holder)
         free.append(carbon)
     return tuple(bonds)
-
-
-Decoration: TypeAlias = tuple[int, ...]
-
-MOST_DECORATIONS = 3**10  # longer arms have more decorations than are worth listing: some of them are drawn
 
 
 def isomers(arm: int, count: int, random: np.random.Generator) -> tuple[list[Molecule], list[Molecule]]:
@@ -163,13 +151,9 @@ def _isomer(arm: int, left: Decoration, right: Decoration) -> Molecule:
             branches += [arm + side * position] * here
             if left == right or here > there:
                 critical += methyls
-    return _branched_chain(
-        name=f"isomer a{arm} {_signed(left)} | {_signed(right)}",
-        kind="symmetric" if left == right else "asymmetric",
-        length=2 * arm + 1,
-        branches=branches,
-        critical=critical,
-    )
+    # methyls of an arm as a chemist counts them: +2+2+5 is two at position 2 and one at position 5
+    signed = ("".join(f"+{place}" * methyls for place, methyls in enumerate(side, 1)) for side in (left, right))
+    return _branched_chain(f"isomer a{arm} {' | '.join(signed)}", left == right, 2 * arm + 1, branches, critical)
 
 
 def methylalkanes(length: int, count: int, random: np.random.Generator) -> tuple[list[Molecule], list[Molecule]]:
@@ -178,25 +162,78 @@ def methylalkanes(length: int, count: int, random: np.random.Generator) -> tuple
     elsewhere = random.permutation(np.arange(2, centre))[:count].tolist()
 
     def with_methyl_at(place: int) -> Molecule:
-        return _branched_chain(
-            name=f"C{length + 1}H{2 * length + 4} {place}-methyl",
-            kind="symmetric" if place == centre else "asymmetric",
-            length=length,
-            branches=[place - 1],
-            critical=[place - 1, length],
-        )
+        name = f"C{length + 1}H{2 * length + 4} {place}-methyl"
+        return _branched_chain(name, place == centre, length, [place - 1], [place - 1, length])
 
     return [with_methyl_at(centre)], [with_methyl_at(place) for place in elsewhere]
 
 
-def _branched_chain(*, name: str, kind: str, length: int, branches: Sequence[int], critical: Sequence[int]) -> Molecule:
+def _branched_chain(
+    name: str, is_symmetric: bool, length: int, branches: Sequence[int], critical: Sequence[int]
+) -> Molecule:
     """A chain of carbons 0 to length - 1, and a methyl on each of the branches, numbered on in their order."""
-    chain = [(carbon - 1, carbon) for carbon in range(1, length)]
-    methyls = [(carbon, length + number) for number, carbon in enumerate(branches)]
-    elements = "C" * (length + len(branches))
-    return Molecule(name=name, kind=kind, elements=elements, bonds=(*chain, *methyls), critical=tuple(critical))
+    bonds = [(carbon - 1, carbon) for carbon in range(1, length)]
+    bonds += [(carbon, length + number) for number, carbon in enumerate(branches)]
+    kind, elements = "symmetric" if is_symmetric else "asymmetric", "C" * (length + len(branches))
+    return Molecule(name=name, kind=kind, elements=elements, bonds=tuple(bonds), critical=tuple(critical))
 
 
-def _signed(decoration: Decoration) -> str:
-    """Methyls of an arm as a chemist counts them: +2+2+5 is two at position 2 and one at position 5."""
-    return "".join(f"+{position}" * methyls for position, methyls in enumerate(decoration, 1))
+# ── labelled trees ────────────────────────────────────────────────────────────────────────────────
+
+
+def build_tree(n_nodes: int, bonds: Iterable[tuple[int, int]]) -> Tree:
+    """Bonds -> the neighbours of every node."""
+    tree: Tree = [[] for _ in range(n_nodes)]
+    for u, v in bonds:
+        tree[u].append(v)
+        tree[v].append(u)
+    return tree
+
+
+def walk(tree: Tree, root: int) -> tuple[list[int], list[int]]:
+    """Nodes reached from the root, nearest first, and the parent of every node (-1: the root, or not reached)."""
+    parent = [-1] * len(tree)
+    order = [root]
+    for node in order:
+        for neighbour in tree[node]:
+            if neighbour != parent[node]:
+                parent[neighbour] = node
+                order.append(neighbour)
+    return order, parent
+
+
+def centres(tree: Tree) -> list[int]:
+    """The one node or the two that remain when leaves are stripped layer by layer."""
+    degree = [len(neighbours) for neighbours in tree]
+    leaves = [node for node, d in enumerate(degree) if d <= 1]
+    remaining = len(tree)
+    while remaining > 2:
+        remaining -= len(leaves)
+        beside, leaves = [neighbour for leaf in leaves for neighbour in tree[leaf]], []
+        for neighbour in beside:
+            degree[neighbour] -= 1
+            if degree[neighbour] == 1:
+                leaves.append(neighbour)
+    return leaves
+
+
+def subtree_texts(labels: Sequence[str], tree: Tree, root: int) -> list[str]:
+    """For every node the SMILES of what hangs on it, seen from the root.
+
+    The branches stand in one fixed order, the longest last and without brackets, so that equal texts mean
+    isomorphic subtrees and the other way round (the encoding of Aho, Hopcroft and Ullman, in SMILES letters).
+    """
+    order, parent = walk(tree, root)
+    branches: list[list[str]] = [[] for _ in tree]
+    texts = [""] * len(tree)
+    for node in reversed(order):
+        *side, main = sorted(branches[node], key=lambda text: (len(text), text)) or [""]
+        texts[node] = labels[node] + "".join(f"({text})" for text in side) + main
+        if node != root:
+            branches[parent[node]].append(texts[node])
+    return texts
+
+
+def canonical_text(labels: Sequence[str], tree: Tree) -> str:
+    """Equal for two free trees if and only if they are isomorphic, labels included."""
+    return min(subtree_texts(labels, tree, centre)[centre] for centre in centres(tree))

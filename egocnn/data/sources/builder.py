@@ -1,25 +1,33 @@
-"""Graphs given one at a time -> one collection: records -> Graphs."""
+"""Graphs given one at a time -> one collection: records, and their names, targets, splits and groups -> Graphs."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Floats, Ints, pointers
+from egocnn.config import ReadConfig, Task
+from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.columns import encode_labels
-from egocnn.data.sources.text import check_texts, one_line
-from egocnn.errors import DataError, DuplicateEdgeError
+from egocnn.data.schema import PARTS, rule
+from egocnn.data.sources.text import check_texts, listed, one_line, short
+from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
-
 MOST_SKIPPED_LINES = 10  # rows left out that are reported one by one; the rest are counted
+TARGET_FIELDS = ("target", "label", "class", "y")
+NAME_FIELDS = ("name", "id")
+PART_WORDS = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
+MOST_CLASSES = 20  # more distinct whole numbers than this are taken for values to predict
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 
 log = logging.getLogger("egocnn")
 
@@ -46,9 +54,7 @@ class SkippedRows:
     """Invalid rows: the first one stops the reader, or all are left out, with a warning in the log."""
 
     def __init__(self, *, skip: bool, where: str) -> None:
-        self.skip = skip
-        self.where = where
-        self.count = 0
+        self.skip, self.where, self.count = skip, where, 0
 
     def add(self, error: DataError) -> None:
         """Raise the error of a row, or log it where invalid rows are skipped."""
@@ -66,29 +72,25 @@ class SkippedRows:
 
 def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Graphs:
     """Put the records into one collection; ``columns`` are the fields of :class:`Graphs` with one entry per graph."""
-    if not records:
-        raise DataError(f"{where}: no graphs in it")
+    rule(records, f"{where}: no graphs in it")
     edges = [_checked_edges(record) for record in records]
     starts = pointers(np.array([record.n_nodes for record in records]))
-    for name in ("node_label", "edge_label"):
+    for name in ("node_label", "edge_label", "node_truth", "edge_truth"):
         if _has_column(records, name):
-            labels = list(chain.from_iterable(getattr(record, name) or () for record in records))
-            columns[name], columns[f"{name}_names"] = encode_labels(labels)
+            values = list(chain.from_iterable(getattr(record, name) or () for record in records))
+            if name.endswith("truth"):
+                columns[name] = np.array(values, bool)
+            else:
+                columns[name], columns[f"{name}_names"] = encode_labels(values)
     if _has_column(records, "edge_weight"):
         columns["edge_weight"] = np.concatenate([_weights(record) for record in records])
     if _has_column(records, "node_attr"):
         columns["node_attr"] = _attributes(records)
-    for name in ("node_truth", "edge_truth"):
-        if _has_column(records, name):
-            columns[name] = np.array([*chain.from_iterable(getattr(r, name) or () for r in records)], bool)
     for name in ("names", "smiles", "class_names", "node_label_names", "edge_label_names"):
         check_texts(where, columns.get(name) or ())
+    joined = np.concatenate([part + start for part, start in zip(edges, starts, strict=False)])
     try:
-        return Graphs.from_edges(
-            node_counts=np.diff(starts),
-            edges=np.concatenate([part + start for part, start in zip(edges, starts, strict=False)]),
-            **columns,
-        )
+        return Graphs.from_edges(node_counts=np.diff(starts), edges=joined, **columns)
     except DuplicateEdgeError as error:
         raise _explain_duplicate(records, edges, error) from None
 
@@ -99,7 +101,7 @@ def checked_numbers(values: Any, place: str, what: str) -> NDArray[np.float32]:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError, OverflowError):
         raise DataError(f"{place}: {what} must be numbers") from None
-    bad = ~(np.abs(numbers) <= np.finfo(np.float32).max)  # also true of NaN
+    bad = ~(np.abs(numbers) <= LARGEST)  # also true of NaN
     if bad.any():
         raise DataError(f"{place}: {what} must be finite numbers, got {numbers[bad][0]:g}")
     return numbers.astype(np.float32)
@@ -107,16 +109,11 @@ def checked_numbers(values: Any, place: str, what: str) -> NDArray[np.float32]:
 
 def _checked_edges(record: GraphRecord) -> Ints:
     """Edges (E, 2) as integers, every end a node of the graph."""
-    if record.n_nodes < 1:
-        raise DataError(f"{record.place}: a graph must have at least one node")
-    if record.n_nodes > MOST_NODES:
-        raise DataError(f"{record.place}: {record.n_nodes} nodes; a graph may have {MOST_NODES}")
+    rule(record.n_nodes >= 1, f"{record.place}: a graph must have at least one node")
+    rule(record.n_nodes <= MOST_NODES, f"{record.place}: {record.n_nodes} nodes; a graph may have {MOST_NODES}")
     if not len(record.edges):
         return np.zeros((0, 2), np.int64)
-    try:
-        edges = np.asarray(record.edges)
-    except OverflowError:
-        raise DataError(f"{record.place}: an edge names a node that does not exist") from None
+    edges = np.asarray(record.edges)
     outside = np.flatnonzero(((edges < 0) | (edges >= record.n_nodes)).any(axis=1))
     if len(outside):
         u, v = edges[outside[0]]
@@ -126,15 +123,13 @@ def _checked_edges(record: GraphRecord) -> Ints:
 
 def _has_column(records: Sequence[GraphRecord], name: str) -> bool:
     """Whether the graphs have this column: all or none; a graph without edges fits either way."""
-    concerned = [r for r in records if len(r.edges) or not name.startswith("edge_")] or records
     first: dict[bool, str] = {}
-    for record in concerned:
+    for record in [r for r in records if len(r.edges) or not name.startswith("edge_")] or records:
         first.setdefault(getattr(record, name) is not None, record.place)
     if len(first) == 2:
         what = {"attr": "attributes", "truth": "known critical parts"}.get(name[5:], f"{name[5:]}s")
-        raise DataError(
-            f"{first[False]}: has no {name[:4]} {what}, but {first[True]} has; give all graphs some or none"
-        )
+        rest = f"but {first[True]} has; give all graphs some or none"
+        raise DataError(f"{first[False]}: has no {name[:4]} {what}, {rest}")
     return True in first
 
 
@@ -143,15 +138,12 @@ def _weights(record: GraphRecord) -> NDArray[np.float32]:
 
 
 def _attributes(records: Sequence[GraphRecord]) -> NDArray[np.float32]:
-    tables: list[NDArray[np.float32]] = []
-    for record in records:
-        table = checked_numbers(record.node_attr, record.place, "node attributes")
+    tables = [checked_numbers(record.node_attr, record.place, "node attributes") for record in records]
+    for record, table in zip(records, tables, strict=True):
         if table.ndim != 2 or len(table) != record.n_nodes:
             raise DataError(f"{record.place}: node attributes must be one row of numbers per node, all of one length")
-        if tables and table.shape[1] != tables[0].shape[1]:
-            width, other = table.shape[1], tables[0].shape[1]
-            raise DataError(f"{record.place}: {width} attributes per node, but {records[0].place} has {other}")
-        tables.append(table)
+        width, other = table.shape[1], tables[0].shape[1]
+        rule(width == other, f"{record.place}: {width} attributes per node, but {records[0].place} has {other}")
     return np.concatenate(tables)
 
 
@@ -160,12 +152,207 @@ def _explain_duplicate(records: Sequence[GraphRecord], edges: Sequence[Ints], er
     first_row = pointers(np.array([len(part) for part in edges]))
     g = int(np.searchsorted(first_row, error.rows[0], side="right")) - 1
     record, (one, other) = records[g], (row - int(first_row[g]) for row in error.rows)
-    u, v = edges[g][other]
-    labels = record.edge_label
-    if labels is not None and labels[one] != labels[other]:
-        what, pair = "labels", (labels[one], labels[other])
+    (u, v), labels, what = edges[g][other], record.edge_label, "labels"
+    if labels is None or labels[one] == labels[other]:
+        labels, what = [f"{weight:g}" for weight in _weights(record)], "weights"
+    pair = f"{labels[one]} and {labels[other]}"
+    return DataError(f"{record.place}: edge {u}, {v} is given twice with different {what}: {pair}")
+
+
+# ── fields of a graph besides its structure ───────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class GraphFields:
+    """The fields of the graphs of one source besides their structure, collected while the graphs are read one by one.
+
+    ``typed`` fields distinguish the number 1 from the text 1, which those of a CSV cannot.
+    """
+
+    where: str
+    config: ReadConfig
+    typed: bool = True
+    places: list[str] = field(default_factory=list)  # for error messages
+    names: list[str] = field(default_factory=list)  # of graphs without a name: the numbers of their lines or rows
+    rows: list[Mapping[str, Any]] = field(default_factory=list)
+    smiles: list[Any] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)  # of molecules: copies of one molecule share a number
+    available: dict[str, None] = field(default_factory=dict)
+
+    def add(self, place: str, name: str, row: Mapping[str, Any], smiles: Any = None) -> None:
+        """Add one graph; of its fields only those are stored that may be read: a table may have a thousand others."""
+        config = self.config
+        named = (config.name, config.target, config.split, config.group)
+        self.places.append(place)
+        self.names.append(name)
+        self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
+        self.smiles.append(smiles)
+        self.available.update(dict.fromkeys(row))
+
+    def columns(self) -> dict[str, Any]:
+        """Names, target, class_names, part, group and smiles of Graphs, once all graphs are added."""
+        config, available = self.config, list(self.available)
+        wanted = ((config.name, NAME_FIELDS), (config.target, TARGET_FIELDS), (config.split, ()), (config.group, ()))
+        name, target, split, group = (choose_field(available, one, usual, self.where) for one, usual in wanted)
+        columns: dict[str, Any] = {"names": tuple(self.names)}
+        if name is not None:
+            columns["names"] = tuple(own or other for own, other in zip(self._texts(name), self.names, strict=True))
+        if target is not None:
+            values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
+            encode = encode_values if self.typed else encode_targets
+            columns["target"], columns["class_names"] = encode(values, config.task, self.where, self.places)
+        if split is not None:
+            columns["part"] = encode_parts(self._texts(split), self.places)
+        if group is not None or self.groups:
+            columns["group"] = np.array(self.groups, np.int64) if group is None else encode_groups(self._texts(group))
+        if self.smiles and all(isinstance(text, str) for text in self.smiles):
+            columns["smiles"] = tuple(self.smiles)
+        for kind in ("names", "smiles", "class_names"):
+            check_texts(self.where, columns.get(kind, ()))
+        return columns
+
+    def _texts(self, name: str) -> list[str]:
+        return ["" if (value := row.get(name)) is None else str(value).strip() for row in self.rows]
+
+
+def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequence[str], where: str) -> str | None:
+    """The field that the user named, else the first of the defaults that there is, in capitals or not."""
+    if wanted is not None and wanted not in available:
+        there_are = f"there are {listed(available)}" if available else "there are none"
+        raise MissingColumnError(f"{where}: no column or field is called {short(wanted)}; {there_are}")
+    for default in defaults if wanted is None else ():
+        found = [default] if default in available else [name for name in available if name.lower() == default]
+        rule(len(found) <= 1, f"{where}: {' and '.join(found)} differ only in capitals; say which one to use")
+        if found:
+            return found[0]
+    return wanted
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, and what pandas has for them."""
+    is_nan = isinstance(value, (float, np.floating)) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def encode_labels(values: Sequence[str | None]) -> tuple[Ints, tuple[str, ...]]:
+    """Labels -> their positions in the sorted list of names, and that list; None, a label not known, is -1."""
+    names = sort_names([name for name in dict.fromkeys(values) if name is not None])
+    position: dict[str | None, int] = {None: -1, **{name: number for number, name in enumerate(names)}}
+    return np.fromiter((position[value] for value in values), np.int32, len(values)), names
+
+
+def encode_parts(values: Sequence[str], places: Sequence[str]) -> Ints:
+    """Words for training, validation and test -> positions in ``PARTS``."""
+    words = [PART_WORDS.get(word, word) for word in (value.strip().lower() for value in values)]
+    for word, value, place in zip(words, values, places, strict=True):
+        if word not in PARTS:
+            raise DataError(f"{place}: split {short(value)} must be one of {', '.join(PARTS)}")
+    return np.array([PARTS.index(word) for word in words], np.int64)
+
+
+def encode_groups(values: Sequence[str]) -> Ints:
+    """Equal texts get one number; a graph with an empty text is a group of its own."""
+    number: dict[object, int] = {}
+    keys: list[object] = [value.strip() or row for row, value in enumerate(values)]
+    return np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+
+
+def encode_targets(
+    values: Sequence[str | None], task: Task, where: str, places: Sequence[str]
+) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
+    """Texts -> (class numbers, class names), or (real values, ()); without a single value (None, ()).
+
+    None and empty texts are missing: class -1, value NaN. ``task="auto"`` reads classes where a text is not a
+    number, where all are whole and only two differ, and where all are whole with at most 20 different ones and fewer
+    than half as many as there are graphs; anything else is to be predicted as a number. Numbers that are equal
+    name one class, however they are written; classes are sorted by number where all are numbers, else by name.
+    ``places`` says where each value stands, for error messages.
+    """
+    texts = [None if value is None or not value.strip() else value.strip() for value in values]
+    known = [text for text in texts if text is not None]
+    if not known:
+        return None, ()
+    target: NDArray[Any]
+    if task == "classification" or (task == "auto" and _look_like_classes(known)):
+        name_of = _class_names(sorted(set(known)))
+        target, names = encode_labels([None if text is None else name_of[text] for text in texts])
+        shown = listed(names[:5]) + (", ..." if len(names) > 5 else "")
+        guess = f"{len(names)} classes to predict ({shown}); --task regression for numbers"
+        target = target.astype(np.int64)
     else:
-        weights = _weights(record)
-        what, pair = "weights", (f"{weights[one]:g}", f"{weights[other]:g}")
-    shown = " and ".join(map(str, pair))
-    return DataError(f"{record.place}: edge {u}, {v} is given twice with different {what}: {shown}")
+        pairs = zip(texts, places, strict=True)
+        target = np.array([math.nan if text is None else _finite(text, place) for text, place in pairs], np.float64)
+        guess, names = "numbers to predict; --task classification for classes", ()
+    if task == "auto":
+        log.info("%s: %s", where, guess)
+    return target, names
+
+
+def encode_values(
+    values: Sequence[object], task: Task, where: str, places: Sequence[str]
+) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
+    """Values with a type -> as :func:`encode_targets`, which alone judges whole numbers.
+
+    Left to itself (``task="auto"``), a text or a boolean is a class and a number with a point a value to predict.
+    """
+    texts = [_target_text(value, place) for value, place in zip(values, places, strict=True)]
+    if task == "auto":
+        if any(isinstance(value, (str, bool, np.bool_)) for value in values):
+            task = "classification"
+        elif any(isinstance(value, (float, np.floating)) for value in values):
+            task = "regression"
+    return encode_targets(texts, task, where, places)
+
+
+def _target_text(value: object, place: str) -> str | None:
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    if value is None or isinstance(value, (str, bool, np.bool_, int, np.integer)):
+        return None if value is None else str(value)
+    raise DataError(f"{place}: target {short(value)} must be a text or a number")
+
+
+def sort_names(names: Sequence[str]) -> tuple[str, ...]:
+    """By number where all are numbers, else by name."""
+    if all(_number(name) is not None for name in names):
+        return tuple(sorted(names, key=lambda name: (_number(name), name)))
+    return tuple(sorted(names))
+
+
+def _number(text: str) -> float | None:
+    """The finite number that the text spells; whole numbers exactly."""
+    if INTEGER.fullmatch(text):
+        return int(text)
+    number = float(text) if NUMBER.fullmatch(text) else math.nan
+    return number if math.isfinite(number) else None
+
+
+def _finite(text: str, place: str) -> float:
+    number = _number(text)
+    if number is None:
+        raise DataError(f"{place}: target {short(text)} is not a finite number; leave unknown values empty")
+    if abs(number) > LARGEST:
+        raise DataError(f"{place}: target {short(text)} is too large; at most {LARGEST:.2g} is read: rescale them")
+    return number
+
+
+def _look_like_classes(texts: Sequence[str]) -> bool:
+    distinct = set(texts)
+    if not all(NUMBER.fullmatch(text) for text in distinct):
+        return True
+    numbers = {_number(text) for text in distinct}
+    if not all(number is not None and number == int(number) for number in numbers):
+        return False
+    return len(numbers) <= 2 or (len(numbers) <= MOST_CLASSES and 2 * len(numbers) < len(texts))
+
+
+def _class_names(distinct: Sequence[str]) -> dict[str, str]:
+    """What to call the class that each text means: 1 and 1.0 are one in the file of today and in that of tomorrow."""
+    numbers = {text: _number(text) for text in distinct}
+    if None in numbers.values():
+        return {text: text for text in distinct}
+    shortest: dict[float | None, str] = {}
+    for text, number in numbers.items():
+        plain = re.sub(r"(?<=\d)\.0*$", "", text)
+        shortest[number] = min(plain, shortest.get(number, plain), key=lambda name: (len(name), name))
+    return {text: shortest[number] for text, number in numbers.items()}

@@ -38,8 +38,8 @@ import numpy as np
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import MOST_NODES, GraphRecord, SkippedRows, assemble
-from egocnn.data.sources.columns import GraphFields
+from egocnn.data.schema import rule
+from egocnn.data.sources.builder import MOST_NODES, GraphFields, GraphRecord, SkippedRows, assemble
 from egocnn.data.sources.text import short, text_lines
 from egocnn.errors import DataError
 
@@ -61,8 +61,7 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
 
 def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
     """The graphs of a file one at a time; their other fields are added to ``fields``."""
-    skipped = SkippedRows(skip=fields.config.skip_invalid, where=path.name)
-    unmentioned = UNMENTIONED_NODES
+    skipped, unmentioned = SkippedRows(skip=fields.config.skip_invalid, where=path.name), UNMENTIONED_NODES
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
@@ -70,7 +69,11 @@ def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
         try:
             value = _parse_line(line)
             unmentioned += len(line)
-            unmentioned -= _claimed(value.get("nodes"), unmentioned)
+            nodes: Any = value.get("nodes")
+            if _is_whole(nodes) and 0 < nodes <= MOST_NODES:  # a number that is none of nodes is refused below
+                more = f"a file may have {UNMENTIONED_NODES} more nodes than characters, so list them"
+                rule(nodes <= unmentioned, f"{nodes} nodes by number alone; {more}")
+                unmentioned -= nodes
             record = _parse_graph(value, place)
         except DataError as error:
             skipped.add(DataError(f"{place}: {error}"))
@@ -79,16 +82,6 @@ def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
         fields.add(place, str(number), others, value.get("smiles"))
         yield record
     skipped.log_total()
-
-
-def _claimed(nodes: Any, most: int) -> int:
-    """Nodes that a line claims by number alone; a number that is none of nodes is refused later."""
-    if not _is_whole(nodes) or not 0 < nodes <= MOST_NODES:
-        return 0
-    if nodes > most:
-        rule = f"a file may have {UNMENTIONED_NODES} more nodes than characters, so list them"
-        raise DataError(f"{nodes} nodes by number alone; {rule}")
-    return int(nodes)
 
 
 def _parse_line(line: str) -> dict[str, Any]:
@@ -106,7 +99,7 @@ def _parse_line(line: str) -> dict[str, Any]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise DataError(f"the field {short(twice)} is given twice")
     return value
 
@@ -118,18 +111,20 @@ def _refuse_constant(word: str) -> Any:
 def _parse_graph(value: Mapping[str, Any], place: str) -> GraphRecord:
     n_nodes, node_label, node_attr = _parse_nodes(value.get("nodes"))
     edges, edge_label, edge_weight = _parse_edges(value.get("edges", []), n_nodes)
-    nodes_known, edges_known = "critical_nodes" in value, "critical_edges" in value
-    return GraphRecord(
-        place=place,
-        n_nodes=n_nodes,
-        edges=edges,
-        node_label=node_label,
-        node_attr=node_attr,
-        edge_label=edge_label,
-        edge_weight=edge_weight,
-        node_truth=_parse_critical_nodes(value["critical_nodes"], n_nodes) if nodes_known else None,
-        edge_truth=_parse_critical_edges(value["critical_edges"], edges, n_nodes) if edges_known else None,
-    )
+    columns: dict[str, Any] = {"node_label": node_label, "node_attr": node_attr}
+    columns |= {"edge_label": edge_label, "edge_weight": edge_weight}
+    if "critical_nodes" in value:
+        nodes = value["critical_nodes"]
+        if not isinstance(nodes, list) or not all(_is_whole(node) and 0 <= node < n_nodes for node in nodes):
+            raise DataError(f"critical_nodes must be a list of nodes, got {short(nodes)}")
+        columns["node_truth"] = np.isin(np.arange(n_nodes), nodes).tolist()
+    if "critical_edges" in value:
+        critical = {tuple(sorted(pair)) for pair in _parse_edges(value["critical_edges"], n_nodes)[0].tolist()}
+        known = [tuple(sorted(pair)) for pair in edges.tolist()]
+        for u, v in critical.difference(known):
+            raise DataError(f"critical edge {u}, {v} is not among the edges")
+        columns["edge_truth"] = [pair in critical for pair in known]
+    return GraphRecord(place=place, n_nodes=n_nodes, edges=edges, **columns)
 
 
 def _parse_nodes(nodes: Any) -> tuple[int, list[str | None] | None, list[list[float]] | None]:
@@ -140,8 +135,7 @@ def _parse_nodes(nodes: Any) -> tuple[int, list[str | None] | None, list[list[fl
         return nodes, None, None
     if not isinstance(nodes, list):
         raise DataError(f"nodes must be a number or a list, got {short(nodes)}")
-    if not nodes:
-        raise DataError("a graph must have at least one node")
+    rule(nodes, "a graph must have at least one node")
     if not isinstance(nodes[0], dict):
         return len(nodes), [_label(node, "node") for node in nodes], None
     keys = nodes[0].keys()
@@ -149,13 +143,12 @@ def _parse_nodes(nodes: Any) -> tuple[int, list[str | None] | None, list[list[fl
         _check_keys(node, NODE_KEYS, f"node {number}")
         if node.keys() != keys:
             raise DataError(f"node {number} has other fields than node 0; labels and attributes are for all or none")
-    return (
-        len(nodes),
-        [_label(node["label"], "node") for node in nodes] if "label" in keys else None,
-        [_numbers(node["attributes"], f"attributes of node {i}") for i, node in enumerate(nodes)]
-        if "attributes" in keys
-        else None,
-    )
+    labels = attributes = None
+    if "label" in keys:
+        labels = [_label(node["label"], "node") for node in nodes]
+    if "attributes" in keys:
+        attributes = [_numbers(node["attributes"], f"attributes of node {i}") for i, node in enumerate(nodes)]
+    return len(nodes), labels, attributes
 
 
 def _parse_edges(edges: Any, n_nodes: int) -> tuple[Ints, list[str | None] | None, list[float] | None]:
@@ -192,22 +185,6 @@ def _edge_columns(edges: list[Any]) -> dict[str, Sequence[Any]]:
         if edge.keys() != edges[0].keys() or not {"source", "target"} <= edge.keys():
             raise DataError(f"edge {short(edge)} must have a source and a target, and the fields that the others have")
     return {key: [edge[key] for edge in edges] for key in edges[0]}
-
-
-def _parse_critical_nodes(nodes: Any, n_nodes: int) -> list[bool]:
-    if not isinstance(nodes, list) or not all(_is_whole(node) and 0 <= node < n_nodes for node in nodes):
-        raise DataError(f"critical_nodes must be a list of nodes, got {short(nodes)}")
-    critical = set(nodes)
-    return [node in critical for node in range(n_nodes)]
-
-
-def _parse_critical_edges(edges: Any, there_are: Ints, n_nodes: int) -> list[bool]:
-    pairs, _, _ = _parse_edges(edges, n_nodes)
-    critical = {(min(pair), max(pair)) for pair in pairs.tolist()}
-    known = [(min(pair), max(pair)) for pair in there_are.tolist()]
-    for u, v in critical.difference(known):
-        raise DataError(f"critical edge {u}, {v} is not among the edges")
-    return [pair in critical for pair in known]
 
 
 def _check_keys(value: Any, known: Sequence[str], what: str) -> None:

@@ -1,4 +1,4 @@
-"""networkx graphs -> Graphs.
+"""networkx graphs, and GraphML and GEXF files through networkx -> Graphs.
 
 Read from a graph: the node data ``label`` and ``attr`` (or ``x``; numbers), the edge data ``label`` and ``weight``,
 and of ``graph.graph`` the name, the target, the split and the group (as those of a table) and ``smiles``.
@@ -7,28 +7,36 @@ Directed graphs are read as undirected and parallel edges as one; labels and wei
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+from xml.parsers import expat
 
 import numpy as np
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphRecord, assemble
-from egocnn.data.sources.columns import GraphFields
-from egocnn.data.sources.text import short
-from egocnn.errors import DataError
+from egocnn.data.schema import rule
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
+from egocnn.data.sources.text import read_bytes, reason, short
+from egocnn.errors import DataError, MissingExtraError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
+GRAPH_SUFFIXES = (".graphml", ".gexf")
+READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)  # data of nodes and edges that are read
 
 
 def from_networkx(graphs: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     """Read networkx graphs, nodes in their order of iteration."""
     found = [(graph, f"graph {i}", str(i)) for i, graph in enumerate(graphs)]
-    return collect(found, config or ReadConfig(), "networkx")
+    return _collect(found, config or ReadConfig(), "networkx")
 
 
-def collect(found: Sequence[tuple[Any, str, str]], config: ReadConfig, where: str) -> Graphs:
+def _collect(found: Sequence[tuple[Any, str, str]], config: ReadConfig, where: str) -> Graphs:
     """Graphs, each with its place for error messages and the name that it has if it brings none -> one collection."""
     records = [_record(graph, place) for graph, place, _ in found]
     fields = GraphFields(where, config)
@@ -45,9 +53,7 @@ def _record(graph: Any, place: str) -> GraphRecord:
     edges = list(graph.edges(data=True))
     edge_data = [data for _, _, data in edges]
     weights = _column(edge_data, "weight", f"{place}: edge")
-    for weight in weights or ():
-        if not _is_number(weight):
-            raise DataError(f"{place}: edge weight {short(weight)} must be a number")
+    _check_numbers(weights or (), f"{place}: edge weight")
     return GraphRecord(
         place=place,
         n_nodes=len(position),
@@ -65,19 +71,18 @@ def _attributes(node_data: Sequence[Mapping[str, Any]], place: str) -> list[list
         values = _column(node_data, name, f"{place}: node")
         # a lone x is where a drawing program put the node, not an attribute
         if values is not None and not (name == "x" and any(np.ndim(value) == 0 for value in values)):
-            rows = [_flat(value, place) for value in values]
-            if len({len(row) for row in rows}) > 1:
-                raise DataError(f"{place}: node attributes must be as many for every node")
+            rows = [list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] for value in values]
+            for row in rows:
+                _check_numbers(row, f"{place}: node attribute")
+                rule(len(row) == len(rows[0]), f"{place}: node attributes must be as many for every node")
             return rows
     return None
 
 
-def _flat(value: Any, place: str) -> list[Any]:
-    numbers = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value]
-    for number in numbers:
-        if not _is_number(number):
-            raise DataError(f"{place}: node attribute {short(number)} must be a number")
-    return numbers
+def _check_numbers(values: Sequence[object], what: str) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise DataError(f"{what} {short(value)} must be a number")
 
 
 def _column(data: Sequence[Mapping[str, Any]], name: str, what: str) -> list[Any] | None:
@@ -94,5 +99,105 @@ def _labels(values: Sequence[object] | None) -> list[str | None] | None:
     return None if values is None else [None if value is None else str(value) for value in values]
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> Graphs:
+    """The graphs of the files as one collection, called after their files; GraphML may hold several."""
+    found: list[tuple[Any, str, str]] = []
+    for path in paths:
+        graphs = _parse_file(path)
+        if len(graphs) == 1:
+            found.append((graphs[0], path.name, path.stem))
+        else:
+            found += [(graph, f"{path.name}, graph {n}", f"{path.stem}-{n}") for n, graph in enumerate(graphs, 1)]
+    return _collect(found, config, where)
+
+
+def _parse_file(path: Path) -> list[Any]:
+    try:
+        import networkx as nx
+    except ImportError:
+        raise MissingExtraError("networkx", "networks") from None
+    data = read_bytes(path)
+    _check_xml(data, path.name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # networkx warns of what it leaves out: ports, untyped keys
+            return [_read_gexf(data, nx)] if path.suffix.lower() == ".gexf" else _read_graphml(data, nx)
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from None
+    except Exception as error:  # networkx lets pass whatever its conversions raise
+        raise DataError(f"{path.name}: networkx cannot read it ({reason(error)})") from None
+
+
+def _check_xml(data: bytes, where: str) -> None:
+    """Refuse broken XML, and any document type: it may define entities that grow without bound or read other files."""
+
+    def refuse(*_: Any) -> None:
+        raise DataError(f"{where}: has a document type (<!DOCTYPE ...>), which may be harmful; remove it")
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise DataError(f"{where}, line {error.lineno}: not XML ({expat.ErrorString(error.code)})") from None
+    except (ValueError, LookupError) as error:
+        raise DataError(f"{where}: not XML that can be read ({error})") from None
+
+
+def _read_graphml(data: bytes, nx: Any) -> list[Any]:
+    namespace = nx.readwrite.graphml.GraphML.NS_GRAPHML
+    root = ElementTree.fromstring(data)
+    for element in root.iter():
+        if "}" not in element.tag:
+            element.tag = f"{{{namespace}}}{element.tag}"
+    # parallel edges stay until their labels have been compared
+    reader = nx.readwrite.graphml.GraphMLReader(node_type=str, edge_key_type=str, force_multigraph=True)
+    keys, defaults = reader.find_graphml_keys(root)
+    # one default for each thing that is read: to fill in thousands at thousands of nodes would take all memory
+    last = {(keys[key]["for"], keys[key]["name"]): key for key in defaults}  # which counts, as networkx has it
+    read = [key for (of, name), key in last.items() if of in ("node", "edge") and name in READ_FIELDS]
+    defaults = {key: defaults[key] for key in read}
+    graphs = []
+    for element in root.findall(f"{{{namespace}}}graph"):
+        graph = reader.make_graph(element, keys, defaults)
+        _check_nodes(graph, element)
+        _fill_in(graph.nodes(data=True), graph.graph.pop("node_default", {}))
+        _fill_in(graph.edges(data=True), graph.graph.pop("edge_default", {}))
+        graphs.append(graph)
+    rule(graphs, "no graphs in it")
+    return graphs
+
+
+def _read_gexf(data: bytes, nx: Any) -> Any:
+    graph = nx.read_gexf(BytesIO(data))
+    _check_nodes(graph, ElementTree.fromstring(data))
+    labels = {node: values.get("label") for node, values in graph.nodes(data=True)}
+    # GEXF must call every node something; a node called by its own id has no label
+    unlabelled = all(label == str(node) for node, label in labels.items())
+    for node, label in labels.items():
+        if unlabelled or label is None:
+            graph.nodes[node].pop("label", None)
+    if any("weight" in values for *_, values in graph.edges(data=True)):
+        _fill_in(graph.edges(data=True), {"weight": 1.0})  # as the format has it
+    return graph
+
+
+def _check_nodes(graph: Any, element: ElementTree.Element) -> None:
+    """networkx makes up the nodes that only an edge names, and merges those of one name: both are mistakes."""
+    declared = [node.get("id") for node in element.iter() if str(node.tag).rpartition("}")[2] == "node"]
+    known = Counter(declared)
+    for node in graph.nodes:
+        if str(node) not in known:
+            raise DataError(f"an edge names the node {short(str(node))}, which there is not")
+    for twice, times in known.most_common(1):
+        rule(times == 1, f"two nodes are called {short(twice)}")
+    rule(len(declared) == len(graph), "graphs inside nodes are not read")
+
+
+def _fill_in(items: Any, defaults: dict[str, Any]) -> None:
+    for *_, values in items:
+        for key, value in defaults.items():
+            values.setdefault(key, value)

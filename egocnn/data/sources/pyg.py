@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphRecord, assemble, checked_numbers
-from egocnn.data.sources.columns import NAME_FIELDS, GraphFields
+from egocnn.data.schema import rule
+from egocnn.data.sources.builder import NAME_FIELDS, GraphFields, GraphRecord, assemble, checked_numbers
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError, MissingExtraError
 
@@ -56,19 +56,14 @@ def to_pyg(graphs: Graphs) -> list[Any]:
     made = []
     for g, name in enumerate(graphs.names):
         one = graphs[[g]]
-        item = Data(edge_index=torch.from_numpy(np.stack([one.entry_node, one.indices]).astype(np.int64)))
-        item.num_nodes = one.n_nodes
-        for key, values, kind in (
-            ("x", one.node_attr, np.float32),
-            ("node_label", one.node_label, np.int64),
-            ("edge_label", one.edge_label, np.int64),
-            ("edge_weight", one.edge_weight, np.float32),
-        ):
+        columns: dict[str, NDArray[Any] | None] = {"edge_index": np.stack([one.entry_node, one.indices])}
+        columns |= {"x": one.node_attr, "edge_weight": one.edge_weight}
+        columns |= {"node_label": one.node_label, "edge_label": one.edge_label}
+        columns |= {"y": None if one.target_of(0) is None else one.target}
+        item = Data(num_nodes=one.n_nodes, name=name)
+        for key, values in columns.items():
             if values is not None:
-                item[key] = torch.from_numpy(values.astype(kind))
-        if one.target is not None and one[0].target is not None:
-            item.y = torch.from_numpy(one.target.astype(np.int64 if one.is_classification else np.float32))
-        item.name = name
+                item[key] = torch.from_numpy(values.astype(np.float32 if values.dtype.kind == "f" else np.int64))
         made.append(item)
     return made
 
@@ -80,31 +75,23 @@ def _record(item: Any, place: str) -> GraphRecord:
     if node_label is None and _is_whole(getattr(item, "z", None)):
         node_label = _whole(item, "z", place)
     n_nodes = _count_nodes(item, edges, [column for column in (attributes, node_label) if column is not None], place)
-    edge_label, edge_weight = _edge_columns(item, len(edges), place)
+    columns: dict[str, Any] = {"node_label": _texts(node_label), **_edge_columns(item, len(edges), place)}
     if attributes is not None:
-        if attributes.ndim > 2:
-            raise DataError(f"{place}: x must have one row of numbers per node, got the shape {attributes.shape}")
+        fits = attributes.ndim <= 2
+        rule(fits, f"{place}: x must have one row of numbers per node, got the shape {attributes.shape}")
         attributes = checked_numbers(attributes[:, None] if attributes.ndim == 1 else attributes, place, "x")
-    return GraphRecord(
-        place=place,
-        n_nodes=n_nodes,
-        edges=edges,
-        node_label=_texts(node_label),
-        edge_label=_texts(edge_label),
-        edge_weight=edge_weight,
-        node_attr=attributes if attributes is not None and attributes.size else None,
-    )
+        columns["node_attr"] = attributes if attributes.size else None
+    return GraphRecord(place=place, n_nodes=n_nodes, edges=edges, **columns)
 
 
 def _edges(item: Any, place: str) -> Ints:
     edge_index = _array(item, "edge_index", place)
     if edge_index is None:
         raise DataError(f"{place}: {short(item)} has no edge_index")
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
-        raise DataError(f"{place}: edge_index must have the shape (2, E), got {edge_index.shape}")
-    if edge_index.size and edge_index.dtype.kind not in "iu":
-        raise DataError(f"{place}: edge_index must be whole numbers, got {edge_index.dtype}")
-    if edge_index.dtype == np.uint64 and edge_index.max(initial=0) > np.iinfo(np.int64).max:
+    shape, kind = edge_index.shape, edge_index.dtype
+    rule(len(shape) == 2 and shape[0] == 2, f"{place}: edge_index must have the shape (2, E), got {shape}")
+    rule(kind.kind in "iu" or not edge_index.size, f"{place}: edge_index must be whole numbers, got {kind}")
+    if kind == np.uint64 and edge_index.max(initial=0) > np.iinfo(np.int64).max:
         raise DataError(f"{place}: edge_index names node {edge_index.max()}, which there is not")
     return edge_index.T.astype(np.int64)
 
@@ -123,13 +110,12 @@ def _count_nodes(item: Any, edges: Ints, columns: Sequence[NDArray[Any]], place:
             lengths.add(int(stated))
         except UNREADABLE:
             raise DataError(f"{place}: num_nodes must be a whole number, got {short(stated)}") from None
-    if len(lengths) > 1:
-        counts = " and ".join(map(str, sorted(lengths)))
-        raise DataError(f"{place}: num_nodes, x and the node labels disagree: {counts} nodes")
+    counts = " and ".join(map(str, sorted(lengths)))
+    rule(len(lengths) <= 1, f"{place}: num_nodes, x and the node labels disagree: {counts} nodes")
     return lengths.pop() if lengths else int(edges.max(initial=-1)) + 1
 
 
-def _edge_columns(item: Any, n_edges: int, place: str) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+def _edge_columns(item: Any, n_edges: int, place: str) -> dict[str, Any]:
     """Label and weight of every edge; edge_attr serves as the one or the other where it can be nothing else."""
     label = _whole(item, "edge_label", place)
     weight = _array(item, "edge_weight", place)
@@ -143,16 +129,14 @@ def _edge_columns(item: Any, n_edges: int, place: str) -> tuple[NDArray[Any] | N
             weight = attributes if weight is None else weight
         elif label is None:
             is_one_hot = np.isin(attributes, (0, 1)).all() and (attributes.sum(axis=1) == 1).all()
-            if attributes.ndim != 2 or not is_one_hot:
-                shape = f"edge_attr of shape {attributes.shape}"
-                raise DataError(
-                    f"{place}: {shape} is neither a label nor a weight; set edge_label or edge_weight instead"
-                )
+            neither = f"edge_attr of shape {attributes.shape} is neither a label nor a weight"
+            rule(attributes.ndim == 2 and is_one_hot, f"{place}: {neither}; set edge_label or edge_weight instead")
             label = attributes.argmax(axis=1)
     for name, column in (("edge_label", label), ("edge_weight", weight)):
         if column is not None and column.shape not in ((n_edges,), (n_edges, 1)):
             raise DataError(f"{place}: {name} must have one entry for each of {n_edges} edges, got {column.shape}")
-    return label, None if weight is None else checked_numbers(weight.reshape(-1), place, "edge weights")
+    weights = None if weight is None else checked_numbers(weight.reshape(-1), place, "edge weights")
+    return {"edge_label": _texts(label), "edge_weight": weights}
 
 
 def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:
@@ -186,10 +170,9 @@ def _whole(item: Any, name: str, place: str) -> NDArray[Any] | None:
     array = _array(item, name, place)
     if array is None:
         return None
-    if array.dtype.kind == "f" and array.size:
-        raise DataError(f"{place}: {name} must be whole numbers, got {array.dtype}")
-    if array.shape not in ((len(array),), (len(array), 1)):
-        raise DataError(f"{place}: {name} must be one number each, got the shape {array.shape}")
+    rule(array.dtype.kind != "f" or not array.size, f"{place}: {name} must be whole numbers, got {array.dtype}")
+    is_flat = array.shape in ((len(array),), (len(array), 1))
+    rule(is_flat, f"{place}: {name} must be one number each, got the shape {array.shape}")
     return array.reshape(-1).astype(np.int64)
 
 
@@ -206,15 +189,13 @@ def plain_fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object
     fields: dict[str, object] = {}
     for key in keys:
         value = getattr(item, key, None)
-        if value is None:
-            continue
-        if not isinstance(value, str):
+        if value is not None and not isinstance(value, str):
             try:
                 value = _to_numpy(value)
             except UNREADABLE:
                 raise DataError(f"{place}: {key} {short(value)} must be a number or a text") from None
-            if value.size != 1:
-                raise DataError(f"{place}: {key} must be one number or text, got the shape {value.shape}")
+            rule(value.size == 1, f"{place}: {key} must be one number or text, got the shape {value.shape}")
             value = value.item()
-        fields[key] = value
+        if value is not None:
+            fields[key] = value
     return fields

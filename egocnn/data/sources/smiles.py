@@ -13,10 +13,10 @@ import numpy as np
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble
-from egocnn.data.sources.columns import TARGET_FIELDS, GraphFields, choose_field, is_missing
-from egocnn.data.sources.table import table_rows
-from egocnn.data.sources.text import listed, short
+from egocnn.data.schema import rule
+from egocnn.data.sources import builder
+from egocnn.data.sources.builder import GraphFields, GraphRecord, choose_field
+from egocnn.data.sources.text import listed, short, table_rows
 from egocnn.errors import DataError, MissingExtraError
 
 MOST_CHARACTERS = 5_000
@@ -26,36 +26,31 @@ MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, nu
 
 
 def read_smiles_table(path: Path, config: ReadConfig) -> Graphs:
-    """One molecule per row of a CSV or TSV file with a header.
-
-    Copies of one molecule share a group, unless ``config.group`` names a column.
-    """
+    """One molecule per row; copies of one molecule share a group, unless ``config.group`` names a column."""
     fields = GraphFields(path.name, config, typed=False)
     return _collect(smiles_records(path, fields), fields)
 
 
 def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
     """The molecules of a table one at a time; the other columns are added to ``fields``."""
-    return _molecule_records(_smiles_rows(path, fields.config), fields, "--skip-invalid leaves such rows out")
 
+    def rows() -> Iterator[MoleculeRow]:
+        column: str | None = None
+        for number, row in enumerate(table_rows(path), 1):
+            column = column or _smiles_column(list(row), fields.config.smiles, path.name, "--smiles")
+            yield f"{path.name}, row {number}", number, row, row[column]
 
-def _smiles_rows(path: Path, config: ReadConfig) -> Iterator[MoleculeRow]:
-    column: str | None = None
-    for number, row in enumerate(table_rows(path), 1):
-        if column is None:
-            column = _smiles_column(list(row), config.smiles, path.name, "--smiles")
-        yield f"{path.name}, row {number}", number, row, row[column]
+    return _molecule_records(rows(), fields, "--skip-invalid leaves such rows out")
 
 
 def _smiles_column(available: Sequence[str], wanted: str | None, where: str, option: str) -> str:
     """The column that is named, else the one called smiles, else the only one with smiles in its name."""
-    column = choose_field(available, wanted, ("smiles",), where)
+    if (column := choose_field(available, wanted, ("smiles",), where)) is not None:
+        return column
     like = [name for name in available if "smiles" in name.lower()]
-    if column is None and len(like) > 1:
-        raise DataError(f"{where}: {listed(like)} could all be the column of SMILES; name one with {option}")
-    if column is None and not like:
-        raise DataError(f"{where}: no column is called smiles; there are {listed(available)}; name one with {option}")
-    return column or like[0]
+    rule(like, f"{where}: no column is called smiles; there are {listed(available)}; name one with {option}")
+    rule(len(like) == 1, f"{where}: {listed(like)} could all be the column of SMILES; name one with {option}")
+    return like[0]
 
 
 def from_frame(frame: Any, config: ReadConfig) -> Graphs:
@@ -64,17 +59,15 @@ def from_frame(frame: Any, config: ReadConfig) -> Graphs:
     The column of SMILES may hold RDKit molecules instead. Rows are counted from 0, as pandas does.
     """
     where, names = "DataFrame", list(map(str, frame.columns))
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise DataError(f"{where}: two columns are called {short(twice[0])}")
-    if not len(frame):
-        raise DataError(f"{where}: has no rows")
+    for name, times in Counter(names).items():
+        rule(times == 1, f"{where}: two columns are called {short(name)}")
+    rule(len(frame), f"{where}: has no rows")
     molecules = names.index(_smiles_column(names, config.smiles, where, "smiles="))
     column = frame_target(frame, config)
     if config.task == "auto" and str(getattr(column, "dtype", "")) == "category":
         config = replace(config, task="classification")
     fields = GraphFields(where, config, typed=False)
-    columns = [[None if is_missing(value) else value for value in frame[name]] for name in frame.columns]
+    columns = [[None if builder.is_missing(value) else value for value in frame[name]] for name in frame.columns]
     rows = (
         (f"{where}, row {row}", row, dict(zip(names, values, strict=True)), values[molecules])
         for row, values in enumerate(zip(*columns, strict=True))
@@ -85,25 +78,18 @@ def from_frame(frame: Any, config: ReadConfig) -> Graphs:
 def frame_target(frame: Any, config: ReadConfig) -> Any | None:
     """The column to predict, with the type that it has in the table; None where there is none."""
     names = {str(name): name for name in frame.columns}
-    target = choose_field(list(names), config.target, TARGET_FIELDS, "DataFrame")
+    target = choose_field(list(names), config.target, builder.TARGET_FIELDS, "DataFrame")
     return None if target is None else frame[names[target]]
 
 
 def from_smiles(
-    smiles: Sequence[Any],
-    targets: Sequence[object] | None = None,
-    names: Sequence[str] | None = None,
-    config: ReadConfig | None = None,
+    smiles: Sequence[Any], targets: Any = None, names: Sequence[str] | None = None, config: ReadConfig | None = None
 ) -> Graphs:
-    """Molecules given as texts or as RDKit holds them, called 0, 1, ... unless they have names.
-
-    Column names in ``config`` do not count.
-    """
+    """Molecules as texts or as RDKit holds them, called 0, 1, ... unless named; columns in ``config`` do not count."""
     smiles = list(smiles)
     given = {what: list(v) for what, v in (("target", targets), ("name", names)) if v is not None}
     for what, values in given.items():
-        if len(values) != len(smiles):
-            raise DataError(f"{len(values)} {what}s for {len(smiles)} SMILES")
+        rule(len(values) == len(smiles), f"{len(values)} {what}s for {len(smiles)} SMILES")
     settings = replace(config or ReadConfig(), smiles=None, target=None, name=None, split=None, group=None)
     fields = GraphFields("SMILES", settings)
     rows = (
@@ -117,7 +103,7 @@ def _molecule_records(
     rows: Iterable[MoleculeRow], fields: GraphFields, way_out: str | None = None
 ) -> Iterator[GraphRecord]:
     config = fields.config
-    skipped = SkippedRows(skip=config.skip_invalid, where=fields.where)
+    skipped = builder.SkippedRows(skip=config.skip_invalid, where=fields.where)
     molecules: dict[str, int] = {}
     for place, number, row, given in rows:
         try:
@@ -127,7 +113,11 @@ def _molecule_records(
             continue
         fields.add(place, str(number), row, smiles)
         if config.group is None:
-            fields.groups.append(molecules.setdefault(_canonical_smiles(molecule), len(molecules)))
+            from rdkit.Chem import MolToSmiles
+
+            # without stereo marks: mirror images are the same graph, and must not stand on both sides of a split
+            plain = MolToSmiles(molecule, isomericSmiles=False)
+            fields.groups.append(molecules.setdefault(plain, len(molecules)))
         bonds = list(molecule.GetBonds())
         yield GraphRecord(
             place=place,
@@ -141,24 +131,21 @@ def _molecule_records(
 
 def _collect(records: Iterator[GraphRecord], fields: GraphFields) -> Graphs:
     found = list(records)
-    if not found:
-        raise DataError(f"{fields.where}: no molecules in it")
-    return assemble(found, fields.where, **fields.columns())
+    rule(found, f"{fields.where}: no molecules in it")
+    return builder.assemble(found, fields.where, **fields.columns())
 
 
 def atom_label(atom: Any) -> str:
     """Element, in lower case where aromatic, and charge: C, n, N+, O-, Fe+2."""
     charge: int = atom.GetFormalCharge()
-    symbol: str = atom.GetSymbol()
-    symbol = symbol.lower() if atom.GetIsAromatic() else symbol
+    symbol = atom.GetSymbol().lower() if atom.GetIsAromatic() else atom.GetSymbol()
     sign = "" if charge == 0 else "+" if charge > 0 else "-"
     return f"{symbol}{sign}{abs(charge) if abs(charge) > 1 else ''}"
 
 
 def bond_label(bond: Any) -> str:
     """single, double, triple, aromatic, or RDKit's name of a rarer kind."""
-    kind: str = bond.GetBondType().name
-    return kind.lower()
+    return str(bond.GetBondType().name).lower()
 
 
 def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
@@ -170,22 +157,19 @@ def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
     if not isinstance(text, str):
         raise DataError(f"SMILES {short(text)} must be a text")
     text = text.strip()
-    if len(text) > MOST_CHARACTERS:
-        raise DataError(f"SMILES {short(text)} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
-    if not text.isascii():
-        raise DataError(f"SMILES {short(text)} does not parse (a character that SMILES does not know)")
+    shown = f"SMILES {short(text)}"
+    rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
+    rule(text.isascii(), f"{shown} does not parse (a character that SMILES does not know)")
     options: Any = Chem.SmilesParserParams()
-    options.parseName = False
-    options.allowCXSMILES = False
+    options.parseName = options.allowCXSMILES = False
     with rdBase.BlockLogs():
         try:
             molecule = Chem.MolFromSmiles(text, options)
         except (RuntimeError, ValueError) as error:  # RDKit's own broken invariants
-            raise DataError(f"SMILES {short(text)} does not parse ({_one_line(str(error))})") from None
+            raise DataError(f"{shown} does not parse ({_one_line(str(error))})") from None
         if molecule is None:
-            raise DataError(f"SMILES {short(text)} does not parse ({_reason(text, options)})")
-        if molecule.GetNumAtoms() == 0:
-            raise DataError(f"SMILES {short(text)} has no atoms")
+            raise DataError(f"{shown} does not parse ({_reason(text, options)})")
+        rule(molecule.GetNumAtoms(), f"{shown} has no atoms")
         return Chem.AddHs(molecule) if hydrogens else molecule
 
 
@@ -207,19 +191,9 @@ def _molecule_and_smiles(given: Any, *, hydrogens: bool) -> tuple[Any, str]:
             molecule = Chem.RemoveHs(molecule)
         except (RuntimeError, TypeError, ValueError) as error:
             raise DataError(f"RDKit refuses the molecule ({_one_line(str(error))})") from None
-        if molecule.GetNumAtoms() == 0:
-            raise DataError("a molecule without atoms")
-        # in its own order of atoms as far as SMILES can have it
-        smiles: str = Chem.MolToSmiles(molecule, canonical=False)
+        rule(molecule.GetNumAtoms(), "a molecule without atoms")
+        smiles = Chem.MolToSmiles(molecule, canonical=False)  # in its own order of atoms as far as SMILES can have it
         return Chem.AddHs(molecule) if hydrogens else molecule, smiles
-
-
-def _canonical_smiles(molecule: Any) -> str:
-    from rdkit import Chem
-
-    # without stereo marks: mirror images are the same graph, and must not stand on both sides of a split
-    text: str = Chem.MolToSmiles(molecule, isomericSmiles=False)
-    return text
 
 
 def _reason(text: str, options: Any) -> str:

@@ -1,15 +1,24 @@
-"""A text file -> its lines, or a DataError of one line; any value -> a short text for an error message."""
+"""A text file -> its lines or the rows of its table, or a DataError; any value -> a short text for an error message."""
 
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
+import io
+import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
+from egocnn.data.schema import rule
 from egocnn.errors import DataError
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi")
+DECIMAL = re.compile(r"^\s*([+-]?\d*),(\d+)\s*$")
 
 
 def suffix_of(path: Path) -> str:
@@ -19,14 +28,14 @@ def suffix_of(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file; a :class:`DataError` where it cannot be read."""
-    with _reading(path):
+    """The content of a file."""
+    with reading(path):
         return path.read_bytes()
 
 
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file one at a time, each with its line end; a byte order mark is left out."""
-    with _reading(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+    with reading(path), gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         for number, data in enumerate(file, 1):
             place = f"{path.name}, line {number}"
             try:
@@ -39,14 +48,64 @@ def text_lines(path: Path) -> Iterator[str]:
             yield text
 
 
+def table_rows(path: Path) -> Iterator[dict[str, str]]:
+    """Column name -> text for every row, by commas, or by tabs where the name ends in .tsv or .tab.
+
+    A header with semicolons and no comma says that semicolons part the fields, and commas are decimal points. Fields
+    may be quoted and then span lines. A table without a header or without rows is refused. Rows are counted from 1, the
+    header and blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it.
+    """
+    texts = text_lines(path)
+    if suffix_of(path) == ".smi":
+        is_empty = True
+        for number, text in enumerate(filter(str.strip, texts)):
+            smiles, *names = text.split(maxsplit=1)
+            if number or smiles.lower() != "smiles":  # a header as RDKit writes it is left out
+                yield {"smiles": smiles, "name": names[0].strip() if names else ""}
+                is_empty = False
+        rule(not is_empty, f"{path.name}: no molecules in it")
+        return
+    header = next(texts, "")
+    by_semicolons = ";" in header and "," not in header
+    delimiter = "\t" if suffix_of(path) in (".tsv", ".tab") else ";" if by_semicolons else ","
+    # newline="" leaves line ends inside quotes as they are, as the csv module asks for
+    split = (part for line in chain([header], texts) for part in io.StringIO(line, newline=""))
+    lines = csv.reader(split, delimiter=delimiter, strict=True)
+    columns: tuple[str, ...] | None = None
+    row = 0
+    try:
+        for line in filter(None, lines):
+            if columns is None:
+                columns = tuple(name.strip() for name in line)
+                for name, times in Counter(columns).items():
+                    rule(times == 1 or not name, f"{path.name}: two columns are called {short(name)}")
+                continue
+            row += 1
+            if len(line) != len(columns):
+                raise DataError(f"{path.name}, row {row}: {len(line)} fields where the header has {len(columns)}")
+            fields = [DECIMAL.sub(r"\1.\2", field) for field in line] if delimiter == ";" else line
+            yield dict(zip(columns, fields, strict=True))
+    except csv.Error as error:
+        raise DataError(f"{path.name}, line {lines.line_num}: {one_line(str(error))}") from None
+    rule(columns, f"{path.name}: is empty; a header with the names of the columns is needed")
+    rule(row, f"{path.name}: has a header and no rows")
+
+
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
+    """A :class:`DataError` where the file cannot be read."""
     try:
         yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        raise DataError(f"{path}: cannot be read ({reason(error)})") from None
+
+
+def reason(error: BaseException) -> str:
+    """What the system or a library says of a failure, on one line."""
+    text = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    return one_line(" ".join(str(text).split()), 200) or type(error).__name__
 
 
 def short(value: object, length: int = 60) -> str:

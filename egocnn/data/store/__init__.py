@@ -1,11 +1,6 @@
-"""Graphs larger than memory: a folder of plain arrays, written and read in portions, every byte of it checked.
+"""Graphs larger than memory: a folder of plain arrays, written and read in portions, every byte of it checked."""
 
-The layout is described in :mod:`egocnn.data.store.manifest`.
-"""
+from egocnn.data.store.read import Store, Stored, is_store
+from egocnn.data.store.write import GraphColumns, write_store
 
-from egocnn.data.store.read import Store, is_store
-from egocnn.data.store.stored import Stored
-from egocnn.data.store.stream import Source, stream_source
-from egocnn.data.store.write import write_store
-
-__all__ = ["Source", "Store", "Stored", "is_store", "stream_source", "write_store"]
+__all__ = ["GraphColumns", "Store", "Stored", "is_store", "write_store"]

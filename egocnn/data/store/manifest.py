@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from egocnn.data.graphs import NAME_LISTS
+from egocnn.data.schema import rule
 from egocnn.errors import DataError
 from egocnn.files import digest_of_plain
 
@@ -32,11 +34,9 @@ MOST_ATTRIBUTES = 1 << 20
 WHOLE = ("<i8", "<i4", "<i2", "|i1")
 REAL = ("<f8", "<f4")
 TEXT = ("names", "smiles")
-NAME_LISTS = ("node_label_names", "edge_label_names", "class_names")
 
 COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "node_ptr": ("graphs + 1", ("<i8",)),
-    "entry_ptr": ("graphs + 1", ("<i8",)),
+    **dict.fromkeys(("node_ptr", "entry_ptr", "names_ptr", "smiles_ptr"), ("graphs + 1", ("<i8",))),
     "indptr": ("nodes + 1", ("<i8",)),
     "indices": ("entries", ("<i4",)),
     "node_label": ("nodes", WHOLE),
@@ -46,12 +46,8 @@ COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "edge_weight": ("entries", REAL),
     "edge_truth": ("entries", ("|b1",)),
     "target": ("graphs", WHOLE + REAL),
-    "group": ("graphs", WHOLE),
-    "part": ("graphs", WHOLE),
-    "names": ("", ("|u1",)),
-    "names_ptr": ("graphs + 1", ("<i8",)),
-    "smiles": ("", ("|u1",)),
-    "smiles_ptr": ("graphs + 1", ("<i8",)),
+    **dict.fromkeys(("group", "part"), ("graphs", WHOLE)),
+    **dict.fromkeys(TEXT, ("", ("|u1",))),
 }
 """Of each column: how many rows it has (empty: any number), and the kinds of numbers it may hold."""
 ALWAYS = ("node_ptr", "entry_ptr", "indptr", "indices", "names", "names_ptr")
@@ -67,12 +63,10 @@ class Column:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row."""
         return int(np.dtype(self.dtype).itemsize) * math.prod(self.shape[1:])
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
         return self.shape[0] * self.row_bytes
 
 
@@ -107,66 +101,60 @@ class Manifest:
             plain = json.loads(text.decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{NAME} is not JSON ({' '.join(str(error).split())[:120]})") from None
-        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-            raise DataError(f"{NAME} is not that of a store")
-        if type(plain.get("version")) is not int or plain["version"] != VERSION:
-            found = str(plain.get("version"))[:20]
-            raise DataError(f"a store of version {found}; this egocnn reads version {VERSION}: prepare it again")
+        rule(isinstance(plain, dict) and plain.get("format") == FORMAT, f"{NAME} is not that of a store")
+        found = plain.get("version")
+        is_ours = type(found) is int and found == VERSION
+        shown = str(found)[:20]
+        rule(is_ours, f"a store of version {shown}; this egocnn reads version {VERSION}: prepare it again")
         digest = plain.pop("digest", None)
         try:
             is_whole = digest == digest_of_plain(plain)
         except (ValueError, RecursionError):  # half a surrogate pair cannot be encoded
             is_whole = False
-        if not is_whole:
-            raise DataError(f"{NAME} is damaged: its checksum differs")
+        rule(is_whole, f"{NAME} is damaged: its checksum differs")
         return _parse(plain)
 
 
 def _parse(plain: Mapping[str, Any]) -> Manifest:
     sizes: dict[str, Any] = {name: _size(plain.get(name), name) for name in ("graphs", "nodes", "entries")}
-    if sizes["nodes"] >= 2**31:
-        raise DataError(f"{sizes['nodes']} nodes; a collection holds fewer than 2^31")
-    columns = plain.get("columns")
-    if not isinstance(columns, dict):
-        raise DataError(f"{NAME} names no columns")
+    rule(sizes["nodes"] < 2**31, f"{sizes['nodes']} nodes; a collection holds fewer than 2^31")
+    columns: Any = plain.get("columns")
+    rule(isinstance(columns, dict), f"{NAME} names no columns")
     for name in ALWAYS:
-        if name not in columns:
-            raise DataError(f"the column {name} is missing")
-    if ("smiles" in columns) != ("smiles_ptr" in columns):
-        raise DataError("the columns smiles and smiles_ptr go together")
-    names: dict[str, Any] = {name: _texts(plain.get(name), name) for name in NAME_LISTS}
+        rule(name in columns, f"the column {name} is missing")
+    rule(("smiles" in columns) == ("smiles_ptr" in columns), "the columns smiles and smiles_ptr go together")
+    names: dict[str, Any] = {}
+    for name in NAME_LISTS.values():
+        rule(_is_list(plain.get(name), lambda each: isinstance(each, str)), f"{name} must be a list of texts")
+        names[name] = tuple(plain[name])
     read, source = plain.get("read"), plain.get("source")
     if not isinstance(read, dict) or not isinstance(source, str):
         raise DataError("source and settings of reading must be a text and an object")
     found = {str(name): _column(str(name), column, sizes) for name, column in columns.items()}
-    if "target" in found and (found["target"].dtype in WHOLE) != bool(names["class_names"]):
-        raise DataError("target must be whole numbers with class_names, or real values without")
+    fits = "target" not in found or (found["target"].dtype in WHOLE) == bool(names["class_names"])
+    rule(fits, "target must be whole numbers with class_names, or real values without")
     return Manifest(columns=found, source=source, read=read, **sizes, **names)
 
 
 def _column(name: str, plain: Any, sizes: Mapping[str, int]) -> Column:
-    if name not in COLUMNS:
-        raise DataError(f"a column {name[:40]!r}, which no store has")
+    rule(name in COLUMNS, f"a column {name[:40]!r}, which no store has")
     rows, kinds = COLUMNS[name]
-    if not isinstance(plain, dict) or plain.get("dtype") not in kinds:
-        raise DataError(f"the column {name} must hold one of {', '.join(kinds)}")
-    shape = plain.get("shape")
-    if not isinstance(shape, list) or len(shape) != (2 if name == "node_attr" else 1):
-        raise DataError(f"the column {name} has a shape that does not fit")
+    is_known = isinstance(plain, dict) and plain.get("dtype") in kinds
+    rule(is_known, f"the column {name} must hold one of {', '.join(kinds)}")
+    shape, digests = plain.get("shape"), plain.get("digests")
+    fits = isinstance(shape, list) and len(shape) == (2 if name == "node_attr" else 1)
+    rule(fits, f"the column {name} has a shape that does not fit")
     shape = tuple(_size(size, f"{name}: a length") for size in shape)
     unit, _, more = rows.partition(" + ")
-    if rows and shape[0] != sizes[unit] + int(more or 0):
-        raise DataError(f"the column {name} has {shape[0]} rows for {sizes[unit]} {unit}")
-    if shape[1:] > (MOST_ATTRIBUTES,):
-        raise DataError(f"{shape[1]} attributes; a node may have {MOST_ATTRIBUTES}")
-    digests = plain.get("digests")
-    if not isinstance(digests, list) or not all(
-        isinstance(each, str) and re.fullmatch("[0-9a-f]{64}", each) for each in digests
-    ):
-        raise DataError(f"the checksums of {name} are not such")
+    if rows:
+        fits = shape[0] == sizes[unit] + int(more or 0)
+        rule(fits, f"the column {name} has {shape[0]} rows for {sizes[unit]} {unit}")
+    rule(shape[1:] <= (MOST_ATTRIBUTES,), f"{shape[-1]} attributes; a node may have {MOST_ATTRIBUTES}")
+    are_digests = _is_list(digests, lambda each: isinstance(each, str) and re.fullmatch("[0-9a-f]{64}", each))
+    rule(are_digests, f"the checksums of {name} are not such")
     column = Column(plain["dtype"], shape, tuple(digests))
-    if len(digests) != -(-column.size // CHUNK):
-        raise DataError(f"{len(digests)} checksums for the {column.size} bytes of {name}")
+    fits = len(digests) == -(-column.size // CHUNK)
+    rule(fits, f"{len(digests)} checksums for the {column.size} bytes of {name}")
     return column
 
 
@@ -176,7 +164,5 @@ def _size(value: Any, what: str) -> int:
     return value
 
 
-def _texts(value: Any, what: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise DataError(f"{what} must be a list of texts")
-    return tuple(value)
+def _is_list(value: Any, is_right: Callable[[Any], object]) -> bool:
+    return isinstance(value, list) and all(map(is_right, value))

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
-from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
-from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, NAME_LISTS, TEXT, Column, Manifest
+from egocnn.data.graphs import ARRAYS, NAME_LISTS, Graphs
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule
+from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, TEXT, Column, Manifest
 from egocnn.errors import DataError
 
-PORTION_BYTES = 1 << 23
-"""What the columns of a portion take, unless it is one larger graph; what is computed from them takes several times
-as much."""
+PORTION_BYTES = (
+    1 << 23
+)  # of the columns of a portion, unless one graph has more; several times that with what is computed
 POINTER = 8  # bytes of a row of indptr, which is read along with every node
 HEAD = 200  # bytes at the start of a manifest that hold its format
+BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}
 
 
 def is_store(path: str | Path) -> bool:
@@ -53,7 +54,11 @@ class Store:
         """The store in this folder, its manifest and the sizes of its files checked."""
         folder = Path(folder)
         with _naming(folder):
-            manifest = Manifest.from_text(_read_manifest(folder))
+            rule(folder.is_dir(), "no such folder")
+            with _open(folder / NAME) as file:
+                size = os.fstat(file.fileno()).st_size
+                rule(size <= LARGEST, f"{NAME} is larger than any store's")
+                manifest = Manifest.from_text(file.read(size))  # to ask for more would take the memory for it
             _check_files(folder, manifest)
         return Store(folder, manifest)
 
@@ -61,103 +66,77 @@ class Store:
         return self.manifest.graphs
 
     def portions(self, most_bytes: int | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
-        """Graphs in order, all or those from ``first`` to before ``last``, as many at a time as fit.
-
-        In memory are one portion and 16 bytes a graph.
-        """
+        """Graphs from ``first`` to before ``last`` in order, as many at a time as fit."""
         with _naming(self.folder):
-            node_ptr, entry_ptr = (self._pointer(name) for name in ("node_ptr", "entry_ptr"))
-            columns = self.manifest.columns
-            sizes = {
-                unit: sum(columns[name].row_bytes for name in names if name in columns)
-                for unit, names in _BY_UNIT.items()
-            }
-            end = node_ptr[1:] * (sizes["nodes"] + POINTER) + entry_ptr[1:] * sizes["entries"]
-            end += np.arange(1, len(self) + 1) * sizes["graphs"]
-            before = int(end[first - 1]) if first else 0
-            for start, after in _cuts(end[first:last] - before, most_bytes or PORTION_BYTES):
-                graphs = self._part(first + start, first + after, node_ptr, entry_ptr)
-                graphs.validate()
-                yield graphs
+            node_ptr, entry_ptr = (
+                self._pointer("node_ptr"),
+                self._pointer("entry_ptr"),
+            )  # 16 bytes a graph stay in memory
+            there = self.manifest.columns
+            width = {unit: sum(there[name].row_bytes for name in BY_UNIT[unit] if name in there) for unit in BY_UNIT}
+            end = node_ptr * (width["nodes"] + POINTER) + entry_ptr * width["entries"]
+            end += np.arange(len(end)) * width["graphs"]  # (G + 1) bytes of all graphs before each
+            last = len(self) if last is None else last
+            while first < last:
+                most = int(np.searchsorted(end, end[first] + (most_bytes or PORTION_BYTES), side="right")) - 1
+                after = max(first + 1, min(last, most))
+                yield checked(self._part(first, after, node_ptr, entry_ptr))
+                first = after
 
     def graphs(self) -> Graphs:
         """The whole collection over memory-mapped arrays, once all of it has been checked; names are in memory.
 
         The files must stay as they are while it is used: what is cut off a mapped file ends the process.
         """
-        names: list[str] = []
-        smiles: list[str] | None = [] if "smiles" in self.manifest.columns else None
+        texts: dict[str, list[str]] = {name: [] for name in TEXT if name in self.manifest.columns}
         for part in self.portions():
-            names += part.names
-            if smiles is not None:
-                smiles += part.smiles or ()
-        arrays: dict[str, Any] = {name: self._mapped(name) for name in self.manifest.columns if name in _GRAPHS}
-        return Graphs(
-            names=tuple(names),
-            smiles=None if smiles is None else tuple(smiles),
-            **{name: getattr(self.manifest, name) for name in NAME_LISTS},
-            **arrays,
-        )
+            for name, found in texts.items():
+                found += getattr(part, name)
+        columns: dict[str, Any] = {name: tuple(found) for name, found in texts.items()}
+        columns |= {name: self._mapped(name) for name in self.manifest.columns if name in ARRAYS}
+        return Graphs(**self._name_lists(), **columns)
 
     def outline(self) -> Graphs:
         """All graphs without their nodes: targets, groups and parts. Nameless but for the first that has no target."""
+        there = [name for name in GRAPH_COLUMNS if name in self.manifest.columns]
         with _naming(self.folder):
             names = [""] * len(self)
-            columns: dict[str, Any] = {
-                name: self._rows(name, 0, len(self)) for name in GRAPH_COLUMNS if name in self.manifest.columns
-            }
+            columns: dict[str, Any] = {name: self._rows(name, 0, len(self)) for name in there}
             if "target" in columns:
                 target = columns["target"]
                 missing = np.flatnonzero(target < 0 if self.manifest.class_names else ~np.isfinite(target))
                 for number in missing[:1]:
                     (names[number],) = self._texts("names", int(number), int(number) + 1)
-            graphs = Graphs(
-                node_ptr=np.zeros(len(self) + 1, np.int64),
-                indptr=np.zeros(1, np.int64),
-                indices=np.zeros(0, np.int32),
-                names=tuple(names),
-                class_names=self.manifest.class_names,
-                **columns,
-            )
-            graphs.validate()
-        return graphs
+            columns |= {"names": tuple(names), "class_names": self.manifest.class_names}
+            pointer, empty = np.zeros(len(self) + 1, np.int64), np.zeros(0, np.int32)
+            return checked(Graphs(node_ptr=pointer, indptr=pointer[:1], indices=empty, **columns))
 
     def node_ptr(self) -> Ints:
         """(G + 1) first node of every graph"""
         with _naming(self.folder):
             return self._pointer("node_ptr")
 
-    # ── columns ───────────────────────────────────────────────────────────────────────────────────
-
     def _part(self, first: int, last: int, node_ptr: Ints, entry_ptr: Ints) -> Graphs:
         node, after = int(node_ptr[first]), int(node_ptr[last])
         entry, end = int(entry_ptr[first]), int(entry_ptr[last])
         rows = {"nodes": (node, after), "entries": (entry, end), "graphs": (first, last)}
-        columns: dict[str, Any] = {
-            name: self._rows(name, *rows[unit])
-            for unit, names in _BY_UNIT.items()
-            for name in names
-            if name in self.manifest.columns and name in _GRAPHS
-        }
-        # in place: the arrays are this portion's own
+        there = ((unit, name) for unit, names in BY_UNIT.items() for name in names if name in self.manifest.columns)
+        columns: dict[str, Any] = {name: self._rows(name, *rows[unit]) for unit, name in there}
+        columns["indptr"] = self._rows("indptr", node, after + 1)
+        columns["indptr"] -= entry  # in place: the arrays are this portion's own
         columns["indices"] -= np.int32(node)
-        indptr = self._rows("indptr", node, after + 1)
-        indptr -= entry
-        texts: dict[str, Any] = {name: self._texts(name, first, last) for name in TEXT if name in self.manifest.columns}
-        return Graphs(
-            node_ptr=node_ptr[first : last + 1] - node,
-            indptr=indptr,
-            **{name: getattr(self.manifest, name) for name in NAME_LISTS},
-            **columns,
-            **texts,
-        )
+        columns |= {name: self._texts(name, first, last) for name in TEXT if name in self.manifest.columns}
+        return Graphs(node_ptr=node_ptr[first : last + 1] - node, **self._name_lists(), **columns)
+
+    def _name_lists(self) -> dict[str, Any]:
+        return {name: getattr(self.manifest, name) for name in NAME_LISTS.values()}
 
     def _pointer(self, name: str) -> Ints:
         """Where every graph starts, its counts checked before anything is looked up by them."""
         pointer = self._rows(name, 0, len(self) + 1)
         total = self.manifest.nodes if name == "node_ptr" else self.manifest.entries
-        if pointer[0] != 0 or pointer[-1] != total or (pointer[1:] < pointer[:-1]).any():
-            raise DataError(f"{name} must rise from 0 to {total}")
+        rises = pointer[0] == 0 and pointer[-1] == total and (pointer[1:] >= pointer[:-1]).all()
+        rule(rises, f"{name} must rise from 0 to {total}")
         return pointer
 
     def _texts(self, name: str, first: int, last: int) -> tuple[str, ...]:
@@ -184,18 +163,59 @@ class Store:
         return np.memmap(self.folder / f"{name}.bin", column.dtype, "r", shape=column.shape)
 
 
-_BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}
-_GRAPHS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
-"""Columns of a store that are fields of Graphs as they are."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """G graphs that stay in their store and are read in portions; in memory are a few numbers of each."""
 
+    store: Store
+    numbers: Ints  # (G) their numbers in the store, ascending
+    node_counts: Ints  # (G)
+    outline: Graphs  # without nodes: targets, groups and parts, all that decides who is learned from and who is tested
 
-def _cuts(end: Ints, most: int) -> Iterator[tuple[int, int]]:
-    """Running sums of sizes (G) -> first and last graph of portions, none above ``most`` unless one graph is."""
-    first, done = 0, 0
-    while first < len(end):
-        last = max(first + 1, int(np.searchsorted(end, done + most, side="right")))
-        yield first, last
-        first, done = last, int(end[last - 1])
+    @staticmethod
+    def of(store: Store) -> Stored:
+        """All graphs of the store."""
+        return Stored(store, np.arange(len(store)), np.diff(store.node_ptr()), store.outline())
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def choose(self, which: Ints) -> Stored:
+        """Those at these places, ascending."""
+        return Stored(self.store, self.numbers[which], self.node_counts[which], self.outline[which])
+
+    def with_parts(self, part: Ints | None) -> Stored:
+        return replace(self, outline=self.outline.replace(part=part))
+
+    @property
+    def bytes_on_disk(self) -> int:
+        return self.store.manifest.size
+
+    def whole(self) -> Graphs:
+        """Over memory-mapped files, once all of them have been checked."""
+        graphs = self.store.graphs()
+        graphs = graphs if len(self) == len(graphs) else graphs[self.numbers]
+        return replace(graphs, part=self.outline.part)
+
+    def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
+        """The graphs from place ``first`` to before ``last``, in order, as many at a time as fit."""
+        wanted = self.numbers[first:last]
+        if len(wanted) == 0:
+            return
+        start = int(wanted[0])
+        for graphs in self.store.portions(first=start, last=int(wanted[-1]) + 1):
+            here = wanted[slice(*np.searchsorted(wanted, [start, start + len(graphs)]))] - start
+            start += len(graphs)
+            if len(here):
+                yield graphs if len(here) == len(graphs) else graphs[here]
+
+    @property
+    def digest(self) -> str:
+        """Changes with any bit of the store, with the choice of graphs, and with the parts they are in."""
+        digest = hashlib.sha256(self.store.manifest.to_text().encode())
+        for values in (self.numbers, *(getattr(self.outline, name) for name in GRAPH_COLUMNS)):
+            digest.update(b"none" if values is None else np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
 
 
 def read_checked(path: Path, column: Column, first: int, last: int) -> bytearray:
@@ -208,8 +228,8 @@ def read_checked(path: Path, column: Column, first: int, last: int) -> bytearray
             start = number * CHUNK
             file.seek(start)
             chunk = file.read(min(CHUNK, column.size - start))
-            if hashlib.sha256(chunk).hexdigest() != column.digests[number]:
-                raise DataError(f"{path.name} is damaged: the checksum of its bytes from {start} on differs")
+            is_whole = hashlib.sha256(chunk).hexdigest() == column.digests[number]
+            rule(is_whole, f"{path.name} is damaged: the checksum of its bytes from {start} on differs")
             a, b = max(first, start), min(last, start + CHUNK)
             found[a - first : b - first] = memoryview(chunk)[a - start : b - start]
     return found
@@ -217,8 +237,7 @@ def read_checked(path: Path, column: Column, first: int, last: int) -> bytearray
 
 def _open(path: Path) -> Any:
     """A plain file that is no link: what a link points to may lie anywhere, and a pipe would wait for ever."""
-    if path.is_symlink():
-        raise DataError(f"{path.name} is no plain file")
+    rule(not path.is_symlink(), f"{path.name} is no plain file")
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
@@ -240,16 +259,6 @@ def _naming(folder: Path) -> Iterator[None]:
         raise DataError(f"{folder}: {error}") from None
 
 
-def _read_manifest(folder: Path) -> bytes:
-    if not folder.is_dir():
-        raise DataError("no such folder")
-    with _open(folder / NAME) as file:
-        if (size := os.fstat(file.fileno()).st_size) > LARGEST:
-            raise DataError(f"{NAME} is larger than any store's")
-        text: bytes = file.read(size)  # to ask for more would take the memory for it
-    return text
-
-
 def _check_files(folder: Path, manifest: Manifest) -> None:
     """Just the files that the manifest speaks of, plain ones, each of the size it says."""
     try:
@@ -260,8 +269,6 @@ def _check_files(folder: Path, manifest: Manifest) -> None:
     for name, size in expected.items():
         with _open(folder / name) as file:
             found = os.fstat(file.fileno()).st_size
-        if found != size:
-            raise DataError(f"{name} has {found} bytes; it should have {size}")
+        rule(found == size, f"{name} has {found} bytes; it should have {size}")
     for name in there:
-        if name not in expected and name != NAME:
-            raise DataError(f"holds {ascii(name)[:60]}, which is no part of a store")
+        rule(name in (*expected, NAME), f"holds {ascii(name)[:60]}, which is no part of a store")

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS
+from egocnn.data.graphs import NAME_LISTS, Graphs, recode
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, rule
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
 from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, told_of, umask
@@ -59,15 +59,9 @@ def write_store(
 def check_place(folder: Path, *, overwrite: bool) -> None:
     """Refuse, before anything is read, a place where no store can be put."""
     check_is_no_file(folder)
-    if not folder.exists() or not any(folder.iterdir()):
-        return
-    if not (folder / NAME).is_file():
-        raise DataError(f"{folder}: is not empty and holds no store; name another folder")
-    if not overwrite:
-        raise DataError(f"{folder}: holds a store already; --overwrite replaces it")
-
-
-# ── columns ───────────────────────────────────────────────────────────────────────────────────────
+    if folder.exists() and any(folder.iterdir()):
+        rule((folder / NAME).is_file(), f"{folder}: is not empty and holds no store; name another folder")
+        rule(overwrite, f"{folder}: holds a store already; --overwrite replaces it")
 
 
 class _Writer:
@@ -76,17 +70,15 @@ class _Writer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.graphs = self.nodes = self.entries = 0
-        self.columns: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
-        """of each: the kind of its numbers and the shape of a row"""
+        self.columns: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}  # kind of the numbers, shape of a row
         self.rows: dict[str, int] = {}
-        self.names: dict[str, dict[str, int]] = {name: {} for name in ("node_label", "edge_label", "target")}
+        self.names: dict[str, dict[str, int]] = {name: {} for name in NAME_LISTS}
         self.is_classification: bool | None = None
 
     def add(self, graphs: Graphs) -> None:
         if len(graphs) == 0:
             return
-        if self.nodes + graphs.n_nodes >= 2**31:
-            raise DataError("a store holds fewer than 2^31 nodes")
+        rule(self.nodes + graphs.n_nodes < 2**31, "a store holds fewer than 2^31 nodes")
         self._check_kind(graphs)
         first = 1 if self.graphs else 0  # a pointer's first number is the last one of the portion before
         self._append("node_ptr", graphs.node_ptr[first:].astype(np.int64) + self.nodes)
@@ -95,82 +87,70 @@ class _Writer:
         for some in _slices(graphs.n_entries):
             self._append("indices", graphs.indices[some].astype(np.int32) + np.int32(self.nodes))
         for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS):
-            self._add_column(name, graphs)
-        self._append_texts("names", graphs.names, 1 - first)
-        if graphs.smiles is not None:
-            self._append_texts("smiles", graphs.smiles, 1 - first)
+            if (values := getattr(graphs, name)) is None:
+                continue
+            if not (ours := getattr(graphs, NAME_LISTS.get(name, ""), ())):
+                self._append(name, values)
+                continue
+            known = self.names[name]
+            codes = np.array([*(known.setdefault(each, len(known)) for each in ours), -1])  # the last serves -1 itself
+            for some in _slices(len(values)):
+                self._append(name, codes[values[some]].astype(values.dtype))
+        for name in TEXT:
+            if (texts := getattr(graphs, name)) is not None:
+                self._append_texts(name, texts, 1 - first)
         self.graphs, self.nodes = self.graphs + len(graphs), self.nodes + graphs.n_nodes
         self.entries += graphs.n_entries
 
     def _check_kind(self, graphs: Graphs) -> None:
         """What one portion has, all must have; one without edges need not say what edges are like."""
         if graphs.target is not None:
-            if self.is_classification not in (None, graphs.is_classification):
-                raise DataError("some of these graphs have classes and some have values to predict")
+            is_same = self.is_classification in (None, graphs.is_classification)
+            rule(is_same, "some of these graphs have classes and some have values to predict")
             self.is_classification = graphs.is_classification
         for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS, "smiles"):
             is_there, was_there = getattr(graphs, name) is not None, name in self.columns
-            has_before = self.entries if name in EDGE_COLUMNS else self.graphs
-            has_now = graphs.n_entries if name in EDGE_COLUMNS else len(graphs)
-            if is_there != was_there and has_before and has_now:
-                first = graphs.names[0] if graphs.names else ""
-                raise DataError(
-                    f"graph {first!r} and those after it {'have' if is_there else 'do not have'} {name}, those before "
-                    f"{'do not' if is_there else 'do'}; give all graphs some or none"
-                )
-
-    def _add_column(self, name: str, graphs: Graphs) -> None:
-        values = getattr(graphs, name)
-        if values is None:
-            return
-        names = {
-            "node_label": graphs.node_label_names,
-            "edge_label": graphs.edge_label_names,
-            "target": graphs.class_names,
-        }
-        known = self.names.get(name)
-        if known is None or not (ours := names[name]):
-            self._append(name, values)
-            return
-        codes = np.array([*(known.setdefault(each, len(known)) for each in ours), -1])  # the last serves -1 itself
-        for some in _slices(len(values)):
-            self._append(name, codes[values[some]].astype(values.dtype))
+            has_both = self.entries and graphs.n_entries if name in EDGE_COLUMNS else self.graphs
+            if is_there != was_there and has_both:
+                now, before = ("have", "do not") if is_there else ("do not have", "do")
+                these = f"graph {graphs.names[0]!r} and those after it {now} {name}"
+                raise DataError(f"{these}, those before {before}; give all graphs some or none")
 
     def _append_texts(self, name: str, texts: Sequence[str], more: int) -> None:
         encoded = [text.encode() for text in texts]
         lengths = np.array([0] * more + [len(text) for text in encoded], np.int64)
-        start = self.rows.get(name, 0)
-        self._append(f"{name}_ptr", np.cumsum(lengths) + start)
+        self._append(f"{name}_ptr", np.cumsum(lengths) + self.rows.get(name, 0))
         self._append(name, np.frombuffer(b"".join(encoded), np.uint8))
 
     def _append(self, name: str, values: NDArray[Any]) -> None:
         little = values.dtype.newbyteorder("<") if values.dtype.byteorder == ">" else values.dtype
         dtype, row = self.columns.setdefault(name, (little, values.shape[1:]))
-        if dtype.str not in COLUMNS[name][1]:
-            raise DataError(f"{name} holds {dtype}, which a store cannot keep")
+        rule(dtype.str in COLUMNS[name][1], f"{name} holds {dtype}, which a store cannot keep")
         if values.shape[1:] != row:
             raise DataError(f"{values.shape[1]} attributes per node after {row[0]}; give all graphs the same")
-        if values.dtype != dtype and not np.can_cast(values.dtype, dtype, "same_kind"):
-            raise DataError(f"{name} holds {values.dtype} after {dtype}; give all graphs the same")
+        fits = np.can_cast(values.dtype, dtype, "same_kind")
+        rule(fits, f"{name} holds {values.dtype} after {dtype}; give all graphs the same")
         self.rows[name] = self.rows.get(name, 0) + len(values)
         with (self.folder / f"{name}.bin").open("ab") as file:
             for some in _slices(len(values)):
                 file.write(np.ascontiguousarray(values[some], dtype).data)
 
-    # ── the end ───────────────────────────────────────────────────────────────────────────────────
-
     def finish(self, facts: Mapping[str, Any], source: str, read: Mapping[str, Any]) -> Manifest:
-        if self.graphs == 0:
-            raise DataError("no graphs to write")
-        class_names = tuple(self.names["target"])
+        rule(self.graphs, "no graphs to write")
+        names: dict[str, Any] = {"class_names": tuple(self.names["target"])}
         for name in (*GRAPH_COLUMNS, *TEXT):
             if (values := facts.get(name)) is not None:
-                if len(values) != self.graphs:
-                    raise DataError(f"{len(values)} of {name} for {self.graphs} graphs")
-                self._replace(name, values)
-                class_names = tuple(facts.get("class_names", ())) if name == "target" else class_names
-        node_names = self._ordered("node_label", facts.get("node_label_names"))
-        edge_names = self._ordered("edge_label", facts.get("edge_label_names"))
+                rule(len(values) == self.graphs, f"{len(values)} of {name} for {self.graphs} graphs")
+                self._drop(name)
+                if name in TEXT:
+                    self._drop(f"{name}_ptr")
+                    self._append_texts(name, values, 1)
+                else:
+                    self._append(name, np.asarray(values))
+                if name == "target":
+                    names["class_names"] = tuple(facts.get("class_names", ()))
+        for name in ("node_label", "edge_label"):
+            names[f"{name}_names"] = self._ordered(name, facts.get(f"{name}_names"))
         for name in EDGE_COLUMNS:
             if name in self.columns and self.rows[name] != self.entries:  # given by graphs without edges alone
                 self._drop(name)
@@ -179,25 +159,15 @@ class _Writer:
             nodes=self.nodes,
             entries=self.entries,
             columns={name: self._described(name) for name in sorted(self.columns)},
-            node_label_names=node_names,
-            edge_label_names=edge_names,
-            class_names=class_names,
             source=source,
             read=read,
+            **names,
         )
         with (self.folder / NAME).open("w", encoding="utf-8") as file:
             file.write(manifest.to_text())
             file.flush()
             os.fsync(file.fileno())
         return manifest
-
-    def _replace(self, name: str, values: Any) -> None:
-        for each in (name, f"{name}_ptr") if name in TEXT else (name,):
-            self._drop(each)
-        if name in TEXT:
-            self._append_texts(name, values, 1)
-        else:
-            self._append(name, np.asarray(values))
 
     def _drop(self, name: str) -> None:
         self.columns.pop(name, None)
@@ -206,12 +176,11 @@ class _Writer:
 
     def _ordered(self, name: str, wanted: Sequence[str] | None) -> tuple[str, ...]:
         """The names in the order wanted, what is written counted by it."""
-        known = self.names[name]
-        if wanted is None or tuple(wanted) == tuple(known):
-            return tuple(known)
-        position = {each: number for number, each in enumerate(wanted)}
-        codes = np.array([*(position[each] for each in known), -1])
+        known = tuple(self.names[name])
+        if wanted is None or tuple(wanted) == known:
+            return known
         if self.rows.get(name):
+            codes = recode(known, tuple(wanted))
             mapped = np.memmap(self.folder / f"{name}.bin", self.columns[name][0], "r+")
             for some in _slices(len(mapped)):
                 mapped[some] = codes[mapped[some]]
@@ -221,19 +190,14 @@ class _Writer:
     def _described(self, name: str) -> Column:
         dtype, row = self.columns[name]
         with (self.folder / f"{name}.bin").open("rb") as file:
-            digests = []
-            while chunk := file.read(CHUNK):
-                digests.append(hashlib.sha256(chunk).hexdigest())
+            digests = tuple(hashlib.sha256(chunk).hexdigest() for chunk in iter(lambda: file.read(CHUNK), b""))
             os.fsync(file.fileno())
-        return Column(dtype.str, (self.rows[name], *row), tuple(digests))
+        return Column(dtype.str, (self.rows[name], *row), digests)
 
 
 def _slices(length: int) -> Iterator[slice]:
     """Rows in portions, one even if there are none: a column without rows is still a column."""
     return (slice(first, first + ROWS_AT_ONCE) for first in range(0, max(length, 1), ROWS_AT_ONCE))
-
-
-# ── the place ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager

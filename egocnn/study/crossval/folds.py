@@ -24,9 +24,9 @@ import numpy as np
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
+from egocnn.data.collection import split_in_two
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.data.split import split_in_two
 from egocnn.errors import ConfigError, DataError
 
 ProtocolName = Literal["plain", "paper", "fair"]

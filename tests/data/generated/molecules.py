@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from egocnn.data.generated import CompoundsConfig
-from egocnn.data.generated.compounds_config import FAMILIES, FamilyName
-from egocnn.data.generated.trees import build_tree, canonical_text
+from egocnn.data.generated.compounds import FAMILIES, FamilyName
+from egocnn.data.generated.families import build_tree, canonical_text
 from egocnn.data.graphs import Graph, Graphs
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.graphml import read_graph_files
+from egocnn.data.sources.networkx import read_graph_files
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 
@@ -55,14 +55,16 @@ def test_all_graphs_of_a_file_are_read_with_their_data_and_defaults(tmp_path: Pa
     assert [graph.target for graph in graphs] == ["toxic", "harmless"]
 
 
-def test_what_networkx_writes_is_read_and_called_after_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "ethanol.graphml"
-    nx.write_graphml(sample(), path)
+@pytest.mark.parametrize("kind", ["graphml", "gexf"])
+def test_what_networkx_writes_is_read_and_called_after_the_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"ethanol.{kind}"
+    getattr(nx, f"write_{kind}")(sample(), path)
     graphs = read_one(path)
     assert graphs.names == ("ethanol",)
     assert graphs[0].node_label == ("C", "O")
     assert graphs[0].edge_label == ("single",)
-    assert graphs[0].target == 1.5
+    assert as_list(graphs[0].edge_weight) == [2.0]
+    assert graphs[0].target == (1.5 if kind == "graphml" else None)
 
 
 def test_a_file_without_the_namespace_is_read(tmp_path: Path) -> None:
@@ -71,37 +73,13 @@ def test_a_file_without_the_namespace_is_read(tmp_path: Path) -> None:
     assert read_one(write(tmp_path, text)).n_edges == 1
 
 
-def test_gexf_is_read_with_labels_and_weights(tmp_path: Path) -> None:
-    path = tmp_path / "ethanol.gexf"
-    nx.write_gexf(sample(), path)
-    graph = read_one(path)[0]
-    assert graph.name == "ethanol"
-    assert graph.node_label == ("C", "O")
-    assert graph.edge_label == ("single",)
-    assert as_list(graph.edge_weight) == [2.0]
-
-
-def test_a_node_of_gexf_that_is_called_by_its_id_has_no_label(tmp_path: Path) -> None:
-    path = tmp_path / "path.gexf"
-    nx.write_gexf(nx.path_graph(3), path)
-    assert read_one(path).node_label is None
-
-
-def test_an_edge_of_gexf_without_a_weight_weighs_one(tmp_path: Path) -> None:
+def test_a_node_of_gexf_called_by_its_id_has_no_label_and_an_edge_without_a_weight_weighs_one(tmp_path: Path) -> None:
     graph = nx.path_graph(3)
     graph.edges[0, 1]["weight"] = 4.0
-    path = tmp_path / "path.gexf"
-    nx.write_gexf(graph, path)
-    weight = read_one(path)[0].edge_weight
-    assert as_list(weight) == [4.0, 1.0]
-
-
-def test_several_files_make_one_collection(tmp_path: Path) -> None:
-    nx.write_graphml(nx.path_graph(3), tmp_path / "a.graphml")
-    nx.write_gexf(nx.path_graph(4), tmp_path / "b.gexf")
-    graphs = read_graph_files([tmp_path / "a.graphml", tmp_path / "b.gexf"], "folder", ReadConfig())
-    assert graphs.names == ("a", "b")
-    assert graphs.node_counts.tolist() == [3, 4]
+    nx.write_gexf(graph, tmp_path / "path.gexf")
+    graphs = read_one(tmp_path / "path.gexf")
+    assert graphs.node_label is None
+    assert as_list(graphs[0].edge_weight) == [4.0, 1.0]
 
 
 LAUGHS = """<?xml version="1.0"?><!DOCTYPE graphml [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
@@ -111,6 +89,12 @@ OUTSIDE = LAUGHS.replace('<!ENTITY a "ha">', '<!ENTITY a SYSTEM "file:///etc/hos
 
 def body(text: str) -> str:
     return f'{HEAD}<graph edgedefault="undirected">{text}</graph></graphml>'
+
+
+def weighs(source: str, target: str, weight: str) -> str:
+    """An edge, after the node that it starts at."""
+    edge = f'<edge id="{source}{target}" source="{source}" target="{target}"><data key="w">{weight}</data></edge>'
+    return f'<node id="{source}"/>{edge}'
 
 
 @pytest.mark.parametrize(
@@ -131,22 +115,10 @@ def body(text: str) -> str:
         (body('<node id="a"/><node id="a"/>'), ": two nodes are called 'a'"),
         (body('<node id="a"><graph><node id="b"/></graph></node>'), ": graphs inside nodes are not read"),
         (body('<node id="a"><data key="q">1</data></node>'), ": networkx cannot read it (Bad GraphML data: no key q)"),
-        (
-            body('<node id="a"/><edge source="a" target="a"><data key="w">much</data></edge>'),
-            ": networkx cannot read it (could not convert string to float: 'much')",
-        ),
-        (
-            body('<node id="a"/><edge source="a" target="a"><data key="w">nan</data></edge>'),
-            ": edge weights must be finite numbers, got nan",
-        ),
+        (body(weighs("a", "a", "much")), ": networkx cannot read it (could not convert string to float: 'much')"),
+        (body(weighs("a", "a", "nan")), ": edge weights must be finite numbers, got nan"),
         (HEAD.replace('"double"', '"complex"') + "</graphml>", ": networkx cannot read it ('complex')"),
-        (
-            body(
-                '<node id="a"/><node id="b"/><edge id="1" source="a" target="b"><data key="w">1</data></edge>'
-                '<edge id="2" source="b" target="a"><data key="w">2</data></edge>'
-            ),
-            ": edge 0, 1 is given twice with different weights: 1 and 2",
-        ),
+        (body(weighs("a", "b", "1") + weighs("b", "a", "2")), ": edge 0, 1 is given twice with different weights: 1"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line(tmp_path: Path, data: str | bytes, message: str) -> None:

@@ -12,7 +12,6 @@ import pytest
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.jsonlines import read_jsonlines
-from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 
 
@@ -28,10 +27,8 @@ def test_the_example_of_the_description_is_read(tmp_path: Path) -> None:
 
     example = next(line for line in (module.__doc__ or "").splitlines() if line.strip().startswith("{"))
     graphs = read(tmp_path, example)
-    assert graphs.names == ("ethanol",)
-    assert graphs[0].node_label == ("C", "C", "O")
-    assert graphs[0].edge_label == ("single", "single")
-    assert graphs[0].target == "alcohol"
+    assert (graphs.names, graphs[0].target) == (("ethanol",), "alcohol")
+    assert (graphs[0].node_label, graphs[0].edge_label) == (("C", "C", "O"), ("single", "single"))
 
 
 def test_nodes_may_be_a_number_and_edges_may_be_left_out(tmp_path: Path) -> None:
@@ -58,11 +55,8 @@ def test_the_fields_of_a_graph_follow_the_settings(tmp_path: Path) -> None:
     line = {"nodes": 1, "title": "a", "toxic": True, "part": "test", "family": 3, "label": "other"}
     config = ReadConfig(name="title", target="toxic", split="part", group="family")
     graphs = read(tmp_path, line, {**line, "toxic": None}, config=config)
-    assert graphs.names == ("a", "a")
-    assert graphs.class_names == ("True",)
-    assert as_list(graphs.target) == [0, -1]
-    assert as_list(graphs.part) == [2, 2]
-    assert as_list(graphs.group) == [0, 0]
+    assert (graphs.names, graphs.class_names) == (("a", "a"), ("True",))
+    assert [as_list(column) for column in (graphs.target, graphs.part, graphs.group)] == [[0, -1], [2, 2], [0, 0]]
 
 
 def test_a_number_with_a_point_is_a_value_to_predict(tmp_path: Path) -> None:
@@ -140,20 +134,17 @@ def test_what_is_wrong_with_a_line_is_said_in_one_line(tmp_path: Path, line: Any
     assert len(found) < 250
 
 
-@pytest.mark.parametrize("text", ["", "\n \n"])
-def test_a_file_without_graphs_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(DataError, match=r"g\.jsonl: no graphs in it"):
-        read(tmp_path, text)
-
-
-def test_half_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is not text that can be written as UTF-8"):
-        read(tmp_path, '{"nodes": 1, "name": "\\ud800"}')
-
-
-def test_labels_must_be_on_all_graphs_or_none(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"g\.jsonl, line 1: has no node labels, but g\.jsonl, line 2 has"):
-        read(tmp_path, {"nodes": 1}, {"nodes": ["C"]})
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([""], "g.jsonl: no graphs in it"),
+        (["\n \n"], "g.jsonl: no graphs in it"),
+        (['{"nodes": 1, "name": "\\ud800"}'], "g.jsonl: '\\ud800' is not text that can be written as UTF-8"),
+        ([{"nodes": 1}, {"nodes": ["C"]}], "g.jsonl, line 1: has no node labels, but g.jsonl, line 2 has"),
+    ],
+)
+def test_what_is_wrong_with_a_whole_file_is_said_too(tmp_path: Path, lines: list[Any], message: str) -> None:
+    assert refusal(read, tmp_path, *lines).startswith(message)
 
 
 def test_bad_lines_can_be_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

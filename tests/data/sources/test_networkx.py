@@ -37,27 +37,21 @@ def test_nodes_keep_their_order_and_data() -> None:
     assert graph.target == "alcohol"
 
 
-def test_the_target_is_the_field_that_the_settings_name() -> None:
+def test_the_target_is_the_field_that_the_settings_name_and_the_coordinate_of_a_drawing_no_attribute() -> None:
     graphs = from_networkx([ethanol(toxic=1.5), ethanol(toxic=None)], ReadConfig(target="toxic"))
     assert graphs.target is not None
     assert np.array_equal(graphs.target, [1.5, np.nan], equal_nan=True)
-
-
-def test_the_coordinate_of_a_drawing_is_no_attribute() -> None:
     graph = nx.Graph()
     graph.add_node(0, x=1.5, y=2.5)
     assert from_networkx([graph]).node_attr is None
 
 
-def test_directed_graphs_are_read_as_undirected() -> None:
+def test_directed_graphs_are_read_as_undirected_and_parallel_edges_merge_where_they_agree() -> None:
     graph = nx.DiGraph([(0, 1), (1, 0), (2, 1)])
     assert from_networkx([graph])[0].edges.tolist() == [[0, 1], [1, 2]]
     graph.edges[0, 1]["label"], graph.edges[1, 0]["label"], graph.edges[2, 1]["label"] = "a", "b", "a"
     with pytest.raises(DataError, match="graph 0: edge 1, 0 is given twice with different labels: a and b"):
         from_networkx([graph])
-
-
-def test_parallel_edges_merge_where_they_agree() -> None:
     graph = nx.MultiGraph()
     graph.add_edge(0, 1, label="a")
     graph.add_edge(0, 1, label="a")
@@ -65,6 +59,12 @@ def test_parallel_edges_merge_where_they_agree() -> None:
     graph.add_edge(1, 0, label="b")
     with pytest.raises(DataError, match="given twice with different labels: a and b"):
         from_networkx([graph])
+
+
+def attributed(*values: Any) -> Any:
+    graph = nx.Graph()
+    graph.add_nodes_from((node, {"attr": value}) for node, value in enumerate(values))
+    return graph
 
 
 def single(node: dict[str, Any] | None = None, edge: dict[str, Any] | None = None) -> Any:
@@ -89,25 +89,12 @@ def single(node: dict[str, Any] | None = None, edge: dict[str, Any] | None = Non
         ([nx.Graph([(0, 1, {"weight": "2"})])], "graph 0: edge weight '2' must be a number"),
         ([nx.Graph([(0, 1, {"weight": True})])], "graph 0: edge weight True must be a number"),
         ([nx.Graph([(0, 1, {"weight": float("inf")})])], "graph 0: edge weights must be finite numbers, got inf"),
+        ([attributed([1], [1, 2])], "graph 0: node attributes must be as many for every node"),
+        ([attributed([1], ["2"])], "graph 0: node attribute '2' must be a number"),
+        ([attributed([1], [float("nan")])], "graph 0: node attributes must be finite numbers, got nan"),
+        ([attributed([1], [[2]])], "graph 0: node attribute [2] must be a number"),
+        ([attributed([1], None)], "graph 0: node attribute None must be a number"),
     ],
 )
 def test_what_is_wrong_with_a_graph_is_said_in_one_line(graphs: list[Any], message: str) -> None:
     assert refusal(from_networkx, graphs) == message
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        ([1], [1, 2], "graph 0: node attributes must be as many for every node"),
-        ([1], ["2"], "graph 0: node attribute '2' must be a number"),
-        ([1], [float("nan")], "graph 0: node attributes must be finite numbers, got nan"),
-        ([1], [[2]], r"graph 0: node attribute \[2\] must be a number"),
-        ([1], None, "graph 0: node attribute None must be a number"),
-    ],
-)
-def test_node_attributes_must_be_numbers_and_as_many(first: Any, second: Any, message: str) -> None:
-    graph = nx.Graph()
-    graph.add_node(0, attr=first)
-    graph.add_node(1, attr=second)
-    with pytest.raises(DataError, match=message):
-        from_networkx([graph])

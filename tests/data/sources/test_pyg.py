@@ -53,17 +53,12 @@ def test_the_number_of_nodes_comes_from_what_says_it() -> None:
     assert from_pyg([SimpleNamespace(edge_index=torch.zeros(2, 0), num_nodes=2)]).n_edges == 0
 
 
-@pytest.mark.parametrize(
-    "edge_attr", [[1, 0, 1], [[1], [0], [1]], [[0, 1], [1, 0], [0, 1]], [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]]
-)
-def test_whole_or_one_hot_edge_attributes_are_labels(edge_attr: Any) -> None:
-    assert from_pyg([triangle(edge_attr=torch.tensor(edge_attr))])[0].edge_label == ("1", "1", "0")
-
-
-@pytest.mark.parametrize("edge_attr", [[0.5, 1.0, 2.0], [[0.5], [1.0], [2.0]]])
-def test_one_real_edge_attribute_is_a_weight(edge_attr: Any) -> None:
-    weight = from_pyg([triangle(edge_attr=torch.tensor(edge_attr))])[0].edge_weight
-    assert as_list(weight) == [0.5, 2.0, 1.0]
+def test_whole_or_one_hot_edge_attributes_are_labels_and_one_real_one_is_a_weight() -> None:
+    hot = torch.tensor([[0, 1], [1, 0], [0, 1]])
+    for labels in (torch.tensor([1, 0, 1]), torch.tensor([[1], [0], [1]]), hot, hot.float()):
+        assert from_pyg([triangle(edge_attr=labels)])[0].edge_label == ("1", "1", "0")
+    for weights in (torch.tensor([0.5, 1.0, 2.0]), torch.tensor([[0.5], [1.0], [2.0]])):
+        assert as_list(from_pyg([triangle(edge_attr=weights)])[0].edge_weight) == [0.5, 2.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +79,7 @@ def test_a_whole_target_is_a_class_and_a_real_one_a_value(values: list[Any], cla
 def test_the_fields_follow_the_settings() -> None:
     items = [triangle(homo=torch.tensor([0.5]), part="train", family=1), triangle(homo=1.5, part="test", family=1)]
     graphs = from_pyg(items, ReadConfig(target="homo", split="part", group="family"))
-    assert as_list(graphs.target) == [0.5, 1.5]
-    assert as_list(graphs.part) == [0, 2]
-    assert as_list(graphs.group) == [0, 0]
+    assert [as_list(column) for column in (graphs.target, graphs.part, graphs.group)] == [[0.5, 1.5], [0, 2], [0, 0]]
 
 
 class Stubborn:
@@ -141,22 +134,15 @@ def test_what_is_wrong_with_an_object_is_said_with_its_position(item: Any, messa
     assert text.startswith("graph 1: ")
     assert message in text
     assert "\n" not in text
-
-
-def test_no_objects_are_no_graphs() -> None:
     with pytest.raises(DataError, match="no graphs"):
         from_pyg([])
 
 
-def test_data_of_pytorch_geometric_is_read_without_warnings() -> None:
+def test_data_of_pytorch_geometric_is_read_without_warnings_and_written_in_both_directions() -> None:
     Data = pytest.importorskip("torch_geometric.data").Data
     graphs = from_pyg([Data(edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0.5]))])
     assert graphs.n_nodes == 2
     assert as_list(graphs.target) == [0.5]
-
-
-def test_data_of_pytorch_geometric_is_written_in_both_directions() -> None:
-    pytest.importorskip("torch_geometric")
     graphs = from_pyg([triangle(edge_index=np.array([[0, 1], [1, 1]]), y=3, node_label=[4, 5])])
     (item,) = to_pyg(graphs)
     assert item.edge_index.tolist() == [[0, 1, 1], [1, 0, 1]]

@@ -47,12 +47,8 @@ def test_a_table_of_molecules_is_read_with_its_defaults(tmp_path: Path) -> None:
     assert sorted(set(graphs[1].edge_label)) == ["aromatic", "double", "single"]
 
 
-def test_copies_of_one_molecule_share_a_group(tmp_path: Path) -> None:
-    graphs = read_smiles_table(write(tmp_path, TABLE), ReadConfig())
-    assert as_list(graphs.group) == [0, 1, 0]
-
-
-def test_mirror_images_share_a_group_because_their_graphs_are_equal() -> None:
+def test_copies_and_mirror_images_share_a_group_because_their_graphs_are_equal(tmp_path: Path) -> None:
+    assert as_list(read_smiles_table(write(tmp_path, TABLE), ReadConfig()).group) == [0, 1, 0]
     graphs = from_smiles(["C[C@H](N)O", "C[C@@H](N)O", "CC(N)=O"])
     assert as_list(graphs.group) == [0, 0, 1]
 
@@ -66,13 +62,9 @@ def test_columns_can_be_chosen_by_name(tmp_path: Path) -> None:
     assert as_list(graphs.group) == [0, 1, 0]
 
 
-def test_a_table_without_targets_and_names_can_be_read(tmp_path: Path) -> None:
+def test_values_to_predict_are_read_as_numbers_and_need_not_be_there(tmp_path: Path) -> None:
     graphs = read_smiles_table(write(tmp_path, "smiles\tweight\nC\t1\nN\t2\n", "m.tsv"), ReadConfig())
-    assert graphs.names == ("1", "2")
-    assert graphs.target is None
-
-
-def test_values_to_predict_are_read_as_numbers(tmp_path: Path) -> None:
+    assert (graphs.names, graphs.target) == (("1", "2"), None)
     graphs = read_smiles_table(write(tmp_path, "smiles,y\nC,0.5\nN,\n"), ReadConfig())
     assert not graphs.is_classification
     assert graphs.target is not None
@@ -95,9 +87,8 @@ def test_values_to_predict_are_read_as_numbers(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_is_named_with_its_reason(tmp_path: Path, text: str, options: dict[str, Any], message: str) -> None:
-    assert refusal(read_smiles_table, write(tmp_path, text), ReadConfig(**options)).startswith(
-        f"molecules.csv, {message}"
-    )
+    found = refusal(read_smiles_table, write(tmp_path, text), ReadConfig(**options))
+    assert found.startswith(f"molecules.csv, {message}")
 
 
 def test_a_column_that_is_missing_is_named_with_those_there_are(tmp_path: Path) -> None:
@@ -108,7 +99,9 @@ def test_a_column_that_is_missing_is_named_with_those_there_are(tmp_path: Path) 
         read_smiles_table(path, ReadConfig(smiles="structure", target="toxic"))
 
 
-def test_bad_rows_can_be_left_out_and_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_rows_can_be_left_out_and_are_told_and_rdkit_writes_nothing_to_the_terminal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = write(tmp_path, "smiles,y\nC,a\nxyz,b\n\nN,b\n,c\n")
     with caplog.at_level(logging.WARNING, logger="egocnn"):
         graphs = read_smiles_table(path, ReadConfig(skip_invalid=True))
@@ -116,16 +109,10 @@ def test_bad_rows_can_be_left_out_and_are_told(tmp_path: Path, caplog: pytest.Lo
     assert graphs.class_names == ("a", "b")
     assert [message.split(":")[1] for message in caplog.messages] == [" molecules.csv, row 2", " molecules.csv, row 4"]
 
-
-def test_a_table_of_bad_rows_only_has_no_molecules(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"molecules\.csv: no molecules in it"):
         read_smiles_table(write(tmp_path, "smiles\nx\n"), ReadConfig(skip_invalid=True))
-
-
-def test_rdkit_writes_nothing_to_the_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     read_smiles_table(write(tmp_path, "smiles\nC\nxyz\nc1ccc\n[H]\n"), ReadConfig(skip_invalid=True))
-    captured = capfd.readouterr()
-    assert (captured.out, captured.err) == ("", "")
+    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_the_reason_is_found_without_the_log_of_a_recent_rdkit(monkeypatch: pytest.MonkeyPatch) -> None:

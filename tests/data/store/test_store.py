@@ -99,15 +99,14 @@ def test_a_portion_without_edges_need_not_label_them(tmp_path: Path) -> None:
 
 def test_portions_that_do_not_fit_together_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
     plain, labelled = one_graph(2, [(0, 1)]), one_graph(2, [(0, 1)], node_label=["C", "O"])
-    wide, narrow = (one_graph(1, [], node_attr=[[1.0] * width]) for width in (3, 2))
-    with pytest.raises(DataError, match="have node_label, those before do not"):
-        write_store([plain, labelled], tmp_path / "store")
-    with pytest.raises(DataError, match="2 attributes per node after 3"):
-        write_store([wide, narrow], tmp_path / "store")
-    with pytest.raises(DataError, match="classes and some have values"):
-        write_store([alcohols().replace(group=None, part=None), oxygens()], tmp_path / "store")
-    with pytest.raises(DataError, match="no graphs to write"):
-        write_store([], tmp_path / "store")
+    for message, portions in {
+        "have node_label, those before do not": [plain, labelled],
+        "2 attributes per node after 3": [one_graph(1, [], node_attr=[[1.0] * width]) for width in (3, 2)],
+        "classes and some have values": [alcohols().replace(group=None, part=None), oxygens()],
+        "no graphs to write": [],
+    }.items():
+        with pytest.raises(DataError, match=message):
+            write_store(portions, tmp_path / "store")
     assert names_in(tmp_path) == []
 
 
@@ -125,9 +124,6 @@ def test_parts_and_limits_choose_the_same_graphs_from_memory_and_from_disk(tmp_p
             choose_part(collection, "here", "tset")
 
 
-# ── the place ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_a_failure_on_the_way_leaves_the_earlier_store_as_it_was(tmp_path: Path) -> None:
     write_store([molecules()], tmp_path / "store")
 
@@ -141,28 +137,19 @@ def test_a_failure_on_the_way_leaves_the_earlier_store_as_it_was(tmp_path: Path)
     assert names_in(tmp_path) == ["store"]
 
 
-def test_overwriting_replaces_the_store_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("exchange", [True, False])
+def test_overwriting_replaces_the_store_with_or_without_an_exchange_of_names_and_leaves_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    if not exchange:
+        monkeypatch.setattr("egocnn.files._exchange", lambda *_: False)
     write_store([molecules()], tmp_path / "store")
     with pytest.raises(DataError, match="holds a store already; --overwrite"):
         write_store([alcohols()], tmp_path / "store")
     write_store([alcohols()], tmp_path / "store", overwrite=True)
     assert_equal(read(tmp_path / "store"), alcohols())
-    assert names_in(tmp_path) == ["store"]
-
-
-def test_a_store_may_be_prepared_anew_from_itself(tmp_path: Path) -> None:
-    write_store([molecules()], tmp_path / "store")
-    write_store(Store.open(tmp_path / "store").portions(1), tmp_path / "store", overwrite=True)
-    assert_equal(read(tmp_path / "store"), molecules())
-
-
-def test_without_an_exchange_of_names_overwriting_works_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("egocnn.files._exchange", lambda *_: False)
-    for graphs in (molecules(), alcohols()):
-        write_store([graphs], tmp_path / "store", overwrite=True)
-        assert_equal(read(tmp_path / "store"), graphs)
+    write_store(Store.open(tmp_path / "store").portions(1), tmp_path / "store", overwrite=True)  # anew from itself
+    assert_equal(read(tmp_path / "store"), alcohols())
     assert names_in(tmp_path) == ["store"]
 
 
@@ -208,15 +195,11 @@ def test_a_store_has_the_permissions_of_ordinary_files(tmp_path: Path) -> None:
     assert modes[2] == modes[3]
 
 
-def test_a_link_to_a_store_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+def test_a_link_to_a_store_is_followed_and_stays_a_link_and_a_copy_is_the_same_store(tmp_path: Path) -> None:
     write_store([molecules()], tmp_path / "store")
     (tmp_path / "link").symlink_to(tmp_path / "store")
     write_store([alcohols()], tmp_path / "link", overwrite=True)
     assert (tmp_path / "link").is_symlink()
     assert_equal(read(tmp_path / "store"), alcohols())
-
-
-def test_a_copy_elsewhere_is_the_same_store(tmp_path: Path) -> None:
-    write_store([molecules()], tmp_path / "store")
     shutil.copytree(tmp_path / "store", tmp_path / "elsewhere" / "copy")
-    assert_equal(read(tmp_path / "elsewhere" / "copy"), molecules())
+    assert_equal(read(tmp_path / "elsewhere" / "copy"), alcohols())

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.read import read
-from egocnn.data.store import stream_source
+from egocnn.data.read import read, stream_source
 from egocnn.errors import DataError
 from egocnn.show.streaming import prepare
 from tests.support.samples import assert_equal, molecules, refusal
@@ -30,7 +29,7 @@ GRAPHS: list[dict[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def in_small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("egocnn.data.store.stream.AT_ONCE", 4)
+    monkeypatch.setattr("egocnn.data.read.AT_ONCE", 4)
 
 
 def write_lines(path: Path, values: list[Any]) -> Path:
@@ -73,6 +72,8 @@ def test_lines_that_do_not_parse_are_left_out_when_asked_to(tmp_path: Path) -> N
     path = write_lines(tmp_path / "it.jsonl", [*GRAPHS, {"nodes": -1}, *GRAPHS])
     with pytest.raises(DataError, match=r"it.jsonl, line 4: "):
         prepare(str(path), tmp_path / "store", ReadConfig())
+    with pytest.raises(DataError, match="no column or field is called 'toxic'"):
+        prepare(str(path), tmp_path / "store", ReadConfig(target="toxic", skip_invalid=True))
     assert not (tmp_path / "store").exists()
     assert len(check_same(path, ReadConfig(skip_invalid=True))) == 6
 
@@ -93,24 +94,14 @@ def test_what_is_wrong_with_json_lines_is_told_in_one_line(content: bytes, messa
     assert not (tmp_path / "store").exists()
 
 
-def test_a_column_that_is_asked_for_and_missing_is_named(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "it.jsonl", GRAPHS)
-    with pytest.raises(DataError, match="no column or field is called 'toxic'"):
-        prepare(str(path), tmp_path / "store", ReadConfig(target="toxic"))
-
-
 def test_a_table_of_smiles_in_portions_is_the_table_whole(tmp_path: Path) -> None:
     pytest.importorskip("rdkit")
     graphs = check_same(write_table(tmp_path), ReadConfig(split="split"))
     assert graphs.group is not None
     check_same(write_table(tmp_path), ReadConfig(hydrogens=True, group="label"))
     check_same(write_table(tmp_path, "smiles\tlabel\nCC\t1\nOCC\t2\nCCO\t2\n", "it.tsv"))
-
-
-def test_what_is_wrong_with_a_table_is_told_in_one_line(tmp_path: Path) -> None:
-    pytest.importorskip("rdkit")
     path = write_table(tmp_path, "smiles\nC\nc1ccc\n")
-    assert "row 2: SMILES 'c1ccc' does not parse" in refusal(prepare, str(path), tmp_path / "store", ReadConfig())
+    assert "row 2: SMILES 'c1ccc' does not parse" in refusal(prepare, str(path), tmp_path / "other", ReadConfig())
 
 
 def test_other_sources_are_read_whole(tmp_path: Path) -> None:

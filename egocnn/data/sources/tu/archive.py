@@ -6,21 +6,22 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Protocol, Self
+from typing import Self, TypeAlias
 
-from egocnn.data.sources.text import one_line, short
+from egocnn.data.schema import rule
+from egocnn.data.sources.text import reading, reason, short
 from egocnn.errors import DataError
 
 CHUNK = 1 << 20
 MOST_BYTES = 64 << 30  # a zip that holds more than this is refused
 MOST_EXPANSION = 1000  # a member that expands by more than this is refused, once it is larger than ``SMALL``
 SMALL = 100_000_000
-MOST_EXPANSION_IN_ALL = 100
-"""All members together may expand by this, once they are larger than ``SMALL_IN_ALL``: no real set comes near it."""
+MOST_EXPANSION_IN_ALL = 100  # the same for all members together: no real set comes near it
 SMALL_IN_ALL = 1 << 20
 LONGEST_NAME = 120  # characters of a member's name that a message shows
 
@@ -28,46 +29,25 @@ LONGEST_NAME = 120  # characters of a member's name that a message shows
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
 
 
-class Files(Protocol):
-    """What the readers need of a folder or a zip."""
-
-    where: str  # what to call it in a message
-    paths: tuple[str, ...]  # its files, as paths inside it with ``/`` between the parts, sorted
-
-    def chunks(self, path: str) -> Iterator[bytes]:
-        """The content of one file."""
-
-    def verify(self) -> None:
-        """Raise a :class:`DataError` where a file does not have its checksum."""
-
-
 class Folder:
     """The files directly in a folder and in the folders directly in it."""
 
     def __init__(self, path: Path) -> None:
-        self.where = str(path)
+        self.where = str(path)  # what to call it in a message
         self._path = path
-        with self._reading(""):
+        with reading(path):
             entries = list(path.iterdir())
             inner = [file for entry in entries if entry.is_dir() for file in entry.iterdir()]
             files = [file for file in entries + inner if file.is_file()]
-        self.paths = _printable(file.relative_to(path).as_posix() for file in files)
+        self.paths = _printable(file.relative_to(path).as_posix() for file in files)  # inside it, sorted
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The content of one file."""
-        with self._reading(path), (self._path / path).open("rb") as file:
-            while chunk := file.read(CHUNK):
-                yield chunk
+        with reading(self._path / path), (self._path / path).open("rb") as file:
+            yield from iter(lambda: file.read(CHUNK), b"")
 
     def verify(self) -> None:
         """A folder has no checksums of its own."""
-
-    @contextmanager
-    def _reading(self, path: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise DataError(f"{self._path / path}: cannot be read ({_reason(error)})") from None
 
 
 class Archive:
@@ -79,7 +59,7 @@ class Archive:
             self._size = path.stat().st_size
             self._zip = zipfile.ZipFile(path)
         except DAMAGE as error:
-            raise DataError(f"{self.where}: not a zip file, or a damaged one ({_reason(error)})") from None
+            raise DataError(f"{self.where}: not a zip file, or a damaged one ({reason(error)})") from None
         try:
             self._members = self._checked_members()
         except DataError:
@@ -106,52 +86,45 @@ class Archive:
                     self._count(member, size)
                     yield chunk
         except DAMAGE as error:
-            raise DataError(f"{self.where}: {short(path, LONGEST_NAME)} is damaged ({_reason(error)})") from None
+            raise DataError(f"{self.where}: {short(path, LONGEST_NAME)} is damaged ({reason(error)})") from None
 
     def verify(self) -> None:
         """Decompress every member, which compares it with its checksum."""
         for path in self._members:
-            for _ in self.chunks(path):
-                pass
+            deque(self.chunks(path), maxlen=0)
 
     def _checked_members(self) -> dict[str, zipfile.ZipInfo]:
         members: dict[str, zipfile.ZipInfo] = {}
         for member in self._zip.infolist():
             name = member.orig_filename  # filename is cleaned already: it hides what is wrong
             shown = f"{self.where}: {short(name, LONGEST_NAME)}"
-            if _leaves_the_folder(name):
-                raise DataError(f"{shown} points outside the zip; every path must stay inside")
-            if member.flag_bits & 1:
-                raise DataError(f"{shown} is encrypted; only plain members can be read")
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                # other methods decompress without a bound on what one step yields
-                raise DataError(f"{shown} is compressed by method {member.compress_type}; use deflate")
-            if member.filename in members:
-                raise DataError(f"{shown} is in it twice; every path must be there once")
+            inside = PurePosixPath(name.replace("\\", "/"))
+            stays = not inside.is_absolute() and ".." not in inside.parts and not re.match("[A-Za-z]:", name)
+            rule(stays, f"{shown} points outside the zip; every path must stay inside")
+            rule(not member.flag_bits & 1, f"{shown} is encrypted; only plain members can be read")
+            # other methods decompress without a bound on what one step yields
+            is_bounded = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            rule(is_bounded, f"{shown} is compressed by method {member.compress_type}; use deflate")
+            rule(member.filename not in members, f"{shown} is in it twice; every path must be there once")
             if not member.filename.endswith("/"):
                 self._check_expansion(member, member.file_size)
                 members[member.filename] = member
         total = sum(member.file_size for member in members.values())
-        if total > MOST_BYTES:
-            raise DataError(f"{self.where}: holds {total} bytes; a zip may hold at most {MOST_BYTES}")
+        rule(total <= MOST_BYTES, f"{self.where}: holds {total} bytes; a zip may hold at most {MOST_BYTES}")
         self._check_expansion_in_all(total)
         return members
 
     def _check_expansion(self, member: zipfile.ZipInfo, size: int) -> None:
         if size > SMALL and size > MOST_EXPANSION * member.compress_size:
-            name = short(member.filename, LONGEST_NAME)
-            raise DataError(
-                f"{self.where}: {name} expands from {member.compress_size} bytes to {size} or more; "
-                f"a member over {SMALL} bytes may expand {MOST_EXPANSION} times"
-            )
+            grows = f"expands from {member.compress_size} bytes to {size} or more"
+            allowed = f"a member over {SMALL} bytes may expand {MOST_EXPANSION} times"
+            raise DataError(f"{self.where}: {short(member.filename, LONGEST_NAME)} {grows}; {allowed}")
 
     def _check_expansion_in_all(self, total: int) -> None:
         """Members may share their compressed bytes, so what counts is the size of the zip itself."""
         if total > SMALL_IN_ALL and total > MOST_EXPANSION_IN_ALL * self._size:
-            raise DataError(
-                f"{self.where}: expands from {self._size} bytes to {total} or more; "
-                f"a zip that holds over {SMALL_IN_ALL} bytes may expand {MOST_EXPANSION_IN_ALL} times"
-            )
+            allowed = f"a zip that holds over {SMALL_IN_ALL} bytes may expand {MOST_EXPANSION_IN_ALL} times"
+            raise DataError(f"{self.where}: expands from {self._size} bytes to {total} or more; {allowed}")
 
     def _count(self, member: zipfile.ZipInfo, size: int) -> None:
         """The sizes that a zip states may be wrong, so what comes out of it is counted as well."""
@@ -162,6 +135,9 @@ class Archive:
             name = short(member.filename, LONGEST_NAME)
             raise DataError(f"{self.where}: {name} brings it over {MOST_BYTES} bytes; that is the most")
         self._check_expansion_in_all(self._total)
+
+
+Files: TypeAlias = Folder | Archive
 
 
 def read_ahead(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -176,29 +152,16 @@ def read_ahead(chunks: Iterator[bytes]) -> Iterator[bytes]:
 @contextmanager
 def open_files(path: Path) -> Iterator[Files]:
     """A folder or a zip, whichever ``path`` is."""
-    try:
+    with reading(path):  # a name may be longer than the system allows
         is_folder, is_file = path.is_dir(), path.is_file()
-    except OSError as error:  # for example a name longer than the system allows
-        raise DataError(f"{path}: cannot be read ({_reason(error)})") from None
+    rule(is_folder or is_file, f"{path}: no such folder or zip file")
     if is_folder:
         yield Folder(path)
-    elif is_file:
+    else:
         with Archive(path) as archive:
             yield archive
-    else:
-        raise DataError(f"{path}: no such folder or zip file")
 
 
-def _leaves_the_folder(name: str) -> bool:
-    name = name.replace("\\", "/")
-    return name.startswith("/") or re.match("[A-Za-z]:", name) is not None or ".." in PurePosixPath(name).parts
-
-
-def _printable(paths: Iterator[str] | dict[str, zipfile.ZipInfo]) -> tuple[str, ...]:
+def _printable(paths: Iterable[str]) -> tuple[str, ...]:
     """A name that cannot be printed belongs to no data set, and would break a message."""
     return tuple(sorted(path for path in paths if path.isprintable()))
-
-
-def _reason(error: BaseException) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return one_line(" ".join(text.split()), 200) or type(error).__name__

@@ -16,14 +16,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from egocnn.data.sources.text import short
+from egocnn.data.schema import rule
+from egocnn.data.sources.text import reason, short
 from egocnn.data.sources.tu.archive import Archive
 from egocnn.data.sources.tu.number_lines import whole_lines
-from egocnn.data.sources.tu.published import PUBLISHED, similar_names
 from egocnn.data.sources.tu.reader import TABLES
 from egocnn.errors import DataError
 from egocnn.files import replacing, write_text
@@ -48,16 +49,41 @@ CONTENT = {
     "Mutagenicity": "fce01603cacca4dc2664d24e0416c592f4af6a40f52b95197087070b7293daad",
 }
 
+SMALL_MOLECULES = """
+AIDS alchemy_full BZR BZR_MD COX2 COX2_MD DHFR DHFR_MD ER_MD FRANKENSTEIN Mutagenicity MUTAG NCI1 NCI109 PTC_FM PTC_FR
+PTC_MM PTC_MR QM9 ZINC_full ZINC_test ZINC_train ZINC_val
+"""
+SCREENED_CELLS = "MCF-7 MOLT-4 NCI-H23 OVCAR-8 P388 PC-3 SF-295 SN12C SW-620 UACC257 Yeast"  # each also with hydrogens
+TOX21_ASSAYS = "AhR AR AR-LBD ARE aromatase ATAD5 ER ER-LBD HSE MMP p53 PPAR-gamma"  # each published in three parts
+BIOINFORMATICS = "DD ENZYMES KKI OHSU Peking_1 PROTEINS PROTEINS_full"
+COMPUTER_VISION = """
+COIL-DEL COIL-RAG Cuneiform Fingerprint FIRSTMM_DB Letter-high Letter-low Letter-med MSRC_9 MSRC_21 MSRC_21C
+"""
+SOCIAL_NETWORKS = """
+COLLAB dblp_ct1 dblp_ct2 DBLP_v1 deezer_ego_nets facebook_ct1 facebook_ct2 github_stargazers highschool_ct1
+highschool_ct2 IMDB-BINARY IMDB-MULTI infectious_ct1 infectious_ct2 mit_ct1 mit_ct2 REDDIT-BINARY REDDIT-MULTI-5K
+REDDIT-MULTI-12K reddit_threads tumblr_ct1 tumblr_ct2 twitch_egos TWITTER-Real-Graph-Partial
+"""
+SYNTHETIC = "COLORS-3 SYNTHETIC SYNTHETICnew Synthie TRIANGLES"
+
+# the list of https://chrsmrrs.github.io/datasets/docs/datasets: no other name is ever sent to a server, as one that
+# is mistyped may be that of a file or a confidential molecule
+PUBLISHED = {
+    *" ".join([SMALL_MOLECULES, BIOINFORMATICS, COMPUTER_VISION, SOCIAL_NETWORKS, SYNTHETIC]).split(),
+    *(f"{name}{hydrogens}" for name in SCREENED_CELLS.split() for hydrogens in ("", "H")),
+    *(f"Tox21_{name}_{part}" for name in TOX21_ASSAYS.split() for part in ("training", "testing", "evaluation")),
+}
+
 
 def find_set(name: str) -> Path | None:
     """The set where ``EGOCNN_DATA`` or the cache has it; never downloads."""
     if not _is_name(name):
         return None
-    for path in _data_paths(name):
-        if _exists(path):
+    data = os.environ.get("EGOCNN_DATA")
+    for inside in (f"tu/{name}.zip", f"{name}.zip", name, f"tu/{name}") if data else ():
+        if _exists(path := Path(data or "", inside)):
             return path
-    cached = _cache_path(name)
-    if not _exists(cached):
+    if not _exists(cached := _cache_path(name)):
         return None
     _check_cached(cached)
     return cached
@@ -65,21 +91,22 @@ def find_set(name: str) -> Path | None:
 
 def fetch_set(name: str) -> Path:
     """The set where it is on this machine, else, if it is a published one, downloaded into the cache."""
-    if not _is_name(name):
-        raise DataError(f"{short(name)} cannot be the name of a set: letters, digits, - and _ are all it may have")
-    found = find_set(name)
-    if found is not None:
+    is_name = _is_name(name)
+    rule(is_name, f"{short(name)} cannot be the name of a set: letters, digits, - and _ are all it may have")
+    if (found := find_set(name)) is not None:
         return found
     if name not in PUBLISHED:
         similar = similar_names(name)
         hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
         raise DataError(f"{name}: is neither a file or folder nor the name of a published TU data set{hint}")
-    url, path = _address(name), _cache_path(name)
-    data = os.environ.get("EGOCNN_DATA")
+    base = os.environ.get("EGOCNN_TU_URL") or COLLECTION
+    is_address = base.startswith(("http://", "https://"))
+    rule(is_address, f"EGOCNN_TU_URL is {base!r}; it must begin with http:// or https://")
+    url, path, data = f"{base.rstrip('/')}/{name}.zip", _cache_path(name), os.environ.get("EGOCNN_DATA")
     looked = f"not in EGOCNN_DATA ({data})" if data else "EGOCNN_DATA is not set"
-    if os.environ.get("EGOCNN_OFFLINE", "0") not in ("", "0"):
-        forbidden = "downloads are forbidden (--offline or EGOCNN_OFFLINE)"
-        raise DataError(f"{name}: {looked}, not in the cache ({path.parent}), and {forbidden}")
+    looked = f"{looked}, not in the cache ({path.parent}), and"
+    is_online = os.environ.get("EGOCNN_OFFLINE", "0") in ("", "0")
+    rule(is_online, f"{name}: {looked} downloads are forbidden (--offline or EGOCNN_OFFLINE)")
     # a warning: what goes over a network is said on stderr, also where remarks are not asked for
     logger.warning("downloading %s from %s to %s", name, url, path)
     try:
@@ -87,18 +114,21 @@ def fetch_set(name: str) -> Path:
     except (OSError, http.client.HTTPException, ValueError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()  # it holds the connection
-        raise DataError(
-            f"no folder, file or set called {name!r}; {looked}, not in the cache ({path.parent}), "
-            f"and {url} gives: {_reason(error)}"
-        ) from None
+        given = f"HTTP {error.code} {error.reason}" if isinstance(error, urllib.error.HTTPError) else reason(error)
+        raise DataError(f"no folder, file or set called {name!r}; {looked} {url} gives: {given}") from None
     with response:
         try:
             _store(name, url, response, path)
         except OSError as error:
-            raise DataError(
-                f"{path}: cannot be written ({_reason(error)}); EGOCNN_CACHE names another folder"
-            ) from None
+            why = f"cannot be written ({reason(error)}); EGOCNN_CACHE names another folder"
+            raise DataError(f"{path}: {why}") from None
     return path
+
+
+def similar_names(name: str) -> list[str]:
+    """Up to three published names that are spelled much like this one, the most similar first."""
+    by_small_letters = {each.lower(): each for each in sorted(PUBLISHED)}
+    return [by_small_letters[each] for each in get_close_matches(name.lower(), by_small_letters, n=3, cutoff=0.75)]
 
 
 def content_digest(archive: Archive) -> str:
@@ -116,11 +146,11 @@ def _is_name(name: str) -> bool:
     return re.fullmatch("[A-Za-z0-9_-]+", name) is not None and len(name) <= 100
 
 
-def _data_paths(name: str) -> list[Path]:
-    if not os.environ.get("EGOCNN_DATA"):
-        return []
-    data = Path(os.environ["EGOCNN_DATA"])
-    return [data / "tu" / f"{name}.zip", data / f"{name}.zip", data / name, data / "tu" / name]
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # for example in a folder that may not be entered
+        return False
 
 
 def _cache_path(name: str) -> Path:
@@ -131,20 +161,6 @@ def _cache_path(name: str) -> Path:
     except RuntimeError:
         raise DataError("no home folder to keep downloads in; set EGOCNN_CACHE to a folder") from None
     return Path(cache, "egocnn", "tu", f"{name}.zip")
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # for example in a folder that may not be entered
-        return False
-
-
-def _address(name: str) -> str:
-    base = os.environ.get("EGOCNN_TU_URL") or COLLECTION
-    if not base.startswith(("http://", "https://")):
-        raise DataError(f"EGOCNN_TU_URL is {base!r}; it must begin with http:// or https://")
-    return f"{base.rstrip('/')}/{name}.zip"
 
 
 def _store(name: str, url: str, response: Any, path: Path) -> None:
@@ -159,8 +175,7 @@ def _store(name: str, url: str, response: Any, path: Path) -> None:
                 digest.update(chunk)
                 size += len(chunk)
                 advance(len(chunk))
-        if expected is not None and size != expected:
-            raise DataError(f"{url}: broke off after {size} of {expected} bytes; try again")
+        rule(expected in (None, size), f"{url}: broke off after {size} of {expected} bytes; try again")
         _check_content(name, url, temporary)
         # before the zip takes its name: a downloaded zip always has its sum beside it
         write_text(_sum_path(path), f"{digest.hexdigest()}  {path.name}\n")
@@ -171,7 +186,7 @@ def _received(url: str, response: Any) -> Iterator[bytes]:
         while chunk := response.read(CHUNK):
             yield chunk
     except (OSError, http.client.HTTPException) as error:
-        raise DataError(f"{url}: broke off ({_reason(error)}); try again") from None
+        raise DataError(f"{url}: broke off ({reason(error)}); try again") from None
 
 
 def _check_content(name: str, url: str, path: Path) -> None:
@@ -193,9 +208,8 @@ def _check_cached(path: Path) -> None:
         logger.info("%s: no checksum beside it; taken as it is", path)
         return
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({_reason(error)})") from None
-    if [found] != expected:
-        raise DataError(f"{path}: damaged (its checksum has changed); delete it, and it is downloaded again")
+        raise DataError(f"{path}: cannot be read ({reason(error)})") from None
+    rule([found] == expected, f"{path}: damaged (its checksum has changed); delete it, and it is downloaded again")
 
 
 def _sum_path(path: Path) -> Path:
@@ -215,10 +229,3 @@ def _progress(name: str, length: int | None) -> Iterator[Callable[[int], object]
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"downloading {name}", total=length)
         yield lambda size: bar.advance(task, size)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, urllib.error.HTTPError):
-        return f"HTTP {error.code} {error.reason}"
-    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-    return " ".join(str(reason).split()) or type(error).__name__

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -31,37 +30,31 @@ MOST_PRODUCTS = 1 << 17
 """Of one matrix product: libraries spread larger ones over threads, which wait for each other where cores are busy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    noun: str
-    dtype: Any
-    pattern: re.Pattern[bytes]
-    shapes: bytes  # table for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is
-
-
-def _shapes(of_numbers: bytes) -> bytes:
-    return bytes.maketrans(of_numbers + BLANKS, b"0" * len(of_numbers) + b" " * len(BLANKS))
-
-
 LONE_SIGN = re.compile(rb"-(?![0-9.])")
 
-WHOLE = _Kind("a whole number", np.int64, re.compile(rb"[+-]?[0-9]+"), _shapes(b"0123456789-"))
-REAL = _Kind(
-    "a finite number",
-    np.float64,
-    re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"),
-    _shapes(b"0123456789+-.eE"),
-)
+
+class _Kind:
+    def __init__(self, noun: str, dtype: Any, pattern: bytes, letters: bytes) -> None:
+        self.noun, self.dtype, self.pattern = noun, dtype, re.compile(pattern)
+        # for bytes.translate: what may belong to a number -> 0, blanks -> blank, the rest as it is
+        self.shapes = bytes.maketrans(letters + BLANKS, b"0" * len(letters) + b" " * len(BLANKS))
+
+
+WHOLE = _Kind("a whole number", np.int64, rb"[+-]?[0-9]+", b"0123456789-")
+A_REAL = rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+REAL = _Kind("a finite number", np.float64, A_REAL, b"0123456789+-.eE")
 
 
 def read_integers(chunks: Iterable[bytes], where: str, columns: int | None = None) -> Ints:
     """(rows, columns) of 64-bit integers; without ``columns`` the first line decides how many there are."""
-    return _join([block for _, block in _blocks(chunks, where, columns, WHOLE)], columns, WHOLE)
+    blocks = [block for _, block in _blocks(chunks, where, columns, WHOLE)]
+    return np.concatenate(blocks) if blocks else np.empty((0, columns or 1), np.int64)
 
 
 def read_reals(chunks: Iterable[bytes], where: str) -> Floats:
     """(rows, columns) of 64-bit floats, all finite."""
-    return _join([block for _, block in _blocks(chunks, where, None, REAL)], None, REAL)
+    blocks = [block for _, block in _blocks(chunks, where, None, REAL)]
+    return np.concatenate(blocks) if blocks else np.empty((0, 1), np.float64)
 
 
 def integer_blocks(chunks: Iterable[bytes], where: str, columns: int) -> Iterator[tuple[int, Ints]]:
@@ -98,16 +91,10 @@ def _blocks(
         if columns is None:
             columns = max(1, len(_fields(piece[: piece.index(b"\n")])))
         block = _parse_even(piece, columns) if kind is WHOLE else None
-        if block is None:
-            block = _parse_clean(piece, columns, kind)
-        if block is None:
-            block = _parse_lines(piece, columns, kind, where, line)
+        block = _parse_clean(piece, columns, kind) if block is None else block
+        block = _parse_lines(piece, columns, kind, where, line) if block is None else block
         yield line, block
         line += len(block)
-
-
-def _join(blocks: list[NDArray[Any]], columns: int | None, kind: _Kind) -> NDArray[Any]:
-    return np.concatenate(blocks) if blocks else np.empty((0, columns or 1), kind.dtype)
 
 
 def _parse_even(piece: bytes, columns: int) -> Ints | None:
@@ -119,10 +106,11 @@ def _parse_even(piece: bytes, columns: int) -> Ints | None:
     layout = _layout(piece[:width].translate(DIGITS_TO_ZERO), columns, 1 << (n_lines - 1).bit_length())
     if layout is None:
         return None
-    digits = np.frombuffer(piece, np.uint8) - layout.zero[: len(piece)]
-    if (digits > layout.most[: len(piece)]).any():
+    zero, most, place_value = layout
+    digits = np.frombuffer(piece, np.uint8) - zero[: len(piece)]
+    if (digits > most[: len(piece)]).any():
         return None
-    digits, place_value = digits.reshape(n_lines, width), layout.place_value
+    digits = digits.reshape(n_lines, width)
     values = np.empty((n_lines, columns), np.int64)
     step = max(1, MOST_PRODUCTS // place_value.size)
     # in floats: only they have a fast product, and such short numbers are exact; a product of a BLAS may compute on
@@ -134,17 +122,9 @@ def _parse_even(piece: bytes, columns: int) -> Ints | None:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """A line whose digits are all 0, repeated, and what may be added to each byte of it."""
-
-    zero: NDArray[np.uint8]
-    most: NDArray[np.uint8]
-    place_value: Floats  # (width of the line, columns)
-
-
 @lru_cache(maxsize=4)
-def _layout(line: bytes, columns: int, n_lines: int) -> _Layout | None:
+def _layout(line: bytes, columns: int, n_lines: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Floats] | None:
+    """A line whose digits are all 0, repeated; what may be added to each byte; place values (width, columns)."""
     fields = _fields(line)
     longest = max(map(len, fields), default=0)
     if len(fields) != columns or not all(set(field) == {ord("0")} for field in fields) or longest > 15:
@@ -154,7 +134,7 @@ def _layout(line: bytes, columns: int, n_lines: int) -> _Layout | None:
         place_value[number.start() : number.end(), column] = 10.0 ** np.arange(len(number[0]))[::-1]
     zero = np.frombuffer(line, np.uint8)
     most = np.where(zero == ord("0"), 9, 0).astype(np.uint8)
-    return _Layout(np.tile(zero, n_lines), np.tile(most, n_lines), place_value)
+    return np.tile(zero, n_lines), np.tile(most, n_lines), place_value
 
 
 def _parse_clean(piece: bytes, columns: int, kind: _Kind) -> NDArray[Any] | None:
@@ -187,40 +167,28 @@ def _parse_clean(piece: bytes, columns: int, kind: _Kind) -> NDArray[Any] | None
 def _parse_lines(piece: bytes, columns: int, kind: _Kind, where: str, first_line: int) -> NDArray[Any]:
     rows = []
     for number, line in enumerate(piece[:-1].split(b"\n"), first_line):
+        fields = _fields(line)
         try:
-            rows.append(_parse_line(line, columns, kind))
-        except ValueError as error:
-            raise DataError(f"{where}, line {number}: {error}") from None
+            is_text = "\0" not in line.decode("utf-8")
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text:
+            raise _refusal(where, number, line, "is not text; the file must be plain UTF-8")
+        if len(fields) != columns:
+            plural = "field" if len(fields) == 1 else "fields"
+            raise _refusal(where, number, line, f"has {len(fields)} {plural}; every line must have {columns}")
+        for field in fields:
+            if not kind.pattern.fullmatch(field):
+                raise _refusal(where, number, field, f"is not {kind.noun}; every field must be one")
+            if not (np.isfinite(float(field)) if kind is REAL else len(field) <= 20 and -(2**63) <= int(field) < 2**63):
+                raise _refusal(where, number, field, "is too large; it must fit in 64 bits")
+        rows.append([float(field) if kind is REAL else int(field) for field in fields])
     return np.array(rows, kind.dtype).reshape(-1, columns)
-
-
-def _parse_line(line: bytes, columns: int, kind: _Kind) -> list[int | float]:
-    fields = _fields(line)
-    try:
-        is_text = "\0" not in line.decode("utf-8")
-    except UnicodeDecodeError:
-        is_text = False
-    if not is_text:
-        raise ValueError(f"{_shown(line)} is not text; the file must be plain UTF-8")
-    if len(fields) != columns:
-        plural = "field" if len(fields) == 1 else "fields"
-        raise ValueError(f"{_shown(line)} has {len(fields)} {plural}; every line must have {columns}")
-    return [_parse_field(field, kind) for field in fields]
 
 
 def _fields(line: bytes) -> list[bytes]:
     return [field.strip() for field in line.split(b",")] if b"," in line else line.split()
 
 
-def _parse_field(field: bytes, kind: _Kind) -> int | float:
-    if kind.pattern.fullmatch(field):
-        if kind is REAL and np.isfinite(value := float(field)):
-            return value
-        if kind is WHOLE and len(field) <= 20 and -(2**63) <= (whole := int(field)) < 2**63:
-            return whole
-        raise ValueError(f"{_shown(field)} is too large; it must fit in 64 bits")
-    raise ValueError(f"{_shown(field)} is not {kind.noun}; every field must be one")
-
-
-def _shown(value: bytes) -> str:
-    return short(value[:200].decode("utf-8", "replace").strip(), 40)
+def _refusal(where: str, line: int, value: bytes, broken: str) -> DataError:
+    return DataError(f"{where}, line {line}: {short(value[:200].decode('utf-8', 'replace').strip(), 40)} {broken}")

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.config import ReadConfig
-from egocnn.data.arrays import Floats, Ints, pointers
+from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
+from egocnn.data.schema import rule
 from egocnn.data.sources.text import short
 from egocnn.data.sources.tu.archive import Files, open_files, read_ahead
 from egocnn.data.sources.tu.number_lines import integer_blocks, read_integers, read_reals
@@ -63,16 +64,12 @@ class _Set:
     def chunks(self, table: str) -> Iterator[bytes]:
         return self.files.chunks(f"{self.prefix}_{table}.txt")
 
-    def integers(self, table: str, lines: int, of: str) -> Ints:
+    def numbers(self, table: str, lines: int, of: str) -> NDArray[Any]:
         """The numbers of a table that must have a line for each of so many nodes, edges or graphs."""
-        return self._checked(table, read_integers(self.chunks(table), self.file(table)), lines, of)
-
-    def reals(self, table: str, lines: int, of: str) -> Floats:
-        return self._checked(table, read_reals(self.chunks(table), self.file(table)), lines, of)
-
-    def _checked(self, table: str, values: NDArray[Any], lines: int, of: str) -> NDArray[Any]:
-        if len(values) != lines:
-            raise DataError(f"{self.file(table)} has {len(values)} lines for {lines} {of}; it must have one for each")
+        read = read_reals if table.endswith("attributes") else read_integers
+        values = read(self.chunks(table), self.file(table))
+        has = f"{self.file(table)} has {len(values)} lines for {lines} {of}"
+        rule(len(values) == lines, f"{has}; it must have one for each")
         return values
 
 
@@ -86,16 +83,14 @@ def _find_set(files: Files) -> _Set:
     # a set directly in the folder goes before one in a folder inside it; deeper ones are not looked at
     for depth in (0, 1):
         here = sorted(prefix for prefix in prefixes if prefix.count("/") == depth)
-        if len(here) > 1:
-            raise DataError(f"{files.where}: holds several sets, {', '.join(here[:5])}; name a folder with one")
+        several = f"holds several sets, {', '.join(here[:5])}; name a folder with one"
+        rule(len(here) <= 1, f"{files.where}: {several}")
         if here:
             break
-    else:
-        raise DataError(f"{files.where}: no NAME_A.txt in it, so it is not a set in the TU format")
+    rule(here, f"{files.where}: no NAME_A.txt in it, so it is not a set in the TU format")
     tables = _Set(files, here[0])
     for table in NEEDED:
-        if not tables.has(table):
-            raise DataError(f"{files.where}: {tables.file(table)} is missing; a TU set needs it")
+        rule(tables.has(table), f"{files.where}: {tables.file(table)} is missing; a TU set needs it")
     if tables.has("edge_attributes"):
         logger.info("%s is left alone: edge attributes are not read", tables.file("edge_attributes"))
     return tables
@@ -127,30 +122,28 @@ def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
     except DuplicateEdgeError as error:
         assert labels is not None
         first, second = sorted(error.rows)
-        u, v = edges[second] + 1
-        raise DataError(
-            f"{tables.file('edge_labels')}, line {second + 1}: edge {u}, {v} has label {names[labels[second]]!r}, but "
-            f"{names[labels[first]]!r} on line {first + 1}; an edge must have one label, the same in both directions"
-        ) from None
+        (u, v), one, other = edges[second] + 1, names[labels[second]], names[labels[first]]
+        has = f"edge {u}, {v} has label {one!r}, but {other!r} on line {first + 1}"
+        place = f"{tables.file('edge_labels')}, line {second + 1}"
+        raise DataError(f"{place}: {has}; an edge must have one label, the same in both directions") from None
 
 
 def _read_node_counts(tables: _Set) -> Ints:
     """(G) nodes of every graph; the ids must be 1, ..., 1, 2, ..., 2 and so on."""
     graph = read_integers(tables.chunks("graph_indicator"), tables.file("graph_indicator"), 1)[:, 0]
-    if not len(graph):
-        raise DataError(f"{tables.file('graph_indicator')} is empty: the set has no graphs")
+    rule(len(graph), f"{tables.file('graph_indicator')} is empty: the set has no graphs")
     before = np.concatenate([np.zeros(1, np.int64), graph[:-1]])
     wrong = np.flatnonzero((graph < 1) | ((graph != before) & (graph - 1 != before)))
     if len(wrong):
         row = int(wrong[0])
         this, last = int(graph[row]), int(before[row])
         if this < 1:
-            rule = f"graph {this}; graphs are counted from 1"
+            broken = f"graph {this}; graphs are counted from 1"
         elif this < last:
-            rule = f"graph {this} after graph {last}; the nodes of a graph must follow one another, graphs ascending"
+            broken = f"graph {this} after graph {last}; the nodes of a graph must follow one another, graphs ascending"
         else:
-            rule = f"graph {this} comes where graph {last + 1} should, which has no nodes; every graph must have one"
-        raise DataError(f"{tables.file('graph_indicator')}, line {row + 1}: {rule}")
+            broken = f"graph {this} comes where graph {last + 1} should, which has no nodes; every graph must have one"
+        raise DataError(f"{tables.file('graph_indicator')}, line {row + 1}: {broken}")
     return np.bincount(graph)[1:]
 
 
@@ -162,19 +155,15 @@ def _edge_blocks(tables: _Set, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
         outside = ((pairs < 1) | (pairs > len(graph_of))).ravel()
         if outside.any():
             place = int(outside.argmax())
-            raise DataError(
-                f"{file}, line {first_line + place // 2}: node {pairs.flat[place]} is out of range; "
-                f"nodes are numbered 1 to {len(graph_of)}"
-            )
+            line, node = first_line + place // 2, f"node {pairs.flat[place]}"
+            raise DataError(f"{file}, line {line}: {node} is out of range; nodes are numbered 1 to {len(graph_of)}")
         edges = (pairs - 1).astype(np.int32)
         graph, other = graph_of[edges].T
         crosses = graph != other
         if crosses.any():
             row = int(crosses.argmax())
-            raise DataError(
-                f"{file}, line {first_line + row}: edge {pairs[row, 0]}, {pairs[row, 1]} joins graph "
-                f"{graph[row] + 1} to graph {other[row] + 1}; an edge must stay inside one graph"
-            )
+            joins = f"edge {pairs[row, 0]}, {pairs[row, 1]} joins graph {graph[row] + 1} to graph {other[row] + 1}"
+            raise DataError(f"{file}, line {first_line + row}: {joins}; an edge must stay inside one graph")
         yield edges, graph
 
 
@@ -214,12 +203,12 @@ def _read_labels(tables: _Set, table: str, n: int, what: str) -> tuple[Ints | No
     """Codes (n) and the texts they stand for, in numeric order; a row of several columns is one label."""
     if not tables.has(table):
         return None, ()
-    codes, names = _encode(tables.integers(table, n, what))
+    codes, names = _encode(tables.numbers(table, n, what))
     return codes.astype(np.int32), names
 
 
 def _encode(rows: Ints) -> tuple[Ints, tuple[str, ...]]:
-    order = np.lexsort(rows.T[::-1])
+    order = np.lexsort(rows.T[::-1])  # far faster than numpy's unique rows
     fresh = np.ones(len(rows), bool)
     fresh[1:] = (np.diff(rows[order], axis=0) != 0).any(axis=1)
     codes = np.empty(len(rows), np.int64)
@@ -228,16 +217,14 @@ def _encode(rows: Ints) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _read_node_attributes(tables: _Set, n_nodes: int) -> Floats | None:
-    table = "node_attributes"
-    if not tables.has(table):
+    if not tables.has(table := "node_attributes"):
         return None
-    values = tables.reals(table, n_nodes, "nodes")
-    too_large = (np.abs(values) > np.finfo(np.float32).max).any(axis=1)
+    values = tables.numbers(table, n_nodes, "nodes")
+    too_large = (np.abs(values) > LARGEST).any(axis=1)
     if too_large.any():
         row = int(too_large.argmax())
-        raise DataError(
-            f"{tables.file(table)}, line {row + 1}: {np.abs(values[row]).max():g} is too large; it must fit in 32 bits"
-        )
+        rest = f"{np.abs(values[row]).max():g} is too large; it must fit in 32 bits"
+        raise DataError(f"{tables.file(table)}, line {row + 1}: {rest}")
     return values.astype(np.float32)
 
 
@@ -246,26 +233,23 @@ def _read_target(tables: _Set, n_graphs: int, config: ReadConfig) -> tuple[NDArr
     has_labels, has_numbers = tables.has("graph_labels"), tables.has("graph_attributes")
     if not has_labels and not has_numbers:
         if config.target is not None:
-            rule = f"{tables.name} has neither graph labels nor graph attributes"
-            raise MissingColumnError(f"{tables.files.where}: no column {short(config.target)} to predict; {rule}")
+            broken = f"{tables.name} has neither graph labels nor graph attributes"
+            raise MissingColumnError(f"{tables.files.where}: no column {short(config.target)} to predict; {broken}")
         return None, ()
     if has_numbers and (config.task == "regression" or not has_labels):
-        if config.task == "classification":
-            raise DataError(f"{tables.files.where}: no classes: {tables.file('graph_labels')} is missing")
-        numbers = tables.reals("graph_attributes", n_graphs, "graphs")
-        return _pick_column(numbers, tables.file("graph_attributes"), config), ()
-    labels = _pick_column(tables.integers("graph_labels", n_graphs, "graphs"), tables.file("graph_labels"), config)
-    if config.task == "regression":
-        return labels.astype(np.float64), ()
-    return _encode(labels[:, None])
+        no_classes = f"{tables.files.where}: no classes: {tables.file('graph_labels')} is missing"
+        rule(config.task != "classification", no_classes)
+        return _pick_column(tables, "graph_attributes", n_graphs, config), ()
+    labels = _pick_column(tables, "graph_labels", n_graphs, config)
+    return (labels.astype(np.float64), ()) if config.task == "regression" else _encode(labels[:, None])
 
 
-def _pick_column(values: NDArray[Any], file: str, config: ReadConfig) -> NDArray[Any]:
+def _pick_column(tables: _Set, table: str, n_graphs: int, config: ReadConfig) -> NDArray[Any]:
     """The column with the number ``config.target``, counted from 0; the only one where there is but one."""
+    values = tables.numbers(table, n_graphs, "graphs")
     columns = [str(column) for column in range(values.shape[1])]
     wanted = config.target if config.target is not None or len(columns) > 1 else "0"
     if wanted not in columns:
         chosen = f"{len(columns)} columns" if wanted is None else f"no column {short(wanted)}"
-        raise MissingColumnError(f"{file}: {chosen}; target must be 0 to {len(columns) - 1}")
-    chosen_values: NDArray[Any] = values[:, columns.index(wanted)]
-    return chosen_values
+        raise MissingColumnError(f"{tables.file(table)}: {chosen}; target must be 0 to {len(columns) - 1}")
+    return values[:, columns.index(wanted)]

@@ -26,8 +26,7 @@ from egocnn.data.read import read
 from egocnn.data.sources.smiles import parse_smiles
 from egocnn.data.sources.tu import download, read_tu
 from egocnn.data.sources.tu.archive import Archive
-from egocnn.data.sources.tu.download import CONTENT, content_digest, fetch_set, find_set
-from egocnn.data.sources.tu.published import PUBLISHED, similar_names
+from egocnn.data.sources.tu.download import CONTENT, PUBLISHED, content_digest, fetch_set, find_set, similar_names
 from egocnn.errors import DataError
 from tests.support.commands import check_refused, printed, runner
 from tests.support.samples import refusal
@@ -91,7 +90,7 @@ def stored(tmp_path: Path) -> list[str]:
 
 
 def test_a_set_is_downloaded_once_with_its_checksum_beside_it(
-    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.files["/sets/KKI.zip"] = packed()
     assert find_set("KKI") is None
@@ -105,34 +104,25 @@ def test_a_set_is_downloaded_once_with_its_checksum_beside_it(
     written = path.with_name("KKI.zip.sha256").read_text(encoding="ascii")
     assert written == f"{hashlib.sha256(packed()).hexdigest()}  KKI.zip\n"
     assert stored(tmp_path) == ["KKI.zip", "KKI.zip.sha256"]
+    monkeypatch.setenv("EGOCNN_OFFLINE", "1")
     assert find_set("KKI") == fetch_set("KKI") == path
     assert server.requested == ["/sets/KKI.zip"]
     assert len(read_tu(path, ReadConfig())) == 2
 
 
-def test_a_known_set_is_compared_with_its_texts_not_with_its_packing(
+def test_a_known_set_is_compared_with_its_texts_not_with_its_packing_and_another_is_not_kept(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "KKI.zip"
     path.write_bytes(packed())
     with Archive(path) as archive:
         monkeypatch.setitem(CONTENT, "KKI", content_digest(archive))
+    for change in (("2, 1", "1, 1"), ("-1", "1"), ("1\n1\n2\n", "1\n1\n1\n")):
+        server.files["/sets/KKI.zip"] = packed(change=change)
+        assert "KKI.zip: not the KKI that egocnn knows" in refusal(fetch_set, "KKI")
+        assert stored(tmp_path) == []
     server.files["/sets/KKI.zip"] = packed(folder="", change=("\n", "\r\n"))
     assert fetch_set("KKI").is_file()
-
-
-@pytest.mark.parametrize("change", [("2, 1", "1, 1"), ("-1", "1"), ("1\n1\n2\n", "1\n1\n1\n")])
-def test_a_known_set_with_other_texts_is_refused_and_not_kept(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, str]
-) -> None:
-    path = tmp_path / "KKI.zip"
-    path.write_bytes(packed())
-    with Archive(path) as archive:
-        monkeypatch.setitem(CONTENT, "KKI", content_digest(archive))
-    server.files["/sets/KKI.zip"] = packed(change=change)
-    with pytest.raises(DataError, match=r"KKI\.zip: not the KKI that egocnn knows"):
-        fetch_set("KKI")
-    assert stored(tmp_path) == []
 
 
 def test_a_set_that_the_server_does_not_have_lists_what_was_tried(server: Server, tmp_path: Path) -> None:
@@ -155,20 +145,19 @@ def test_a_name_that_is_not_published_is_not_requested_for_and_still_found_here(
     assert fetch_set("CCO") == path
 
 
-def test_without_a_server_the_message_is_as_clear(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://127.0.0.1:1", r"no folder, file or set called 'KKI'; not in EGOCNN_DATA \(.*refused"),
+        *((url, ".") for url in ("file:///etc", "ftp://127.0.0.1", "elsewhere", "http://[", "http://")),
+    ],
+)
+def test_without_a_server_the_message_is_as_clear_and_what_is_no_address_is_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, message: str
 ) -> None:
     monkeypatch.setenv("EGOCNN_DATA", str(tmp_path))
-    monkeypatch.setenv("EGOCNN_TU_URL", "http://127.0.0.1:1")
-    with pytest.raises(DataError, match=r"no folder, file or set called 'KKI'; not in EGOCNN_DATA \(.*refused"):
-        fetch_set("KKI")
-    assert server.requested == []
-
-
-@pytest.mark.parametrize("url", ["file:///etc", "ftp://127.0.0.1", "elsewhere", "http://[", "http://"])
-def test_an_address_that_is_none_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("EGOCNN_TU_URL", url)
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match=message):
         fetch_set("KKI")
     assert server.requested == []
 
@@ -218,14 +207,6 @@ def test_a_file_of_the_cache_that_changed_is_refused(server: Server) -> None:
             look("KKI")
     path.unlink()
     assert fetch_set("KKI").read_bytes() == packed()
-
-
-def test_a_file_put_into_the_cache_by_hand_is_taken_as_it_is(server: Server, tmp_path: Path) -> None:
-    path = tmp_path / "cache" / "tu" / "KKI.zip"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(packed())
-    assert find_set("KKI") == path
-    assert server.requested == []
 
 
 @pytest.mark.parametrize("place", ["tu/KKI.zip", "KKI.zip", "KKI", "tu/KKI"])
@@ -292,19 +273,13 @@ def hosts_requested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[obj
     return hosts
 
 
-@pytest.mark.parametrize("text", SECRETS)
-def test_what_is_not_published_is_refused_without_a_request(text: str, hosts_requested: list[object]) -> None:
-    with pytest.raises(DataError, match="is neither a file or folder nor the name of a published TU data set") as error:
-        read(text)
-    assert "\n" not in str(error.value)
+def test_what_is_not_published_is_refused_and_a_molecule_read_without_a_request(hosts_requested: list[object]) -> None:
+    for text in SECRETS:
+        assert "is neither a file or folder nor the name of a published TU data set" in refusal(read, text)
     assert hosts_requested == []
-
-
-@pytest.mark.parametrize("text", MOLECULES)
-def test_a_molecule_is_read_without_a_request(text: str, hosts_requested: list[object]) -> None:
     pytest.importorskip("rdkit")
-    graphs = read(text)
-    assert graphs.smiles == (text,)
+    for text in MOLECULES:
+        assert read(text).smiles == (text,)
     assert hosts_requested == []
 
 
@@ -345,32 +320,19 @@ def test_no_command_and_no_model_asks_for_a_molecule(
     assert hosts_requested == []
 
 
-@pytest.mark.parametrize("value", ["1", "yes"])
-def test_nothing_is_downloaded_where_that_is_forbidden(
-    hosts_requested: list[object], monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
-    monkeypatch.setenv("EGOCNN_OFFLINE", value)
-    found = refusal(read, "KKI")
-    assert found.startswith("KKI: EGOCNN_DATA is not set, not in the cache (")
-    assert found.endswith("and downloads are forbidden (--offline or EGOCNN_OFFLINE)")
-    assert hosts_requested == []
-
-
-def test_offline_forbids_the_downloads_of_a_command(
+def test_nothing_is_downloaded_where_that_is_forbidden_in_python_and_in_a_command(
     hosts_requested: list[object], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    for value in ("1", "yes"):
+        monkeypatch.setenv("EGOCNN_OFFLINE", value)
+        found = refusal(read, "KKI")
+        assert found.startswith("KKI: EGOCNN_DATA is not set, not in the cache (")
+        assert found.endswith("and downloads are forbidden (--offline or EGOCNN_OFFLINE)")
     monkeypatch.setenv("EGOCNN_OFFLINE", "0")  # so that it is put back afterwards
     check_refused(runner(capsys), "downloads are forbidden", "info", "KKI", "--offline")
     monkeypatch.setenv("EGOCNN_OFFLINE", "")
     check_refused(runner(capsys), "downloads are forbidden", "train", "KKI", "-o", tmp_path / "run", "--offline")
     assert hosts_requested == []
-
-
-def test_what_is_on_this_machine_is_read_offline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.files["/sets/KKI.zip"] = packed()
-    path = fetch_set("KKI")
-    monkeypatch.setenv("EGOCNN_OFFLINE", "1")
-    assert fetch_set("KKI") == path
 
 
 def test_a_download_is_announced_in_one_line_on_stderr_also_where_no_log_is_set_up(
