@@ -39,7 +39,7 @@ from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output
 from egocnn.nn.predict import predict_each
 
-FORMAT = 4
+FORMAT = 5
 """Raised whenever an older egocnn could no longer read the folder, or this one could no longer read older folders."""
 
 MODEL = "model.safetensors"
@@ -319,6 +319,7 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
 
 def _check_encoder(encoder: Encoder) -> None:
     lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names)
+    lists = (*lists, encoder.node_words, encoder.edge_words)
     if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in lists):
         raise RunError("the names of labels and classes must be lists of texts")
     if not isinstance(encoder.by_degree, bool):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from egocnn.data.graphs import Graph
+from egocnn.data.schema import SEPARATOR
 from egocnn.errors import DataError
 
 TU_NAMES = {
@@ -32,6 +33,15 @@ def name_atoms(graph: Graph, data: str | None) -> Graph:
     )
 
 
+def by_first_words(graph: Graph) -> Graph:
+    """The same graph with labels that say element and kind of bond alone."""
+    nodes, edges = (
+        labels and tuple(label.partition(SEPARATOR)[0] for label in labels)
+        for labels in (graph.node_label, graph.edge_label)
+    )
+    return replace(graph, node_label=nodes, edge_label=edges)
+
+
 def to_molecule(graph: Graph) -> Any | None:
     """A molecule whose atoms are the graph's nodes in their order; None where the graph is no molecule.
 
@@ -45,6 +55,7 @@ def to_molecule(graph: Graph) -> Any | None:
     except ImportError:
         return None
     with rdBase.BlockLogs():
+        graph = by_first_words(graph)
         molecule: Any = _from_smiles(graph)
         if molecule is None and (made := _from_labels(graph)) is not None:
             _fill_charges(made)
@@ -73,7 +84,8 @@ def _from_smiles(graph: Graph) -> Any | None:
         molecule = Chem.AddHs(molecule)
     if molecule.GetNumAtoms() != graph.n_nodes or molecule.GetNumBonds() != len(graph.edges):
         return None
-    elements = [_element(label) for label in graph.node_label]
+    found = [ATOM.fullmatch(label) for label in graph.node_label]
+    elements = [each and each[1].capitalize() for each in found]
     if not _in_order(graph, molecule) and None not in elements and (graph.edges[:, 0] != graph.edges[:, 1]).all():
         # generated compounds number their nodes at random: two equal molecules have equal canonical orders
         theirs = [atom.GetSymbol() for atom in molecule.GetAtoms()]
@@ -105,7 +117,7 @@ def _in_order(graph: Graph, molecule: Any) -> bool:
     from egocnn.data.sources.smiles import bond_label
 
     # a label that is no element, as * for any atom, must be the same
-    labels = [(ATOM.fullmatch(label), label) for label in map(first_word, graph.node_label or ())]
+    labels = [(ATOM.fullmatch(label), label) for label in graph.node_label or ()]
     elements = [found[1].capitalize() if found else label for found, label in labels]
     if elements != [atom.GetSymbol() for atom in molecule.GetAtoms()]:
         return False

@@ -17,6 +17,7 @@ PARTS = ("train", "validation", "test")
 NODE_COLUMNS = ("node_label", "node_attr", "node_truth")
 EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
 GRAPH_COLUMNS = ("target", "group", "part")
+SEPARATOR = "|"  # between the words of a label; see :mod:`egocnn.encode.words`
 ENTRIES_AT_ONCE = 1 << 15  # adjacency entries checked together: few enough for the processor's cache
 INTEGERS = ("node_ptr", "indptr", "indices", "node_label", "edge_label", "group", "part")
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.data.schema import SEPARATOR
 
-SEPARATOR = "|"
 Names = tuple[str, ...]
 
 

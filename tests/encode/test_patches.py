@@ -10,8 +10,8 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode import patches as module
 from egocnn.encode.patches import EdgeTable, Patches, find_patches
-from egocnn.encode.words import Words
 from egocnn.encode.ranking import rank_neighbours
+from egocnn.encode.words import Words
 from egocnn.nn.embed import PatchShape
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs

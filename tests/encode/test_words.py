@@ -10,7 +10,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.words import columns, first_words, further_words, heads, told_apart
 from egocnn.model import Model
-from tests.support.graphs import as_list, one_graph
+from tests.support.samples import as_list, one_graph
 
 CHAIN = [(0, 1), (1, 2)]
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import rule
+from egocnn.data.schema import SEPARATOR, rule
 from egocnn.data.sources import builder
 from egocnn.data.sources.builder import GraphFields, GraphRecord, choose_field
 from egocnn.data.sources.text import listed, short, table_rows
 from egocnn.errors import DataError, MissingExtraError
 
+LARGE_RING = 8  # larger rings are told apart no further
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
 
@@ -115,7 +116,7 @@ def _molecule_records(
         if config.group is None:
             from rdkit.Chem import MolToSmiles
 
-            # without stereo marks: mirror images are the same graph, and must not stand on both sides of a split
+            # without stereo marks: mirror images differ in a word, and must not stand on both sides of a split
             plain = MolToSmiles(molecule, isomericSmiles=False)
             fields.groups.append(molecules.setdefault(plain, len(molecules)))
         bonds = list(molecule.GetBonds())
@@ -123,8 +124,8 @@ def _molecule_records(
             place=place,
             n_nodes=molecule.GetNumAtoms(),
             edges=np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], np.int64).reshape(-1, 2),
-            node_label=[atom_label(atom) for atom in molecule.GetAtoms()],
-            edge_label=[bond_label(bond) for bond in bonds],
+            node_label=[atom_words(atom) for atom in molecule.GetAtoms()],
+            edge_label=bond_words(molecule),
         )
     skipped.log_total()
 
@@ -141,6 +142,31 @@ def atom_label(atom: Any) -> str:
     symbol = atom.GetSymbol().lower() if atom.GetIsAromatic() else atom.GetSymbol()
     sign = "" if charge == 0 else "+" if charge > 0 else "-"
     return f"{symbol}{sign}{abs(charge) if abs(charge) > 1 else ''}"
+
+
+def atom_words(atom: Any) -> str:
+    """The label of an atom, its hydrogens that are no nodes, R or S, and its isotope: C|H3, n, O|H1, C|H1|R, C|13."""
+    hydrogens: int = atom.GetTotalNumHs()
+    words = [atom_label(atom), f"H{hydrogens}" if hydrogens else ""]
+    words += [atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else "", str(atom.GetIsotope() or "")]
+    return SEPARATOR.join(filter(None, words))
+
+
+def bond_words(molecule: Any) -> list[str]:
+    """The label of every bond, the smallest ring that it is in, and E or Z: single, aromatic|ring6, double|Z."""
+    rings: dict[int, int] = {}
+    for ring in molecule.GetRingInfo().BondRings():
+        rings |= {bond: min(len(ring), rings.get(bond, LARGE_RING)) for bond in ring}
+    stereo = {"STEREOE": "E", "STEREOZ": "Z"}
+    several = (
+        (
+            bond_label(bond),
+            f"ring{rings[at]}" if (at := bond.GetIdx()) in rings else "",
+            stereo.get(bond.GetStereo().name),
+        )
+        for bond in molecule.GetBonds()
+    )
+    return [SEPARATOR.join(filter(None, words)) for words in several]
 
 
 def bond_label(bond: Any) -> str:

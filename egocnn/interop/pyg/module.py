@@ -239,7 +239,7 @@ class EgoModule(nn.Module):
         edges = None if mask is None else EdgeMask.of(edge_index, mask, len(x))
         # labels as they are, attributes by the training graphs' mean and deviation, as the network reads them
         ours, kind = self.predictor.encoder, self.predictor.networks[0].out.weight.dtype
-        labels, attributes = torch.tensor_split(x, [len(ours.node_label_names)], dim=1)
+        labels, attributes = torch.tensor_split(x, [len(ours.node_label_names) + len(ours.node_words)], dim=1)
         mean, scale = (torch.from_numpy(values).to(x.device) for values in (ours.attr_mean, ours.attr_scale))
         masked = self._masked(reading, labels.to(kind), ((attributes - mean) / scale).to(kind), edges)
         outputs: list[Output] = [network(masked) for network in self.networks]
@@ -260,7 +260,7 @@ class EgoModule(nn.Module):
         weights = torch.cat([weight.to(labels), seen.flatten()])[reading.order]
         bags = Bags(rows=reading.rows, offsets=reading.offsets, weight=weights)
         counted = self.predictor.networks[0].counted
-        inputs = torch.cat([in_bins(attributes), labels], dim=1) if counted else None
+        inputs = torch.cat([in_bins(attributes), labels], dim=1)[:, :counted] if counted else None
         return replace(batch, attributes=attributes, inputs=inputs, bags=bags)
 
     def _encode(self, graphs: Graphs, device: torch.device) -> _Maskable:

@@ -9,6 +9,7 @@ by them; masks change x, and never these.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
@@ -16,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.schema import SEPARATOR
 from egocnn.data.sources.builder import GraphRecord, assemble
 from egocnn.encode.degrees import PROFILE
 from egocnn.encode.encoder import Encoder
@@ -51,18 +52,17 @@ def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
     """
     graphs = _collection(graphs) if isinstance(graphs, Graph) else graphs
     prepared, ours = predictor.encode(graphs), predictor.encoder
+    words, shape = ours.words(graphs), ours.shape(predictor.config)
     edge_index = np.stack([graphs.entry_node, graphs.indices]).astype(np.int64)
     described = ours.renamed(graphs).node_attr
     attributes = torch.zeros(graphs.n_nodes, 0) if described is None else torch.from_numpy(described)
     data = class_of("data", "Data")(
-        x=torch.cat([_one_hot(prepared.node_label, len(ours.node_label_names)), attributes.float()], dim=1),
+        x=torch.cat([_multi_hot(words.nodes, shape.node_labels, graphs.n_nodes), attributes.float()], dim=1),
         edge_index=torch.from_numpy(edge_index),
         batch=torch.from_numpy(graphs.graph_of.astype(np.int64)),
     )
     if ours.edge_label_names:
-        named = graphs.with_names(edges=ours.edge_label_names)
-        assert named.edge_label is not None, "prepare has refused graphs without edge labels"
-        data.edge_attr = _one_hot(torch.from_numpy(named.edge_label), len(ours.edge_label_names))
+        data.edge_attr = _multi_hot(words.edges, shape.edge_labels, len(graphs.indices))
     if graphs.edge_weight is not None:
         data.edge_weight = torch.from_numpy(graphs.edge_weight.astype(np.float32))
     if attributes.shape[1]:
@@ -85,13 +85,14 @@ def to_graphs(
     edge_weight: Tensor | None = None,
     node_attr: Tensor | None = None,
 ) -> Graphs:
-    """The graphs behind the tensors: a row's label is its largest entry in size, an all-zero row has one unknown."""
-    labels, attributes = len(encoder.node_label_names), len(encoder.attr_mean)
+    """The graphs behind the tensors: the first word of a row's label is its largest entry in size, an all-zero row has
+    one unknown, and all further words are those whose entries are not zero."""
+    labels, attributes = len(encoder.node_label_names) + len(encoder.node_words), len(encoder.attr_mean)
     if x.ndim != 2 or x.shape[1] != labels + attributes:
         raise DataError(f"x must have {labels} labels and {attributes} attributes per node, got {tuple(x.shape)}")
     if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.is_floating_point():
         raise DataError(f"edge_index must be whole numbers (2, M), got {edge_index.dtype} {tuple(edge_index.shape)}")
-    wanted = edge_index.shape[1], len(encoder.edge_label_names)
+    wanted = edge_index.shape[1], len(encoder.edge_label_names) + len(encoder.edge_words)
     if edge_attr is None and wanted[1] == 1:
         edge_attr = torch.ones(wanted)
     if (edge_attr is None and wanted[1]) or (edge_attr is not None and edge_attr.shape != wanted):
@@ -107,26 +108,48 @@ def to_graphs(
         if batch.shape != (len(x),) or batch.is_floating_point() or bool((torch.diff(batch) < 0).any()):
             raise DataError(f"batch must name the graph of each of {len(x)} nodes, in ascending order")
         counts = torch.bincount(batch).tolist()
+    node_label, node_names = _named(given[:, :labels], encoder.node_label_names, encoder.node_words)
+    edge_label, edge_names = None, encoder.edge_label_names
+    if edge_attr is not None:
+        edge_label, edge_names = _named(_array(edge_attr), edge_names, encoder.edge_words)
     return Graphs.from_edges(
         node_counts=counts,
         edges=_array(edge_index).T,
-        node_label=_largest(given[:, :labels]) if labels else None,
-        node_label_names=encoder.node_label_names,
-        edge_label=None if edge_attr is None else _largest(_array(edge_attr)),
-        edge_label_names=encoder.edge_label_names,
+        node_label=node_label if labels else None,
+        node_label_names=node_names,
+        edge_label=edge_label,
+        edge_label_names=edge_names,
         edge_weight=None if edge_weight is None else _array(edge_weight),
         node_attr=known[:, :own] if own else None,
     )
 
 
-def _one_hot(codes: Tensor, size: int) -> Tensor:
-    """(n) -> (n, size); all zeros for -1"""
-    return F.one_hot(codes.long() + 1, size + 1)[:, 1:].float()
+def _multi_hot(words: Sequence[NDArray[Any]], labels: int, rows: int) -> Tensor:
+    """Columns of word numbers, (rows) each -> (rows, labels); nothing for -1"""
+    found = torch.zeros(rows, labels + 1)
+    for column in words:
+        found[torch.arange(rows), torch.from_numpy(column).long()] = 1  # -1 is the last, which is cut off
+    return found[:, :labels]
 
 
-def _largest(rows: NDArray[Any]) -> NDArray[np.int32]:
-    size = np.abs(rows)
-    return np.where(size.any(axis=1), size.argmax(axis=1), -1).astype(np.int32)
+def _named(
+    rows: NDArray[Any], firsts: tuple[str, ...], further: tuple[str, ...]
+) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The opposite: numbers of labels, and their names"""
+    size = np.abs(rows[:, : len(firsts)])
+    first = (
+        np.where(size.any(axis=1), size.argmax(axis=1), -1).astype(np.int32)
+        if firsts
+        else np.zeros(len(rows), np.int32)
+    )
+    if not further:
+        return first, firsts
+    kinds, which = np.unique(np.column_stack([first, rows[:, len(firsts) :] != 0]), axis=0, return_inverse=True)
+    names = [
+        SEPARATOR.join([firsts[kind[0]], *(word for word, has in zip(further, kind[1:], strict=True) if has)])
+        for kind in kinds.tolist()
+    ]
+    return np.where(first < 0, -1, which.reshape(-1)).astype(np.int32), tuple(names)
 
 
 def _array(values: Tensor) -> NDArray[Any]:

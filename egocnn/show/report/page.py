@@ -19,7 +19,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
-from egocnn.data.molecules import ATOM, WORDS, name_atoms
+from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
@@ -159,6 +159,7 @@ def _labels(names: Sequence[str] | None, labels: dict[str, int]) -> str | None:
 
 def is_molecule(graph: Graph) -> bool:
     """Whether its labels read as atoms and bonds, so that a chemist's drawing suits it."""
+    graph = by_first_words(graph)
     if graph.node_label is None:
         return False
     bonds = graph.edge_label if graph.smiles is None else ("single",)

@@ -13,6 +13,7 @@ from egocnn.config import ReadConfig
 from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.molecules import ATOM, WORDS
+from egocnn.data.schema import SEPARATOR
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError
@@ -152,7 +153,8 @@ class ServedModel:
     def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder
         plain, labels = structure.to_plain(), list(graph.node_label or ())
-        unseen = set(labels) - set(known.node_label_names) if known.node_label_names else set()
+        firsts = {label.partition(SEPARATOR)[0] for label in labels}
+        unseen = firsts - set(known.node_label_names) if known.node_label_names else set()
         every = zip(known.class_names, probabilities, strict=True)
         copied = ("name", "predicted", "probability", "spread", "true", "technique", "base", "for", "against", "output")
         parts = ("node_importance", "edge_importance", "critical_nodes", "critical_edges", "fidelity")
