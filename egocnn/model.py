@@ -318,8 +318,8 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
 
 
 def _check_encoder(encoder: Encoder) -> None:
-    lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names)
-    lists = (*lists, encoder.node_words, encoder.edge_words)
+    words = (encoder.node_words, encoder.edge_words)
+    lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names, *words)
     if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in lists):
         raise RunError("the names of labels and classes must be lists of texts")
     if not isinstance(encoder.by_degree, bool):

@@ -184,9 +184,8 @@ class Encoder:
 
     def texts(self) -> dict[str, Any]:
         """What is saved as JSON."""
-        names = ("by_degree", "node_label_names", "edge_label_names", "node_words", "edge_words")
-        names += ("class_names", "target_mean", "target_scale")
-        return {name: getattr(self, name) for name in names}
+        names = ("node_label_names", "edge_label_names", "node_words", "edge_words", "class_names")
+        return {name: getattr(self, name) for name in (*names, "by_degree", "target_mean", "target_scale")}
 
     @staticmethod
     def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Encoder:

@@ -15,7 +15,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints, pointers, ranges
 from egocnn.data.graphs import Graphs
-from egocnn.encode.words import Words
+from egocnn.encode.words import Words, single_words
 from egocnn.nn.embed import PatchShape
 
 NODES_AT_ONCE = 1 << 13  # Nodes whose pairs of slots are looked up together: bounds the memory.
@@ -34,8 +34,8 @@ class Patches:
     weight: Floats | None  # the edge's weight where edges have weights (1 for node labels)
 
 
-def find_patches(graphs: Graphs, neighbours: Ints, shape: PatchShape, words: Words) -> Patches:
-    """neighbours (N, at least P - 1) -> the table rows of every node."""
+def find_patches(graphs: Graphs, neighbours: Ints, shape: PatchShape, words: Words | None = None) -> Patches:
+    """neighbours (N, at least P - 1) -> the table rows of every node; by default labels are single words."""
     portions = list(patch_portions(graphs, neighbours, shape, words))
     counts = np.concatenate([count for count, _, _ in portions])
     rows = np.concatenate([rows for _, rows, _ in portions])
@@ -44,10 +44,10 @@ def find_patches(graphs: Graphs, neighbours: Ints, shape: PatchShape, words: Wor
 
 
 def patch_portions(
-    graphs: Graphs, neighbours: Ints, shape: PatchShape, words: Words
+    graphs: Graphs, neighbours: Ints, shape: PatchShape, words: Words | None
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Rows per node, the rows, and their weights, for a few nodes after the other."""
-    edges = EdgeTable(graphs)
+    words, edges = words or single_words(graphs), EdgeTable(graphs)
     itself = np.arange(graphs.n_nodes, dtype=neighbours.dtype)[:, None]
     for first in range(0, max(graphs.n_nodes, 1), NODES_AT_ONCE):
         here = slice(first, first + NODES_AT_ONCE)

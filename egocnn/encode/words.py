@@ -28,6 +28,12 @@ class Words:
     edges: list[Ints]  # (adjacency entries) each
 
 
+def single_words(graphs: Graphs) -> Words:
+    """Every label as one word, numbered as it is."""
+    nodes, edges = ([] if label is None else [label] for label in (graphs.node_label, graphs.edge_label))
+    return Words(nodes, edges)
+
+
 def first_words(graphs: Graphs) -> Graphs:
     """The same graphs with labels of one word."""
     changes: dict[str, Any] = {}

@@ -81,7 +81,7 @@ class PatchySan(nn.Module):
     def reset_parameters(self) -> None:
         """Draw the filters anew."""
         nn.init.normal_(self.table, std=0.5)  # a node sums up a handful of rows
-        edges, nodes = self.table.detach().split([self.shape.edge_rows, len(self.table) - self.shape.edge_rows])
+        edges, nodes = torch.tensor_split(self.table.detach(), [self.shape.edge_rows])
         for rows, labels, words in (
             (edges, self.shape.edge_labels, self.shape.edge_words),
             (nodes, self.shape.node_labels, self.shape.node_words),

@@ -11,7 +11,6 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode import patches as module
 from egocnn.encode.patches import EdgeTable, Patches, find_patches
 from egocnn.encode.ranking import rank_neighbours
-from egocnn.encode.words import Words
 from egocnn.nn.embed import PatchShape
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_graphs
@@ -42,12 +41,6 @@ def dense_patch(graphs: Graphs, table: Ints, node: int, shape: PatchShape) -> tu
     return adjacency, labels
 
 
-def words_of(graphs: Graphs) -> Words:
-    """Labels of one word."""
-    nodes, edges = ([] if label is None else [label] for label in (graphs.node_label, graphs.edge_label))
-    return Words(nodes, edges)
-
-
 def summed(patches: Patches, filters: Tensor) -> Tensor:
     """What an embedding-bag makes of the patches."""
     out = np.zeros((len(patches.ptr) - 1, filters.shape[1]))
@@ -70,7 +63,7 @@ def test_summed_rows_are_the_dense_tensor_times_a_filter(graphs: Graphs, slots: 
     filters = np.concatenate([rows.reshape(-1, 3), label_filter.reshape(-1, 3)])
     assert len(filters) == shape.rows
 
-    out = summed(find_patches(graphs, table, shape, words_of(graphs)), filters)
+    out = summed(find_patches(graphs, table, shape), filters)
 
     for node in range(graphs.n_nodes):
         adjacency, labels = dense_patch(graphs, table, node, shape)
@@ -81,9 +74,9 @@ def test_summed_rows_are_the_dense_tensor_times_a_filter(graphs: Graphs, slots: 
 def test_few_nodes_at_a_time_give_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = one_graph(7, [*cycle(0, 1, 2, 3), (3, 4), (4, 5)], node_label=[*"CCNCOCC"], edge_weight=range(6))
     table, shape = rank_neighbours(graphs, 3), shape_of(graphs, 4)
-    whole = find_patches(graphs, table, shape, words_of(graphs))
+    whole = find_patches(graphs, table, shape)
     monkeypatch.setattr(module, "NODES_AT_ONCE", 2)
-    cut = find_patches(graphs, table, shape, words_of(graphs))
+    cut = find_patches(graphs, table, shape)
     for one, other in ((whole.ptr, cut.ptr), (whole.rows, cut.rows), (whole.weight, cut.weight)):
         assert one is not None
         np.testing.assert_array_equal(one, other)
@@ -91,8 +84,7 @@ def test_few_nodes_at_a_time_give_the_same_rows(monkeypatch: pytest.MonkeyPatch)
 
 def test_labels_that_the_table_does_not_know_are_passed_over() -> None:
     graphs = one_graph(2, [(0, 1)], node_label=["C", "O"], edge_label=["single"])
-    shape = PatchShape(slots=2, node_labels=0, edge_labels=0)
-    plain = find_patches(graphs, rank_neighbours(graphs, 1), shape, words_of(graphs))
+    plain = find_patches(graphs, rank_neighbours(graphs, 1), PatchShape(slots=2, node_labels=0, edge_labels=0))
     assert plain.rows.tolist() == [1, 1]  # slots 0 and 1 are joined, and that is all
 
 

@@ -59,6 +59,6 @@ def test_further_words_change_nothing_until_they_have_been_learned() -> None:
         outputs.append([network(model.encode(graphs).batch(torch.arange(1))).output for graphs in (plain, worded)])
         assert torch.equal(*outputs[-1])
         with torch.no_grad():
-            network.embed.table.add_(0.5)
+            next(iter(network.embed.parameters())).add_(0.5)
         assert not torch.equal(outputs[-1][1], network(model.encode(worded).batch(torch.arange(1))).output)
     assert not torch.equal(outputs[0][0], outputs[1][0])
