@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
+from egocnn.data.molecules import by_first_words
 from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
@@ -143,7 +144,8 @@ class Portion:
             best = int(predictions[g].argmax())
             critical = chosen[nodes]
             yield CriticalStructure(
-                graph=graph,
+                # of a molecule a person is shown elements and kinds of bonds, as chemists write them
+                graph=graph if graph.smiles is None else by_first_words(graph),
                 predicted=names[best] if names else float(predictions[g, 0]),
                 probability=float(predictions[g, best]) if names else None,
                 explained=names[int(self.classes[g])] if names else None,
