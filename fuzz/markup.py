@@ -68,7 +68,7 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
     label, class_name, caption, title = (text.encode("utf-8", "replace").decode() for text in (label, *texts[4:]))
     summary = summarise(structures, model=name, data=other, class_names=(class_name, "x"), title=title)
     yield "report html", page(encode(structures, summary, positions), title)
-    pattern = _pattern(_graph((label, "C"), ("single",), caption, class_name), class_name, caption)
+    pattern = _pattern(_graph((label, "C"), ("bond",), caption, class_name), class_name, caption)
     yield "patterns html", patterns_page([pattern], [draw_pattern(pattern)], title)
 
 

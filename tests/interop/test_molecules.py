@@ -75,7 +75,7 @@ def test_one_molecule_needs_no_list(fitted: EgoCNNClassifier) -> None:
 def test_one_networkx_and_one_pytorch_geometric_graph_need_no_list(fitted: EgoCNNClassifier) -> None:
     nx = pytest.importorskip("networkx")
     graph = nx.path_graph(3)
-    for node, label in enumerate("CCO"):
+    for node, label in enumerate(("C|H3", "C|H2", "O|H1")):
         graph.nodes[node]["label"] = label
     nx.set_edge_attributes(graph, "single", "label")
     np.testing.assert_allclose(fitted.predict_proba(graph), fitted.predict_proba("CCO"), atol=1e-6)
@@ -121,7 +121,7 @@ def test_molecules_keep_their_names_and_are_left_as_they_were() -> None:
     molecule = Chem.MolFromSmiles("C1=CC=CC=C1O", sanitize=False)
     before = Chem.MolToSmiles(molecule)
     graphs = egocnn.read([molecule, molecule])
-    assert graphs[0].node_label == ("c", "c", "c", "c", "c", "c", "O")
+    assert graphs[0].node_label == ("c|H1", "c|H1", "c|H1", "c|H1", "c|H1", "c", "O|H1")
     assert Chem.MolToSmiles(molecule) == before
     assert graphs.group is not None
     assert graphs.group.tolist() == [0, 0]
