@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from egocnn.cli import main
+from egocnn.model import FORMAT
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, names_in, write_table
 
@@ -142,7 +143,8 @@ def test_what_is_not_a_run_folder_is_refused(run: Run, tmp_path: Path) -> None:
     check_refused(run, "not a run folder", "predict", tmp_path / "nowhere", ALCOHOLS, "-o", tmp_path / "p.csv")
     check_refused(run, "not a run folder", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
     (tmp_path / "config.json").write_text("{}")
-    check_refused(run, "format None; this egocnn reads format 4", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p")
+    wanted = f"format None; this egocnn reads format {FORMAT}"
+    check_refused(run, wanted, "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p")
     assert names_in(tmp_path) == ["config.json"]
 
 
