@@ -42,6 +42,11 @@ def by_first_words(graph: Graph) -> Graph:
     return replace(graph, node_label=nodes, edge_label=edges)
 
 
+def shown_labels(graph: Graph) -> Graph:
+    """As a person is shown it: of a molecule elements and kinds of bonds, which chemists read the rest from."""
+    return graph if graph.smiles is None else by_first_words(graph)
+
+
 def to_molecule(graph: Graph) -> Any | None:
     """A molecule whose atoms are the graph's nodes in their order; None where the graph is no molecule.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.molecules import by_first_words
+from egocnn.data.molecules import shown_labels
 from egocnn.encode.colours import initial_colours, stable_colours
 from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
@@ -144,8 +144,7 @@ class Portion:
             best = int(predictions[g].argmax())
             critical = chosen[nodes]
             yield CriticalStructure(
-                # of a molecule a person is shown elements and kinds of bonds, as chemists write them
-                graph=graph if graph.smiles is None else by_first_words(graph),
+                graph=shown_labels(graph),
                 predicted=names[best] if names else float(predictions[g, 0]),
                 probability=float(predictions[g, best]) if names else None,
                 explained=names[int(self.classes[g])] if names else None,

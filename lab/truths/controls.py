@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.graphs import Graph
+from egocnn.data.molecules import by_first_words
 from egocnn.errors import DataError
 from lab.truths.importance import Importance
 from lab.truths.known import Truth
@@ -42,7 +43,7 @@ def label_importances(graphs: Iterable[Graph], labels: Collection[str]) -> list[
     for graph in graphs:
         if graph.node_label is None:
             raise DataError(f"{graph.name}: has no node labels to go by")
-        node = np.array([label in labels for label in graph.node_label], np.float64)
+        node = np.array([label in labels for label in by_first_words(graph).node_label or ()], np.float64)
         found.append(Importance(node, node[graph.edges].max(axis=1)))
     return found
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
-from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms
+from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms, shown_labels
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
@@ -83,7 +83,7 @@ def encode(structures: Sequence[CriticalStructure], summary: Summary, positions:
     """Everything that the page shows."""
     structures, labels = [structure.named() for structure in structures], dict[str, int]()
     data = PurePath(summary.data).stem
-    graphs = [name_atoms(structure.graph, data) for structure in structures]
+    graphs = [shown_labels(name_atoms(structure.graph, data)) for structure in structures]
     return {
         "summary": asdict(summary) | {"sentences": sentences(summary)},
         "structures": [_structure(s, g, positions, labels) for s, g in zip(structures, graphs, strict=True)],

@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
-from egocnn.data.sources.smiles import atom_label, bond_label, from_smiles, parse_smiles, read_smiles_table
+from egocnn.data.sources.smiles import (
+    atom_label,
+    atom_words,
+    bond_label,
+    bond_words,
+    from_smiles,
+    parse_smiles,
+    read_smiles_table,
+)
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
 
@@ -39,12 +47,12 @@ def test_a_table_of_molecules_is_read_with_its_defaults(tmp_path: Path) -> None:
     assert graphs.class_names == ("0", "1")
     assert graphs.node_counts.tolist() == [3, 9, 3]
     assert graphs.part is None
-    assert graphs[0].node_label == ("C", "C", "O")
+    assert graphs[0].node_label == ("C|H3", "C|H2", "O|H1")
     assert graphs[0].edges.tolist() == [[0, 1], [1, 2]]
     assert graphs[0].edge_label == ("single", "single")
-    assert graphs[1].node_label == ("c",) * 6 + ("N+", "O", "O-")
+    assert graphs[1].node_label == ("c|H1",) * 5 + ("c", "N+", "O", "O-")
     assert graphs[1].edge_label is not None
-    assert sorted(set(graphs[1].edge_label)) == ["aromatic", "double", "single"]
+    assert sorted(set(graphs[1].edge_label)) == ["aromatic|ring6", "double", "single"]
 
 
 def test_copies_and_mirror_images_share_a_group_because_their_graphs_are_equal(tmp_path: Path) -> None:
@@ -128,7 +136,7 @@ def test_the_reason_is_found_without_the_log_of_a_recent_rdkit(monkeypatch: pyte
 def test_hydrogens_follow_the_atoms_of_the_smiles() -> None:
     graphs = from_smiles(["OC"], config=ReadConfig(hydrogens=True))
     assert graphs[0].node_label == ("O", "C", "H", "H", "H", "H")
-    assert from_smiles(["[H]OC"])[0].node_label == ("O", "C")
+    assert from_smiles(["[H]OC"])[0].node_label == ("O|H1", "C|H3")
 
 
 def test_labels_name_element_aromaticity_and_charge() -> None:
@@ -136,6 +144,21 @@ def test_labels_name_element_aromaticity_and_charge() -> None:
     assert [atom_label(atom) for atom in molecule.GetAtoms()] == ["Fe+2", "O-", "C", *"cccnc", "O-2", "*"]
     kinds = {bond_label(bond) for bond in parse_smiles("C#CC=CN->[Fe]").GetBonds()}
     assert kinds == {"single", "double", "triple", "dative"}
+
+
+def test_further_words_name_hydrogens_stereo_centres_isotopes_rings_and_the_sides_of_a_double_bond() -> None:
+    def words(smiles: str) -> tuple[list[str], list[str]]:
+        molecule = parse_smiles(smiles)
+        return [atom_words(atom) for atom in molecule.GetAtoms()], bond_words(molecule)
+
+    assert words("C[C@H](O)F")[0] == ["C|H3", "C|H1|R", "O|H1", "F"]
+    assert words("C[C@@H](O)F")[0][1] == "C|H1|S"
+    assert [words(text)[1][1] for text in ("C/C=C/C", "C/C=C\\C", "CC=CC")] == ["double|E", "double|Z", "double"]
+    assert words("[13CH4]") == (["C|H4|13"], [])
+    indole = words("c1ccc2[nH]ccc2c1")
+    assert indole[0][4] == "n|H1"
+    assert sorted(set(indole[1])) == ["aromatic|ring5", "aromatic|ring6"]
+    assert set(words("C1CCCCCCCCC1")[1]) == {"single|ring8"}  # larger rings are told apart no further
 
 
 def test_molecules_can_be_given_as_texts() -> None:
@@ -175,4 +198,4 @@ def test_the_critical_atoms_of_the_benchmark_lie_in_their_molecules() -> None:
         for ring in json.loads(row["critical_atoms"])[:1]:
             assert graph.node_label is not None
             # the benzene ring that decides the class: six aromatic carbon atoms
-            assert [graph.node_label[atom] for atom in ring] == ["c"] * 6
+            assert [graph.node_label[atom].partition("|")[0] for atom in ring] == ["c"] * 6

@@ -128,7 +128,9 @@ def test_a_shuffled_drug_keeps_its_double_bonds(order: list[int]) -> None:
     shuffled = one_graph(13, place[graph.edges].tolist(), node_label=labels, smiles=(ASPIRIN,))[0]
     molecule = molecule_of(shuffled)
     assert molecule is not None
-    assert [atom.GetSymbol().upper() for atom in molecule.GetAtoms()] == [label.upper() for label in labels]
+    assert [atom.GetSymbol().upper() for atom in molecule.GetAtoms()] == [
+        label.partition("|")[0].upper() for label in labels
+    ]
     doubled = [b for b in molecule.GetBonds() if b.GetBondType().name == "DOUBLE"]
     assert [{b.GetBeginAtom().GetSymbol(), b.GetEndAtom().GetSymbol()} for b in doubled] == [{"C", "O"}] * 2
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
+from egocnn.encode.words import first_words
 from lab.truths.controls import degree_importances, random_importances
 from lab.truths.importance import edges_from_nodes
 from lab.truths.ours import HasStructure, Networks, Structure
@@ -46,6 +47,7 @@ def by_label(learned: ExplainedPart, graphs: Graphs) -> list[HasStructure]:
 
 def labels_of(graphs: Graphs) -> list[list[str]]:
     """The labels of every graph's nodes, or their numbers of neighbours."""
+    graphs = first_words(graphs)
     if graphs.node_label is None:
         texts = [str(number) for number in graphs.degree.tolist()]
     else:
