@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from egocnn.show.predictions import predictions
+from egocnn.show.streaming import predictions
 from numpy.typing import NDArray
 
 from egocnn.data.graphs import Graphs
