@@ -73,6 +73,7 @@ class _EgoCNN(BaseEstimator):
         schedule: config.Schedule = "cosine",
         patience: int = 20,
         judgements: int = 80,
+        monitor: config.Monitor = "auto",
         validation: float = 0.1,
         parts: float = 0.3,
         missing: float = 1.0,

@@ -100,7 +100,8 @@ class PlainEngine:
 
     def validate(self, r: int) -> tuple[float, float]:
         """Loss and score of the graphs that choose the best epoch."""
-        return evaluate(self.members[r].network, self.members[r].validation, weights=self.weights[r])
+        monitor = self.progress[r].history.monitor
+        return evaluate(self.members[r].network, self.members[r].validation, weights=self.weights[r], monitor=monitor)
 
     def keep_best(self, improved: Bools) -> None:
         for r in np.flatnonzero(improved).tolist():
