@@ -29,7 +29,8 @@ class Collection(Protocol):
     def bytes_on_disk(self) -> int: ...  # to be read to have all of them in memory; 0 where they are there
     def __len__(self) -> int: ...
     def choose(self, which: Ints) -> Self: ...  # those with these numbers, ascending
-    def with_parts(self, part: Ints | None) -> Self: ...  # with another split, (G) positions in PARTS, or with none
+    def with_parts(self, part: Ints | None, group: Ints | None = None) -> Self: ...
+    # with another split, (G) positions in PARTS, or with none; and with other groups where they are given
     def portions(
         self, first: int = 0, last: int | None = None
     ) -> Iterator[Graphs]: ...  # as many as memory should hold
@@ -53,6 +54,50 @@ def graphs_of_part(column: Ints | None, part: str) -> Ints:
         raise DataError("these graphs bring no split of their own")
     rule(part in PARTS, f"no part is called {part!r}; there are {', '.join(PARTS)}")
     return np.flatnonzero(column == PARTS.index(part))
+
+
+def draw_parts(collection: Chosen, by: str, seed: int) -> Chosen:
+    """Marked as 80, 10 and 10 per cent: at random, classes in equal shares, or by scaffolds, which become the groups"""
+    if by == "scaffold":
+        groups = scaffold_groups(collection)
+        return collection.with_parts(fill_parts(groups, 0.8, 0.9), groups)
+    part = np.full(len(collection), PARTS.index("train"), np.int8)
+    _, held_out = split_off(collection.outline, 0.2, seed)
+    for name, numbers in zip(PARTS[1:], split_off(collection.outline[held_out], 0.5, seed), strict=True):
+        part[held_out[numbers]] = PARTS.index(name)
+    return collection.with_parts(part)
+
+
+def scaffold_groups(collection: Collection) -> Ints:
+    """(G) numbers of the Bemis-Murcko scaffolds: rings and what links them; molecules without a ring share one"""
+    from egocnn.data.sources.smiles import scaffold_of
+
+    smiles = (text for graphs in collection.portions() for text in graphs.smiles or ())
+    scaffolds = [scaffold_of(text) for text in smiles]
+    rule(len(scaffolds) == len(collection), "a split by scaffold needs molecules, and these graphs have no SMILES")
+    return np.unique(scaffolds, return_inverse=True)[1]
+
+
+def fill_parts(groups: Ints, *ends: float) -> Ints:
+    """(G) parts of whole groups: the largest first, each into the first part where it fits; the last takes the rest.
+
+    ``ends``: the share of the graphs that each part but the last fills up to, those before it counted
+    """
+    _, first, group, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    part, done = np.zeros(len(sizes), np.int8), [0] * (len(ends) + 1)
+    for number in np.lexsort((first, -sizes)).tolist():
+        size = int(sizes[number])
+        fits = (p for p, end in enumerate(ends) if sum(done[: p + 1]) + size <= end * len(groups) + 1e-9)
+        part[number] = next(fits, len(ends)) if any(done) else 0  # the largest trains, whatever its size
+        done[part[number]] += size
+    rule(done[-1], f"{len(groups)} graphs of {len(sizes)} groups or scaffolds: none is left for the test")
+    return part[group]
+
+
+def split_off(outline: Graphs, share: float, seed: int) -> tuple[Ints, Ints]:
+    """Numbers of the graphs without a share of them, and of the share: classes in equal parts, groups never torn"""
+    classes = outline.target if outline.is_classification else None
+    return split_in_two(len(outline), share, classes=classes, groups=outline.group, seed=seed)
 
 
 def split_in_two(

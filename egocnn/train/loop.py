@@ -23,7 +23,7 @@ import torch
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.nn.device import choose_device
-from egocnn.nn.memory import attempt, warn
+from egocnn.nn.memory import attempt, inform, warn
 from egocnn.train.engines.common import Build, Member, Progress, copy_of
 from egocnn.train.engines.distributed.engine import DistributedEngine
 from egocnn.train.engines.plain import PlainEngine
@@ -60,6 +60,8 @@ def fit(
     for member, each in zip(members, progress, strict=True):
         assert member.train.target is not None
         each.history.monitor = monitor_of(config.monitor, member.train.target)
+        if (config.monitor, each.history.monitor) == ("auto", "roc_auc"):
+            inform("one class has more than two thirds of the training graphs: ROC AUC chooses the best epoch")
 
     def train(build: Build, numbers: Sequence[int]) -> bool:
         """All epochs of networks that are trained together; false after Ctrl-C."""

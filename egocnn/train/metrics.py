@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from egocnn.config import ClassScore, ValueScore
+from egocnn.config import CLASS_SCORES, VALUE_SCORES
 from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError
@@ -95,7 +95,7 @@ def monitor_of(name: str, target: Tensor) -> str:
 
 def checked_score(name: str | None, *, is_value: bool) -> str:
     """The name of a score, by default accuracy or R²; refused where it is one of the other kind of target."""
-    mine, what = (get_args(ValueScore), "values") if is_value else (get_args(ClassScore), "classes")
+    mine, what = (VALUE_SCORES, "values") if is_value else (CLASS_SCORES, "classes")
     if name is not None and name not in mine:
         raise ConfigError(f"{what} are not scored by {name!r}; there are {', '.join(mine)}")
     return name or mine[0]

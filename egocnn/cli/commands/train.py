@@ -16,7 +16,7 @@ from egocnn.config import ModelConfig, TrainConfig
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
 
-SCORES = ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "test_mean_absolute_error")
+WITHOUT_LINE = ("validation_loss", "test_log_loss")  # in metrics.json
 
 
 def add_arguments(parser: Parser) -> None:
@@ -72,10 +72,16 @@ def train_and_print(options: Options, graphs: Collection, reading: dict[str, Any
 
 def score_lines(metrics: dict[str, Any], folder: Path) -> Iterator[str]:
     """For people."""
-    for name in SCORES:
-        if metrics.get(name) is not None:
-            graphs = f" ({metrics['test_graphs']} graphs)" if name.startswith("test") else ""
-            yield f"{name.replace('_', ' '):20} {metrics[name]:.4f}{graphs}"
+    from egocnn.data.sources.text import one_line
+    from egocnn.train.metrics import in_words
+
+    for name, value in metrics.items():
+        part, _, score = name.partition("_")
+        if part in ("validation", "test") and isinstance(value, float) and name not in WITHOUT_LINE:
+            graphs = f" ({metrics['test_graphs']} graphs)" if part == "test" else ""
+            yield f"{part + ' ' + in_words(score):20} {value:.4f}{graphs}"
+    if 0 < len(recalls := metrics.get("test_recall", {})) <= 10:
+        yield "test recall          " + ", ".join(f"{one_line(name)} {value:.4f}" for name, value in recalls.items())
     best, networks = metrics["best_epoch"], metrics["networks"]
     several = f"{networks} networks, " if networks > 1 else ""
     shown = ", ".join(map(str, best)) if networks > 1 else best
