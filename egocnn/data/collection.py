@@ -60,7 +60,7 @@ def draw_parts(collection: Chosen, by: str, seed: int) -> Chosen:
     """Marked as 80, 10 and 10 per cent: at random, classes in equal shares, or by scaffolds, which become the groups"""
     if by == "scaffold":
         groups = scaffold_groups(collection)
-        return collection.with_parts(fill_parts(groups, 0.8, 0.9), groups)
+        return collection.with_parts(fill_parts(groups, 0.8, 0.1), groups)
     part = np.full(len(collection), PARTS.index("train"), np.int8)
     _, held_out = split_off(collection.outline, 0.2, seed)
     for name, numbers in zip(PARTS[1:], split_off(collection.outline[held_out], 0.5, seed), strict=True):
@@ -78,19 +78,20 @@ def scaffold_groups(collection: Collection) -> Ints:
     return np.unique(scaffolds, return_inverse=True)[1]
 
 
-def fill_parts(groups: Ints, *ends: float) -> Ints:
+def fill_parts(groups: Ints, *shares: float) -> Ints:
     """(G) parts of whole groups: the largest first, each into the first part where it fits; the last takes the rest.
 
-    ``ends``: the share of the graphs that each part but the last fills up to, those before it counted
+    ``shares``: of the graphs, how many each part but the last may hold
     """
     _, first, group, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
-    part, done = np.zeros(len(sizes), np.int8), [0] * (len(ends) + 1)
-    for number in np.lexsort((first, -sizes)).tolist():
-        size = int(sizes[number])
-        fits = (p for p, end in enumerate(ends) if sum(done[: p + 1]) + size <= end * len(groups) + 1e-9)
-        part[number] = next(fits, len(ends)) if any(done) else 0  # the largest trains, whatever its size
-        done[part[number]] += size
-    rule(done[-1], f"{len(groups)} graphs of {len(sizes)} groups or scaffolds: none is left for the test")
+    part, done = np.zeros(len(sizes), np.int8), np.zeros(len(shares) + 1)
+    room = len(groups) * np.array(shares) + 1e-9
+    for number in np.lexsort((first, -sizes)):
+        after = done[:-1] + sizes[number]
+        fits = (after <= room) & (done.cumsum()[:-1] + sizes[number] <= room.cumsum())  # so the last is never empty
+        part[number] = [*np.flatnonzero(fits), len(shares)][0] if done.any() else 0
+        done[part[number]] += sizes[number]
+    rule(done[-1], f"all {len(groups)} graphs are of one group or scaffold: none is left for the test")
     return part[group]
 
 

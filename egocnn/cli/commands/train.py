@@ -16,7 +16,7 @@ from egocnn.config import ModelConfig, TrainConfig
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
 
-WITHOUT_LINE = ("validation_loss", "test_log_loss")  # in metrics.json
+FIRST = ("accuracy", "r2")  # Of the scores of the test; the others follow on one line.
 
 
 def add_arguments(parser: Parser) -> None:
@@ -75,13 +75,18 @@ def score_lines(metrics: dict[str, Any], folder: Path) -> Iterator[str]:
     from egocnn.data.sources.text import one_line
     from egocnn.train.metrics import in_words
 
+    others = []
     for name, value in metrics.items():
         part, _, score = name.partition("_")
-        if part in ("validation", "test") and isinstance(value, float) and name not in WITHOUT_LINE:
+        if part == "test" and isinstance(value, float) and score not in FIRST:
+            others.append(f"{in_words(score)} {value:.4f}")
+        elif part in ("validation", "test") and isinstance(value, float) and score != "loss":
             graphs = f" ({metrics['test_graphs']} graphs)" if part == "test" else ""
             yield f"{part + ' ' + in_words(score):20} {value:.4f}{graphs}"
+    if others:
+        yield f"{'test, also':20} {', '.join(others)}"
     if 0 < len(recalls := metrics.get("test_recall", {})) <= 10:
-        yield "test recall          " + ", ".join(f"{one_line(name)} {value:.4f}" for name, value in recalls.items())
+        yield f"{'test recall':20} {', '.join(f'{one_line(name)} {value:.4f}' for name, value in recalls.items())}"
     best, networks = metrics["best_epoch"], metrics["networks"]
     several = f"{networks} networks, " if networks > 1 else ""
     shown = ", ".join(map(str, best)) if networks > 1 else best

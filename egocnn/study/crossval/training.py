@@ -249,9 +249,8 @@ def score_of(predictions: Sequence[Tensor], data: Batchable, metric: str = "", s
         return accuracy(together, target) if together.shape[1] > 1 else r2(together[:, 0], target.double())
     found = scores_of((together if together.shape[1] > 1 else together[:, 0]).cpu().numpy(), target.cpu().numpy())
     if metric not in found:
-        raise DataError(
-            f"{in_words(metric)} says nothing where all of {len(target)} graphs are alike; fewer folds help"
-        )
+        alike = f"where all {len(target)} graphs of a fold or its validation part are alike"
+        raise DataError(f"{in_words(metric)} says nothing {alike}; fewer --folds or a larger --validation may help")
     return found[metric] * (scale if metric in ("rmse", "mae") else 1)
 
 

@@ -378,5 +378,5 @@ def test_a_score_that_is_undefined_is_refused_and_not_made_up() -> None:
     graphs = alcohols()
     assert graphs.target is not None
     data = Encoder.fit(graphs, MODEL).apply(graphs[graphs.target == 0], MODEL)
-    with pytest.raises(DataError, match="ROC AUC says nothing where all of 16 graphs are alike"):
+    with pytest.raises(DataError, match="ROC AUC says nothing where all 16 graphs of a fold"):
         training.score_of([torch.full((len(data), 2), 0.5)], data, "roc_auc")
