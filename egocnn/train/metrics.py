@@ -68,10 +68,7 @@ def accuracy(outputs: Tensor, target: Tensor) -> float:
 
 
 def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]], monitor: str = "") -> tuple[float, float]:
-    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and accuracy or R².
-
-    ``monitor``: another score than these
-    """
+    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and :func:`monitored`."""
     outputs, target = (torch.cat([batch[side] for batch in batches]) for side in (0, 1))
     loss = torch.stack([loss * len(own) for _, own, loss in batches]).sum()
     return float(loss) / len(target), monitored(monitor, outputs, target)
@@ -102,10 +99,8 @@ def checked_score(name: str | None, *, is_value: bool) -> str:
 
 
 @torch.no_grad()
-def evaluate(
-    network: EgoCNN, data: Batchable, *, weights: Tensor | None = None, monitor: str = ""
-) -> tuple[float, float]:
-    """Loss and score (accuracy, or R², or what ``monitor`` says) in evaluation mode."""
+def evaluate(network: EgoCNN, data: Batchable, weights: Tensor | None = None, monitor: str = "") -> tuple[float, float]:
+    """Loss and :func:`monitored` score in evaluation mode."""
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
     outputs = predict(network, data)

@@ -16,8 +16,6 @@ from egocnn.config import ModelConfig, TrainConfig
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
 
-FIRST = ("accuracy", "r2")  # Of the scores of the test; the others follow on one line.
-
 
 def add_arguments(parser: Parser) -> None:
     add_data_options(parser, everyday=("smiles", "target", "split"))
@@ -75,18 +73,12 @@ def score_lines(metrics: dict[str, Any], folder: Path) -> Iterator[str]:
     from egocnn.data.sources.text import one_line
     from egocnn.train.metrics import in_words
 
-    others = []
-    for name, value in metrics.items():
-        part, _, score = name.partition("_")
-        if part == "test" and isinstance(value, float) and score not in FIRST:
-            others.append(f"{in_words(score)} {value:.4f}")
-        elif part in ("validation", "test") and isinstance(value, float) and score != "loss":
+    recalls = {f"test recall {one_line(name)}": value for name, value in metrics.get("test_recall", {}).items()}
+    for name, value in (metrics | (recalls if len(recalls) <= 10 else {})).items():
+        part, _, score = name.replace(" ", "_", 1).partition("_")
+        if part in ("validation", "test") and isinstance(value, float) and not score.endswith("loss"):
             graphs = f" ({metrics['test_graphs']} graphs)" if part == "test" else ""
-            yield f"{part + ' ' + in_words(score):20} {value:.4f}{graphs}"
-    if others:
-        yield f"{'test, also':20} {', '.join(others)}"
-    if 0 < len(recalls := metrics.get("test_recall", {})) <= 10:
-        yield f"{'test recall':20} {', '.join(f'{one_line(name)} {value:.4f}' for name, value in recalls.items())}"
+            yield f"{part + ' ' + in_words(score):23} {value:.4f}{graphs}"
     best, networks = metrics["best_epoch"], metrics["networks"]
     several = f"{networks} networks, " if networks > 1 else ""
     shown = ", ".join(map(str, best)) if networks > 1 else best

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 
@@ -150,6 +150,9 @@ class PairScore:
     seconds: float
 
 
+Scores: TypeAlias = Sequence[Sequence[PairScore]]  # of every setting those of its folds
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One setting on all folds."""
@@ -189,10 +192,8 @@ class Sweep:
     def lines(self) -> Iterator[str]:
         """A table for a terminal."""
         names = (name.replace("_", " ") for name in self.over)
-        table = [
-            ["", *names, f"validation {score_in_words(self.score)}", "seconds", "parameters"],
-            *map(_cells, self.rows),
-        ]
+        header = ["", *names, f"validation {score_in_words(self.score)}", "seconds", "parameters"]
+        table = [header, *map(_cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             yield "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
@@ -221,13 +222,8 @@ class Sweep:
         return text.getvalue()
 
 
-def ranked(
-    points: Sequence[GridPoint], scores: Sequence[Sequence[PairScore]], *, lower: bool = False
-) -> list[tuple[GridPoint, Row]]:
-    """The best first: by mean, of equals the smaller, then the one first in the grid; those that diverged last.
-
-    ``lower``: whether a lower score is the better one
-    """
+def ranked(points: Sequence[GridPoint], scores: Scores, *, lower: bool = False) -> list[tuple[GridPoint, Row]]:
+    """The best (``lower``: lowest) mean first, of equals the smaller, then in order of the grid; diverged ones last."""
     rows: list[tuple[GridPoint, Row]] = []
     for point, several in zip(points, scores, strict=True):
         own = sorted(several, key=lambda each: each.fold)
