@@ -136,7 +136,7 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
     given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
     command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
     scored = "the score to report and compare [accuracy; r2 of values]"
-    command.add_option("folds", "--metric", choices=SCORES, help=scored)
+    command.add_option("folds", "--metric", rare=True, choices=SCORES, help=scored)
     add_data_options(command, everyday=("smiles", "target"))
     add_training_options(command)
     command.add_option("run", "--jobs", rare=rare_jobs, **COUNT, help=jobs)

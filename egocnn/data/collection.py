@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
 from egocnn.data.schema import PARTS, rule
-from egocnn.errors import DataError
+from egocnn.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
@@ -70,11 +70,15 @@ def draw_parts(collection: Chosen, by: str, seed: int) -> Chosen:
 
 def scaffold_groups(collection: Collection) -> Ints:
     """(G) numbers of the Bemis-Murcko scaffolds: rings and what links them; molecules without a ring share one"""
-    from egocnn.data.sources.smiles import scaffold_of
-
-    smiles = (text for graphs in collection.portions() for text in graphs.smiles or ())
-    scaffolds = [scaffold_of(text) for text in smiles]
-    rule(len(scaffolds) == len(collection), "a split by scaffold needs molecules, and these graphs have no SMILES")
+    try:
+        from rdkit import Chem
+        from rdkit.Chem.Scaffolds import MurckoScaffold
+    except ImportError:
+        raise MissingExtraError("rdkit", "molecules") from None
+    chemistry: Any = MurckoScaffold  # without types
+    molecules = (Chem.MolFromSmiles(text) for graphs in collection.portions() for text in graphs.smiles or ())
+    scaffolds = [chemistry.MurckoScaffoldSmiles(mol=molecule) for molecule in molecules if molecule is not None]
+    rule(len(scaffolds) == len(collection), "a split by scaffold needs molecules, and not all graphs have SMILES")
     return np.unique(scaffolds, return_inverse=True)[1]
 
 

@@ -133,5 +133,5 @@ def test_molecules_of_one_scaffold_stay_on_one_side() -> None:
     assert len(set(drawn.group.tolist())) == 6
     with pytest.raises(DataError, match="drawn by random or scaffold, not by 'size'"):
         graphs.split(by="size")
-    with pytest.raises(DataError, match="these graphs have no SMILES"):
+    with pytest.raises(DataError, match="not all graphs have SMILES"):
         graphs.replace(smiles=None).split(by="scaffold")

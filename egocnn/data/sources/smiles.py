@@ -199,15 +199,6 @@ def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
         return Chem.AddHs(molecule) if hydrogens else molecule
 
 
-def scaffold_of(text: str) -> str:
-    """The Bemis-Murcko scaffold of a molecule, as SMILES: its rings and what links them, '' without a ring."""
-    molecule = parse_smiles(text)
-    from rdkit.Chem.Scaffolds import MurckoScaffold
-
-    chemistry: Any = MurckoScaffold  # it has no types
-    return str(chemistry.MurckoScaffoldSmiles(mol=molecule))
-
-
 def is_molecule(value: object) -> bool:
     """Whether RDKit made it; RDKit is not imported to find out."""
     return all(hasattr(value, name) for name in ("GetAtoms", "GetBonds", "GetNumAtoms"))

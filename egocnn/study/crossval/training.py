@@ -304,14 +304,12 @@ def cross_validate(
     """
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
-    is_ego = isinstance(model, ModelConfig)
-    _check_request(graphs, model, protocol, execution)
+    metric = _checked_metric(graphs, model, protocol, execution)
     train = execution.train_config(train)
     graphs = recipe.read_if_small(graphs).with_parts(None)
     check_targets(graphs.outline)
-    metric = checked_score(protocol.metric, is_value=not graphs.outline.is_classification)
     device = choose_device(train.device)
-    stacked = is_ego and execution.is_stacked(graphs, device)
+    stacked = isinstance(model, ModelConfig) and execution.is_stacked(graphs, device)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     tasks = make_tasks(graphs.outline, protocol, train)
@@ -358,8 +356,8 @@ def cross_validate(
     return record
 
 
-def _check_request(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> None:
-    """Refuse what does not go together."""
+def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> str:
+    """The score to report; what does not go together is refused."""
     is_ego = isinstance(model, ModelConfig)
     if execution.jobs is not None and execution.jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
@@ -372,6 +370,7 @@ def _check_request(graphs: Collection, model: AnyModel, protocol: Protocol, exec
         raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {other}")
     if recipe.stays_on_disk(graphs) and (execution.stack or not is_ego):
         raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
+    return checked_score(protocol.metric, is_value=not graphs.outline.is_classification)
 
 
 def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:
