@@ -29,7 +29,7 @@ from egocnn.train.run import train_run
 from tests.cli.limited import check_limited
 from tests.support.commands import SHORT, check_refused, rows, runner
 from tests.support.strategies import random_connected, random_trees
-from tests.support.tiny import COMPLETE, (
+from tests.support.tiny import (
     ALCOHOLS,
     COMPLETE,
     FLAGS,
