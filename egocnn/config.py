@@ -19,6 +19,10 @@ Task = Literal["auto", "classification", "regression"]
 Embedding = Literal["patchy-san", "attributes"]
 Readout = Literal["max", "mean", "sum", "log", "mean+max", "log+max", "sum+max", "mean+log+max", "sort"]
 Schedule = Literal["cosine", "constant"]
+CLASS_SCORES = ("accuracy", "log_loss", "roc_auc", "average_precision", "mcc", "balanced_accuracy")
+VALUE_SCORES = ("r2", "rmse", "mae", "spearman")
+SCORES = CLASS_SCORES + VALUE_SCORES
+Monitor = Literal["auto", "accuracy", "roc_auc", "average_precision", "mcc", "balanced_accuracy", "r2", "spearman"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "bfloat16"]
 Technique = Literal["contributions", "relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
@@ -48,7 +52,8 @@ class ReadConfig:
     name: str | None = None
     """Column or field with the graphs' names (default: the one called name or id, else row numbers)."""
     split: str | None = None
-    """Column or field that says train, validation or test; COLUMN=test reads that part alone."""
+    """Column or field that says train, validation or test; COLUMN=test reads that part alone. Without such a column:
+    random or scaffold (Bemis-Murcko, the largest groups train) draws 80, 10 and 10 per cent."""
     group: str | None = None
     """Column or field whose equal values never stand on both sides of a split."""
     task: Task = "auto"
@@ -134,6 +139,9 @@ class TrainConfig:
     """Stop after this many epochs without a noticeably better validation score."""
     judgements: int = 80
     """Graphs that must speak for the best epoch: a smaller validation part is averaged over several epochs."""
+    monitor: Monitor = "auto"
+    """Score that chooses the best epoch, of equals the lower loss (auto: accuracy or R²; ROC AUC where one class has
+    more than two thirds of the training graphs)."""
     validation: float = 0.1
     """Share of the training part that chooses the best epoch, where the data has no validation part."""
     parts: float = 0.3

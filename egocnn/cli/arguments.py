@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from egocnn import __version__
 from egocnn.cli.commands import COMMANDS, find_command
 from egocnn.cli.options import SHOWN, Parser, add_options
-from egocnn.config import PRESET_NAMES, Device, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.config import PRESET_NAMES, SCORES, Device, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
 
 if TYPE_CHECKING:
     from egocnn.study.crossval import Protocol
@@ -135,6 +135,8 @@ def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str,
     command.add_option("folds", "--restarts", rare=True, **COUNT, help=f"{trainings} [1; paper: 5]")
     given = "fair: the splits [splits/DATA.json in EGOCNN_DATA]"
     command.add_option("folds", "--splits", rare=True, type=Path, metavar="FILE.json", help=given)
+    scored = "the score to report and compare [accuracy; r2 of values]"
+    command.add_option("folds", "--metric", rare=True, choices=SCORES, help=scored)
     add_data_options(command, everyday=("smiles", "target"))
     add_training_options(command)
     command.add_option("run", "--jobs", rare=rare_jobs, **COUNT, help=jobs)
@@ -147,7 +149,8 @@ def chosen_protocol(options: argparse.Namespace) -> Protocol:
     from egocnn.study.crossval import choose_protocol
 
     names = ("data", "folds", "restarts", "runs", "combine", "splits")
-    return choose_protocol(options.protocol, **{name: vars(options)[name] for name in names if name in options})
+    found = choose_protocol(options.protocol, **{name: vars(options)[name] for name in names if name in options})
+    return replace(found, metric=options.metric)
 
 
 # ── types of values ───────────────────────────────────────────────────────────────────────────────

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.options import Options, from_options
 from egocnn.config import ReadConfig
+from egocnn.errors import ConfigError, MissingColumnError
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
@@ -20,12 +22,14 @@ def split_and_part(options: Options) -> tuple[str | None, str]:
 
 
 def open_graphs(options: Options, model: Model | None = None) -> Collection:
-    """The graphs of DATA, or the part of them that --split names; those of a store stay there."""
-    from egocnn.data.collection import choose_part
+    """The graphs of DATA, or the part of them that --split names; a split is drawn without a model, for a training."""
+    from egocnn.data.collection import choose_part, draw_parts
     from egocnn.data.read import read
+    from egocnn.data.schema import DRAWN
     from egocnn.data.store import Stored
     from egocnn.show.streaming import open_store, read_as_trained
 
+    reading = read if model is None else partial(read_as_trained, predictor=model)
     column, part = split_and_part(options)
     said = {**vars(options), "split": column}
     usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
@@ -35,10 +39,18 @@ def open_graphs(options: Options, model: Model | None = None) -> Collection:
     if store is not None:
         collection = Stored.of(store)
     else:
-        collection = (
-            read(options.data, **settings) if model is None else read_as_trained(options.data, model, **settings)
-        )
-    return choose_part(collection, options.data, part, options.limit)
+        try:
+            collection = reading(options.data, **settings)
+        except MissingColumnError:
+            if column not in DRAWN:
+                raise
+            collection = reading(options.data, **settings | {"split": None})
+    is_drawn = column in DRAWN and collection.outline.part is None
+    if part and is_drawn:
+        drawn = f"--split {options.split}: {column} parts are drawn when a model is trained"
+        raise ConfigError(f"{drawn}; split.csv in the run folder says which graphs were in each")
+    collection = choose_part(collection, options.data, part, options.limit)
+    return draw_parts(collection, str(column), options.seed) if is_drawn and model is None else collection
 
 
 def read_with(options: Options, graphs: Collection) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints
 from egocnn.data.schema import PARTS, rule
-from egocnn.errors import DataError
+from egocnn.errors import DataError, MissingExtraError
 
 if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
@@ -29,7 +29,8 @@ class Collection(Protocol):
     def bytes_on_disk(self) -> int: ...  # to be read to have all of them in memory; 0 where they are there
     def __len__(self) -> int: ...
     def choose(self, which: Ints) -> Self: ...  # those with these numbers, ascending
-    def with_parts(self, part: Ints | None) -> Self: ...  # with another split, (G) positions in PARTS, or with none
+    def with_parts(self, part: Ints | None, group: Ints | None = None) -> Self: ...
+    # with another split, (G) positions in PARTS, or with none; and with other groups where they are given
     def portions(
         self, first: int = 0, last: int | None = None
     ) -> Iterator[Graphs]: ...  # as many as memory should hold
@@ -53,6 +54,55 @@ def graphs_of_part(column: Ints | None, part: str) -> Ints:
         raise DataError("these graphs bring no split of their own")
     rule(part in PARTS, f"no part is called {part!r}; there are {', '.join(PARTS)}")
     return np.flatnonzero(column == PARTS.index(part))
+
+
+def draw_parts(collection: Chosen, by: str, seed: int) -> Chosen:
+    """Marked as 80, 10 and 10 per cent: at random, classes in equal shares, or by scaffolds, which become the groups"""
+    if by == "scaffold":
+        groups = scaffold_groups(collection)
+        return collection.with_parts(fill_parts(groups, 0.8, 0.1), groups)
+    part = np.full(len(collection), PARTS.index("train"), np.int8)
+    _, held_out = split_off(collection.outline, 0.2, seed)
+    for name, numbers in zip(PARTS[1:], split_off(collection.outline[held_out], 0.5, seed), strict=True):
+        part[held_out[numbers]] = PARTS.index(name)
+    return collection.with_parts(part)
+
+
+def scaffold_groups(collection: Collection) -> Ints:
+    """(G) numbers of the Bemis-Murcko scaffolds: rings and what links them; molecules without a ring share one"""
+    try:
+        from rdkit import Chem
+        from rdkit.Chem.Scaffolds import MurckoScaffold
+    except ImportError:
+        raise MissingExtraError("rdkit", "molecules") from None
+    chemistry: Any = MurckoScaffold  # without types
+    molecules = (Chem.MolFromSmiles(text) for graphs in collection.portions() for text in graphs.smiles or ())
+    scaffolds = [chemistry.MurckoScaffoldSmiles(mol=molecule) for molecule in molecules if molecule is not None]
+    rule(len(scaffolds) == len(collection), "a split by scaffold needs molecules, and not all graphs have SMILES")
+    return np.unique(scaffolds, return_inverse=True)[1]
+
+
+def fill_parts(groups: Ints, *shares: float) -> Ints:
+    """(G) parts of whole groups: the largest first, each into the first part where it fits; the last takes the rest.
+
+    ``shares``: of the graphs, how many each part but the last may hold
+    """
+    _, first, group, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    part, done = np.zeros(len(sizes), np.int8), np.zeros(len(shares) + 1)
+    room = len(groups) * np.array(shares) + 1e-9
+    for number in np.lexsort((first, -sizes)):
+        after = done[:-1] + sizes[number]
+        fits = (after <= room) & (done.cumsum()[:-1] + sizes[number] <= room.cumsum())  # so the last is never empty
+        part[number] = [*np.flatnonzero(fits), len(shares)][0] if done.any() else 0
+        done[part[number]] += sizes[number]
+    rule(done[-1], f"all {len(groups)} graphs are of one group or scaffold: none is left for the test")
+    return part[group]
+
+
+def split_off(outline: Graphs, share: float, seed: int) -> tuple[Ints, Ints]:
+    """Numbers of the graphs without a share of them, and of the share: classes in equal parts, groups never torn"""
+    classes = outline.target if outline.is_classification else None
+    return split_in_two(len(outline), share, classes=classes, groups=outline.group, seed=seed)
 
 
 def split_in_two(

@@ -21,8 +21,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_duplicates_agree, pointers, positions, ranges
-from egocnn.data.collection import graphs_of_part, split_in_two
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule, take_columns
+from egocnn.data.collection import fill_parts, graphs_of_part, scaffold_groups, split_off
+from egocnn.data.schema import DRAWN, EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule, take_columns
 from egocnn.data.schema import Graph as Graph
 from egocnn.errors import DataError
 from egocnn.files import replacing
@@ -296,18 +296,24 @@ class Graphs:
         """
         return self[graphs_of_part(self.part, part)]
 
-    def split(self, *, test: float = 0.2, seed: int = 0) -> tuple[Graphs, Graphs]:
+    def split(self, *, test: float = 0.2, by: str = "random", seed: int = 0) -> tuple[Graphs, Graphs]:
         """Two disjoint collections, classes in equal shares on both sides, groups never torn apart.
 
         Arguments:
             test: Share of the graphs in the second collection.
-            seed: Which of the possible splits.
+            by: "random", or "scaffold" for molecules: those with one Bemis-Murcko scaffold stay together, the largest
+                such groups train, and neither classes nor seed count.
+            seed: Which of the possible random splits.
 
         Returns:
             The larger collection for training, and the other for testing.
         """
-        classes = self.target if self.is_classification else None
-        rest, chosen = split_in_two(len(self), test, classes=classes, groups=self.group, seed=seed)
+        rule(by in DRAWN, f"a split is drawn by {' or '.join(DRAWN)}, not by {by!r}")
+        if by == "scaffold":
+            rule(0 < test < 1, f"the share to split off must be between 0 and 1, got {test}")
+            is_tested = fill_parts(scaffold_groups(self), 1 - test) == 1
+            return self[~is_tested], self[is_tested]
+        rest, chosen = split_off(self, test, seed)
         return self[rest], self[chosen]
 
     @staticmethod
@@ -390,16 +396,17 @@ class Graphs:
         """
         return self._some(which)
 
-    def with_parts(self, part: Ints | None) -> Graphs:
+    def with_parts(self, part: Ints | None, group: Ints | None = None) -> Graphs:
         """The same graphs, marked as parts of another split.
 
         Arguments:
             part: (G) 0 for training, 1 for validation, 2 for the test; None for no split.
+            group: (G) other groups; None leaves them as they are.
 
         Returns:
             The marked collection; this one stays as it is.
         """
-        return self.replace(part=part)
+        return self.replace(part=part, group=self.group if group is None else group)
 
     def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
         """All of them at once: they are in memory already.

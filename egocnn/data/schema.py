@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from egocnn.data.graphs import Graphs
 
 PARTS = ("train", "validation", "test")
+DRAWN = ("random", "scaffold")  # splits that need no column
 NODE_COLUMNS = ("node_label", "node_attr", "node_truth")
 EDGE_COLUMNS = ("edge_label", "edge_weight", "edge_truth")
 GRAPH_COLUMNS = ("target", "group", "part")

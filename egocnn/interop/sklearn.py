@@ -22,7 +22,7 @@ from egocnn.data.read import read, targets_inside
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
-from egocnn.files import write_json, write_text
+from egocnn.files import write_json
 from egocnn.interop import targets
 from egocnn.model import Model
 from egocnn.show.streaming import read_as_trained
@@ -30,7 +30,7 @@ from egocnn.train.history import History
 from egocnn.train.metrics import known_truth, test_scores
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
-from egocnn.train.run import facts, history_csv, versions
+from egocnn.train.run import facts, history_rows, versions, write_rows
 
 
 class _EgoCNN(BaseEstimator):
@@ -73,6 +73,7 @@ class _EgoCNN(BaseEstimator):
         schedule: config.Schedule = "cosine",
         patience: int = 20,
         judgements: int = 80,
+        monitor: config.Monitor = "auto",
         validation: float = 0.1,
         parts: float = 0.3,
         missing: float = 1.0,
@@ -227,7 +228,7 @@ class _EgoCNN(BaseEstimator):
         if hasattr(self, "attention_"):
             save_attention(self.attention_, Path(folder))
         if hasattr(self, "history_"):
-            write_text(Path(folder) / "history.csv", history_csv(self.history_))
+            write_rows(Path(folder) / "history.csv", *history_rows(self.history_))
             write_json(Path(folder) / "metrics.json", facts(self._fitted, self.history_))
 
     @classmethod

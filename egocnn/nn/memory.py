@@ -47,6 +47,9 @@ def warn(text: str) -> None:
     log.warning(text)
 
 
+inform = cache(log.info)  # the same for what is no reason to worry
+
+
 def by_halves(run: Callable[[Tensor], T], chosen: Tensor) -> Iterator[T]:
     """What ``run`` returns for the chosen graphs, in order: all at once, or where the memory does not suffice, half of
     them at a time."""

@@ -18,6 +18,7 @@ from egocnn.config import ExplainConfig, ReadConfig
 from egocnn.data.collection import choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import Source, read, stream_source
+from egocnn.data.schema import DRAWN
 from egocnn.data.store import Store, Stored, is_store, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
@@ -62,7 +63,8 @@ def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None
     for name, usual in asdict(ReadConfig()).items():
         was = store.manifest.read.get(name, usual)
         # whatever the column of the split is called, it says what the part of each graph is
-        if name in said and said[name] != was and not (name == "split" and "part" in store.manifest.columns):
+        is_fine = name == "split" and ("part" in store.manifest.columns or said.get(name) in DRAWN)
+        if name in said and said[name] != was and not is_fine:
             flag = f"--{name.replace('_', '-')}"
             how = f"without {flag}" if was == usual else f"with {flag}" if was is True else f"with {flag} {was}"
             raise ConfigError(f"{store.folder}: holds graphs that were read {how}; {flag} is said to egocnn prepare")
@@ -157,7 +159,7 @@ def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, 
 
     Of every graph its prediction is kept for the scores, and nothing else.
     """
-    from egocnn.train.metrics import known_truth, scores_of
+    from egocnn.train.metrics import known_truth, recalls, scores_of
 
     done, doubt = 0, 0.0
     kept: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -174,7 +176,10 @@ def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, 
     if len(predictor.networks) > 1 and done:
         result["mean_spread"] = doubt / done
     if any(len(truth) for _, truth in kept):
-        result |= scores_of(*map(np.concatenate, zip(*kept, strict=True)))
+        predicted, truth = map(np.concatenate, zip(*kept, strict=True))
+        result |= scores_of(predicted, truth)
+        if predictor.class_names:
+            result["recall"] = recalls(predicted, truth, predictor.class_names)
     return result
 
 

@@ -18,7 +18,7 @@ NOTICEABLE = 1e-3  # Where the validation part is all but learned, ever smaller 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """One line of the history. Scores are accuracies, or R² where a value is predicted."""
+    """One line of the history. Scores are accuracies, or R² of values; in validation what ``monitor`` says."""
 
     epoch: int
     learning_rate: float
@@ -41,6 +41,7 @@ class History:
     epochs: list[Epoch] = field(default_factory=list)
     best: Epoch | None = None
     interrupted: bool = False
+    monitor: str = ""  # what the scores in validation are; '' for accuracy or R²
     averaged: tuple[History, ...] = ()  # where this is the mean of several networks: their own histories
 
     @property
@@ -73,13 +74,15 @@ class History:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"epochs": [asdict(e) for e in self.epochs], "best": self.best.epoch if self.best else None}
+        best = self.best.epoch if self.best else None
+        return {"epochs": [asdict(e) for e in self.epochs], "best": best, "monitor": self.monitor}
 
     @staticmethod
     def from_plain(plain: dict[str, Any]) -> History:
         """What :meth:`to_plain` was made of."""
         epochs = [Epoch(**e) for e in plain["epochs"]]
-        return History(epochs, None if plain["best"] is None else epochs[plain["best"] - 1])
+        best = None if plain["best"] is None else epochs[plain["best"] - 1]
+        return History(epochs, best, monitor=plain["monitor"])
 
 
 def _mean(epochs: Sequence[Epoch], name: str) -> float:
@@ -94,7 +97,8 @@ def mean_history(histories: Sequence[History]) -> History:
     """
     if len(histories) == 1:
         return histories[0]
-    mean = History(interrupted=any(each.interrupted for each in histories), averaged=tuple(histories))
+    interrupted, own = any(each.interrupted for each in histories), tuple(histories)
+    mean = History(interrupted=interrupted, monitor=own[0].monitor, averaged=own)
     begun = [each.epochs for each in histories if each.epochs]
     for number in range(1, 1 + max(map(len, begun), default=0)):
         rows = [epochs[min(number, len(epochs)) - 1] for epochs in begun]

@@ -23,13 +23,14 @@ import torch
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.nn.device import choose_device
-from egocnn.nn.memory import attempt, warn
+from egocnn.nn.memory import attempt, inform, warn
 from egocnn.train.engines.common import Build, Member, Progress, copy_of
 from egocnn.train.engines.distributed.engine import DistributedEngine
 from egocnn.train.engines.plain import PlainEngine
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.engines.side_by_side import SideBySideEngine, gains_from_threads
 from egocnn.train.history import History
+from egocnn.train.metrics import monitor_of
 
 OCCUPIED = 0.7  # Share of a GPU's free memory that networks and their graphs may fill.
 
@@ -56,6 +57,11 @@ def fit(
     progress = [Progress.begin(member.network.to(device), config) for member in members]
     if resume is not None:
         resume(progress)
+    for member, each in zip(members, progress, strict=True):
+        assert member.train.target is not None
+        each.history.monitor = monitor_of(config.monitor, member.train.target)
+        if (config.monitor, each.history.monitor) == ("auto", "roc_auc"):
+            inform("one class has more than two thirds of the training graphs: ROC AUC chooses the best epoch")
 
     def train(build: Build, numbers: Sequence[int]) -> bool:
         """All epochs of networks that are trained together; false after Ctrl-C."""

@@ -1,7 +1,8 @@
-"""Outputs + targets -> losses to be minimised, and scores: accuracy, log loss, R², mean absolute error."""
+"""Outputs + targets -> losses to be minimised, and scores of classes and of values, each under one name."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,24 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from egocnn.config import CLASS_SCORES, VALUE_SCORES
 from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graphs
-from egocnn.errors import DataError
+from egocnn.errors import ConfigError, DataError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import predict
 
 if TYPE_CHECKING:
     from egocnn.model import Model
+
+LOWER_IS_BETTER = ("log_loss", "rmse", "mae")
+IN_WORDS = {"roc_auc": "ROC AUC", "mcc": "MCC", "r2": "R²", "rmse": "RMSE", "mae": "MAE", "spearman": "Spearman"}
+
+
+def in_words(name: str) -> str:
+    """A score as people write it: ROC AUC, average precision."""
+    return IN_WORDS.get(name, name.replace("_", " "))
 
 
 def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -57,36 +67,82 @@ def accuracy(outputs: Tensor, target: Tensor) -> float:
     return float((outputs.argmax(1) == target).double().mean())
 
 
-def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[float, float]:
-    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and accuracy or R²."""
+def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]], monitor: str = "") -> tuple[float, float]:
+    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and :func:`monitored`."""
     outputs, target = (torch.cat([batch[side] for batch in batches]) for side in (0, 1))
     loss = torch.stack([loss * len(own) for _, own, loss in batches]).sum()
-    score = r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
-    return float(loss) / len(target), score
+    return float(loss) / len(target), monitored(monitor, outputs, target)
+
+
+def monitored(name: str, outputs: Tensor, target: Tensor) -> float:
+    """The score that chooses the best epoch: '' for accuracy or R², 0 where it is undefined and the loss decides."""
+    if name in ("", "accuracy", "r2"):
+        return r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
+    wide = outputs.detach().double().cpu()
+    predictions = wide[:, 0] if target.is_floating_point() else torch.softmax(wide, dim=1)
+    return scores_of(predictions.numpy(), target.cpu().numpy()).get(name, 0.0)
+
+
+def monitor_of(name: str, target: Tensor) -> str:
+    """What chooses the best epoch of a training on these targets (G): ``name``, or what auto stands for."""
+    if name == "auto" and not target.is_floating_point():
+        return "roc_auc" if 3 * int(target.bincount().max()) > 2 * len(target) else "accuracy"
+    return checked_score(None if name == "auto" else name, is_value=target.is_floating_point())
+
+
+def checked_score(name: str | None, *, is_value: bool) -> str:
+    """The name of a score, by default accuracy or R²; refused where it is one of the other kind of target."""
+    mine, what = (VALUE_SCORES, "values") if is_value else (CLASS_SCORES, "classes")
+    if name is not None and name not in mine:
+        raise ConfigError(f"{what} are not scored by {name!r}; there are {', '.join(mine)}")
+    return name or mine[0]
 
 
 @torch.no_grad()
-def evaluate(network: EgoCNN, data: Batchable, *, weights: Tensor | None = None) -> tuple[float, float]:
-    """Loss and score (accuracy, or R²) in evaluation mode."""
+def evaluate(network: EgoCNN, data: Batchable, weights: Tensor | None = None, monitor: str = "") -> tuple[float, float]:
+    """Loss and :func:`monitored` score in evaluation mode."""
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
     outputs = predict(network, data)
-    return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))])
+    return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))], monitor)
 
 
 def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
-    """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values"""
+    """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values
+
+    What is undefined is left out: most scores where all graphs are of one class, R² and Spearman where nothing varies.
+    """
+    from scipy.stats import spearmanr
+    from sklearn.metrics import average_precision_score, matthews_corrcoef, roc_auc_score
+
     if predictions.ndim == 2:
-        of_truth = np.where(truth >= 0, predictions[np.arange(len(truth)), truth], 0)
-        return {
-            "accuracy": float((predictions.argmax(axis=1) == truth).mean()),
-            "log_loss": float(-np.log(np.maximum(of_truth, 1e-12)).mean()),
-        }
-    return {"r2": r2(predictions, truth), "mean_absolute_error": float(np.abs(predictions - truth).mean())}
+        predicted, known = predictions.argmax(axis=1), truth >= 0
+        of_truth = np.where(known, predictions[np.arange(len(truth)), truth], 0)
+        found = {"accuracy": (predicted == truth).mean(), "log_loss": -np.log(np.maximum(of_truth, 1e-12)).mean()}
+        there = np.unique(truth[known]).tolist()
+        if len(there) > 1 and np.isfinite(predictions).all():
+            ranked = there if predictions.shape[1] > 2 else [1]  # of two classes the second; of more each in turn
+            for name, score in (("roc_auc", roc_auc_score), ("average_precision", average_precision_score)):
+                found[name] = np.mean([score(truth[known] == c, predictions[known, c]) for c in ranked])
+            found["mcc"] = matthews_corrcoef(truth, predicted)
+            found["balanced_accuracy"] = np.mean([(predicted[truth == c] == c).mean() for c in np.unique(truth)])
+    else:
+        error = np.abs(predictions - truth)
+        found = {"rmse": math.sqrt(sum_of_squares(error) / len(error)), "mae": error.mean()}
+        if len(np.unique(truth)) > 1:
+            found["r2"] = r2(predictions, truth)
+            found |= {"spearman": spearmanr(predictions, truth)[0]} if len(np.unique(predictions)) > 1 else {}
+    return {name: float(value) for name, value in found.items() if math.isfinite(value)}
+
+
+def recalls(predictions: NDArray[Any], truth: NDArray[Any], class_names: Sequence[str]) -> dict[str, float]:
+    """For every class that is there, the share of its graphs that are predicted right."""
+    there = ((c, name) for c, name in enumerate(class_names) if (truth == c).any())
+    return {name: float((predictions[truth == c].argmax(axis=1) == c).mean()) for c, name in there}
 
 
 def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:
-    """Accuracy and log loss of a classifier; R² and mean absolute error of a regressor; nothing without a truth.
+    """All scores of a classifier or of a regressor that are defined; nothing without a truth.
 
     Graphs whose target is not known do not count; a class that the model was not trained on counts as missed.
     """

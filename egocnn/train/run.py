@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -20,19 +19,20 @@ import torch
 from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.data.collection import Collection, split_in_two
+from egocnn.data.collection import Collection, split_off
 from egocnn.data.schema import PARTS
 from egocnn.errors import DivergedError, RunError
-from egocnn.files import to_toml, write_json, write_text
+from egocnn.files import digest_of_file, replacing, to_toml, write_json, write_text
 from egocnn.model import MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
-from egocnn.train.metrics import scores_of
+from egocnn.train.metrics import recalls, scores_of
 from egocnn.train.recipe import Test, learn, read_if_small
 from egocnn.train.run_folder import LOG, check_free, clear, forget, growing_place, locked, put_in_place, restore
-from egocnn.train.validation import check_targets
+from egocnn.train.validation import check_targets, part_numbers
 
+SPLIT, TABLE = "split.csv", "test_predictions.csv"
 Log = Callable[[Path, Report | None], AbstractContextManager[Report | None]]
 """A folder for logs and a report -> a report that also logs there, until the end of the context."""
 
@@ -125,7 +125,7 @@ def _train(
     def write_history(history: History) -> None:
         if not (place / "settings.toml").exists():  # a run that is resumed has the same
             write_text(place / "settings.toml", settings)
-        write_text(place / "history.csv", history_csv(history))
+        write_rows(place / "history.csv", *history_rows(history))
 
     def tell(history: History, config: TrainConfig) -> None:
         write_history(history)
@@ -133,11 +133,13 @@ def _train(
             report(history, config)
 
     def conclude(predictor: Model, history: History, test: Test) -> None:
+        write_rows(place / SPLIT, ("name", "part"), parts_of_names(collection, train))
         own = {"train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
+        own |= {"split": digest_of_file(place / SPLIT)}
         replace(predictor, about={**predictor.about, **about, **own}).save(place)
         write_history(history)
         outputs = test()  # last: a graph that cannot be tested must not cost the model
-        scores = {} if outputs is None else _scores(predictor, collection, outputs)
+        scores = {} if outputs is None else _test(predictor, collection, outputs, place / TABLE)
         metrics.update(facts(predictor, history), graphs=len(collection), **scores, seed=train.seed)
         write_json(place / "metrics.json", metrics)
         if not history.interrupted:
@@ -164,8 +166,7 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
     check_targets(outline)
     if outline.part is not None or share == 0:
         return collection
-    classes = outline.target if outline.is_classification else None
-    _, tested = split_in_two(len(outline), share, classes=classes, groups=outline.group, seed=seed)
+    _, tested = split_off(outline, share, seed)
     part = np.full(len(outline), PARTS.index("train"), np.int8)
     part[tested] = PARTS.index("test")
     return collection.with_parts(part)
@@ -173,7 +174,7 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
 
 def facts(predictor: Model, history: History) -> dict[str, Any]:
     """How the training went; of several networks: the mean of their scores, the most epochs, the best epoch of each."""
-    score = "accuracy" if predictor.class_names else "r2"
+    score = history.monitor or ("accuracy" if predictor.class_names else "r2")
     best = [each.best for each in history.of_each if each.best is not None]
     epochs = [each.epoch for each in best]
     return {
@@ -189,15 +190,43 @@ def facts(predictor: Model, history: History) -> dict[str, Any]:
     }
 
 
-def _scores(predictor: Model, collection: Collection, outputs: Tensor) -> dict[str, Any]:
-    """The outputs (R, T, C) for the test part, as scores"""
-    tested = collection.outline.select("test")
+def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path) -> dict[str, Any]:
+    """The outputs (R, T, C) for the test part, as scores, and written to a table."""
+    tested, each = collection.outline.select("test"), outputs.numpy()
     assert tested.target is not None
-    if not outputs.isfinite().all():  # the outline has no names
-        chosen = collection.choose(np.flatnonzero(collection.outline.part == PARTS.index("test")))
-        check_finite(mean_output(outputs.numpy()), [name for some in chosen.portions() for name in some.names])
-    scores = scores_of(predictor.interpret(torch.from_numpy(mean_output(outputs.numpy()))), tested.target)
+    chosen = collection.choose(np.flatnonzero(collection.outline.part == PARTS.index("test")))
+    names = [name for some in chosen.portions() for name in some.names]  # the outline need not have them
+    check_finite(mean_output(each), names)
+    predictions, spread = predictor.interpret(torch.from_numpy(mean_output(each))), predictor.spread_of(each)
+    columns: dict[str, Sequence[Any]] = {"name": names, "predicted": predictions.tolist()}
+    if known := predictor.class_names:
+        columns |= {"predicted": [known[c] for c in predictions.argmax(1)], "probability": predictions.max(1).tolist()}
+    columns |= {} if spread is None else {"spread": spread.tolist()}
+    columns["true"] = [tested.target_of(g) for g in range(len(tested))]
+    write_rows(table, tuple(columns), zip(*columns.values(), strict=True))
+    scores: dict[str, Any] = scores_of(predictions, tested.target)
+    scores |= {"recall": recalls(predictions, tested.target, known)} if known else {}
     return {"test_graphs": len(tested), **{f"test_{name}": value for name, value in scores.items()}}
+
+
+def parts_of_names(collection: Collection, train: TrainConfig) -> Iterator[tuple[str, str]]:
+    """The name of every graph and the part that it was in: what neither trained nor validated was left for the test."""
+    part = np.full(len(collection), PARTS.index("test"))
+    for number, members in enumerate(part_numbers(collection.outline, train)):
+        part[members] = number
+    names = (name for some in collection.portions() for name in some.names)
+    return zip(names, (PARTS[number] for number in part), strict=True)
+
+
+def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A CSV, put in place once it is whole."""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        plain = csv.writer(file, lineterminator="\n")
+        plain.writerow(columns)
+        # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
+        quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        for row in rows:
+            (quoted if any("\r" in str(value) for value in row) else plain).writerow(row)
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:
@@ -223,18 +252,18 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
         return None
     try:
         check_model(folder, config)
+        if "split" in config and digest_of_file(folder / SPLIT) != config["split"]:
+            raise RunError(f"{SPLIT} is damaged: its checksum differs")
     except (OSError, RunError) as error:
         raise RunError(f"{folder}: {error}; --overwrite starts the run anew") from None
     return metrics
 
 
-def history_csv(history: History) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["network", *(f.name for f in fields(Epoch))], lineterminator="\n")
-    writer.writeheader()
-    for number, each in enumerate(history.of_each, start=1):
-        writer.writerows({"network": number, **asdict(epoch)} for epoch in each.epochs)
-    return text.getvalue()
+def history_rows(history: History) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    """Columns and rows of ``history.csv``."""
+    numbered = enumerate(history.of_each, start=1)
+    rows = ((number, *asdict(epoch).values()) for number, each in numbered for epoch in each.epochs)
+    return ("network", *(field.name for field in fields(Epoch))), rows
 
 
 def versions() -> dict[str, str]:

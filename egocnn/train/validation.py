@@ -6,7 +6,7 @@ import numpy as np
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
-from egocnn.data.collection import split_in_two
+from egocnn.data.collection import split_off
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import DataError
@@ -23,9 +23,7 @@ def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
         check_targets(graphs[learned])
     if len(validation):
         return learned, validation
-    here = graphs[learned]
-    classes = here.target if here.is_classification else None
-    rest, chosen = split_in_two(len(here), config.validation, classes=classes, groups=here.group, seed=config.seed)
+    rest, chosen = split_off(graphs[learned], config.validation, config.seed)
     return learned[rest], learned[chosen]
 
 

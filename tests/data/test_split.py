@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.data.arrays import Ints
-from egocnn.data.collection import split_in_two
+from egocnn.data.collection import draw_parts, fill_parts, split_in_two
+from egocnn.data.read import read
+from egocnn.data.schema import PARTS
 from egocnn.errors import DataError
+from tests.support.samples import as_list
 
 SHARES = st.floats(0.01, 0.99)
 SEEDS = st.integers(0, 100)
@@ -73,3 +76,62 @@ def test_the_same_seed_gives_the_same_split_and_another_seed_another(classes: In
 def test_a_share_that_is_not_between_0_and_1_and_fewer_than_two_graphs_are_refused(n_graphs: int, share: float) -> None:
     with pytest.raises(DataError, match="between 0 and 1" if n_graphs == 10 else "cannot be split"):
         split_in_two(n_graphs, share, classes=None, groups=None, seed=0)
+
+
+# ── drawn parts ───────────────────────────────────────────────────────────────────────────────────
+
+RINGS = [f"c1ccc({'C' * n})cc1" for n in range(1, 9)] + ["C1CC1", "C1CC1C", "CCO", "C1CCC1", "C1CCCC1", "C1CCCCC1"]
+
+
+def test_the_largest_groups_train_and_none_is_torn_apart() -> None:
+    groups = np.array([5, 1, 1, 1, 1, 1, 2, 2, 3, 4])
+    assert fill_parts(groups, 0.8, 0.1).tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
+    assert fill_parts(np.array([1] * 9 + [2]), 0.8, 0.1).tolist() == [0] * 9 + [2]
+    with pytest.raises(DataError, match="none is left for the test"):
+        fill_parts(np.zeros(5, np.int64), 0.8, 0.1)
+
+
+@given(st.lists(st.integers(0, 9), min_size=12, max_size=60))
+def test_filled_parts_hold_whole_groups_and_the_first_no_more_than_its_share(groups: list[int]) -> None:
+    of = np.array(groups)
+    sizes = np.bincount(of)
+    if sizes.max() == len(of):
+        return
+    part = fill_parts(of, 0.8, 0.1)
+    assert all(len(set(part[of == group])) == 1 for group in set(groups))
+    assert (part == 0).sum() <= max(0.8 * len(of), sizes.max())
+    assert (part == 1).sum() <= 0.1 * len(of)
+    assert (part == 2).any()
+
+
+def test_a_random_split_has_80_10_and_10_per_cent_and_equal_shares_of_classes() -> None:
+    graphs = read("compounds:alcohols").with_parts(None)
+    graphs = graphs.replace(group=None)[:200]
+    drawn = draw_parts(graphs, "random", seed=3)
+    assert drawn.part is not None
+    assert np.bincount(drawn.part).tolist() == [160, 20, 20]
+    shares = [np.mean(as_list(drawn.select(part).target)) for part in PARTS]
+    assert shares == pytest.approx([np.mean(as_list(graphs.target))] * 3, abs=0.06)
+    again, other = (draw_parts(graphs, "random", seed=seed).part for seed in (3, 4))
+    assert again is not None
+    assert other is not None
+    assert (again == drawn.part).all()
+    assert (other != drawn.part).any()
+
+
+def test_molecules_of_one_scaffold_stay_on_one_side() -> None:
+    graphs = read(RINGS)
+    train, test = graphs.split(test=0.2, by="scaffold")
+    assert train.smiles is not None
+    assert set(RINGS[:8]) < set(train.smiles)
+    assert {"C1CC1", "C1CC1C"} < set(train.smiles)
+    assert len(test) == 3
+    drawn = draw_parts(graphs, "scaffold", seed=0)
+    assert drawn.part is not None
+    assert drawn.group is not None
+    assert np.bincount(drawn.part).tolist() == [11, 1, 2]
+    assert len(set(drawn.group.tolist())) == 6
+    with pytest.raises(DataError, match="drawn by random or scaffold, not by 'size'"):
+        graphs.split(by="size")
+    with pytest.raises(DataError, match="not all graphs have SMILES"):
+        graphs.replace(smiles=None).split(by="scaffold")

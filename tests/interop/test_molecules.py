@@ -258,7 +258,7 @@ def test_structures_with_classes_of_any_type_go_into_reports_and_patterns(
     structures = fitted.explain(pd.DataFrame({"smiles": SMILES, "y": IS_ALCOHOL.astype(int)}))
     assert {structure.graph.target for structure in structures} == {0, 1}
     summary = write_explanations(structures, tmp_path, model="m", data="d", class_names=["0", "1"], figures=1)
-    assert summary.accuracy == fitted.score(SMILES, IS_ALCOHOL.astype(int))
+    assert summary.scores["accuracy"] == fitted.score(SMILES, IS_ALCOHOL.astype(int))
     lines = [json.loads(line) for line in (tmp_path / "structures.jsonl").read_text().splitlines()]
     assert {line["true"] for line in lines} == {"0", "1"}
     assert all(isinstance(pattern.class_name, str) for pattern in find_patterns(structures))

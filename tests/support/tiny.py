@@ -44,7 +44,8 @@ TRAIN = plain_train(epochs=4, learning_rate=1e-2)
 FLAGS = ["--networks", "1", *(word for name, value in SIZES.items() for word in (f"--{name}", str(value)))]
 """small ones for the command line, else as they are by default"""
 
-COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml"]
+COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml", "split.csv"]
+COMPLETE += ["test_predictions.csv"]
 """the files of a complete run"""
 PATIENCE = 60.0  # seconds to wait for a process that should long have done what it is to do
 

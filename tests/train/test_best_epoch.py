@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import math
 
+import numpy as np
 import pytest
 from torch import Tensor
 
+from egocnn.nn import memory
 from egocnn.train.history import Epoch, History
 from egocnn.train.loop import EngineName
 from egocnn.train.metrics import evaluate
@@ -122,3 +125,24 @@ def test_a_history_is_the_same_after_a_journey_through_plain_data() -> None:
     again = History.from_plain(history.to_plain())
     assert again == history
     assert History.from_plain(History().to_plain()) == History()
+
+
+@pytest.mark.parametrize("engine", ["plain", "recorded"])
+def test_uneven_classes_are_judged_by_roc_auc_and_that_is_said(
+    engine: EngineName, caplog: pytest.LogCaptureFixture
+) -> None:
+    graphs = alcohols().with_parts(None)
+    assert graphs.target is not None
+    uneven = graphs[sorted([*np.flatnonzero(graphs.target == 0), *np.flatnonzero(graphs.target == 1)[:4]])]
+    network, train, validation = parts(uneven)
+    memory.inform.cache_clear()
+    with caplog.at_level(logging.INFO, "egocnn"):
+        history = fit(network, train, parts(graphs)[2], plain_train(epochs=3), engine=engine)
+    assert "ROC AUC chooses the best epoch" in caplog.text
+    assert history.monitor == "roc_auc"
+    assert history.best is not None
+    of_best = evaluate(network, parts(graphs)[2], monitor="roc_auc")
+    assert of_best == pytest.approx((history.best.validation_loss, history.best.validation_score), abs=1e-5)
+    typed = fit(network, train, validation, plain_train(epochs=1, monitor="accuracy"), engine=engine)
+    assert typed.monitor == "accuracy"
+    assert History.from_plain(history.to_plain()).monitor == "roc_auc"

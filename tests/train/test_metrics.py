@@ -7,9 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from sklearn import metrics as peer
 from sklearn.metrics import r2_score
 
-from egocnn.train.metrics import r2, r2_of_sums, scores_of, sum_of_squares
+from egocnn.errors import ConfigError
+from egocnn.train.metrics import monitor_of, monitored, r2, r2_of_sums, recalls, scores_of, sum_of_squares
 
 values = st.lists(st.floats(-1e3, 1e3, width=32), min_size=2, max_size=20)
 
@@ -35,3 +38,57 @@ def test_a_class_that_the_model_does_not_know_is_missed() -> None:
     scores = scores_of(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, -1]))
     assert scores["accuracy"] == 0.5
     assert scores["log_loss"] == pytest.approx(-(np.log(0.9) + np.log(1e-12)) / 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_classes_are_those_of_scikit_learn(n_classes: int) -> None:
+    random = np.random.default_rng(0)
+    truth = random.integers(n_classes, size=60)
+    likely = random.dirichlet(np.ones(n_classes), size=60)
+    said, several = likely.argmax(axis=1), np.eye(n_classes)[truth]
+    pair = (truth, likely[:, 1]) if n_classes == 2 else (several, likely)
+    assert scores_of(likely, truth) == pytest.approx(
+        {
+            "accuracy": peer.accuracy_score(truth, said),
+            "log_loss": peer.log_loss(truth, likely),
+            "roc_auc": peer.roc_auc_score(*pair),
+            "average_precision": peer.average_precision_score(*pair),
+            "mcc": peer.matthews_corrcoef(truth, said),
+            "balanced_accuracy": peer.balanced_accuracy_score(truth, said),
+        }
+    )
+    by_name = recalls(likely, truth, ("a", "b", "c")[:n_classes])
+    assert list(by_name.values()) == pytest.approx(peer.recall_score(truth, said, average=None))
+
+
+def test_scores_of_values_are_those_of_scikit_learn_and_scipy() -> None:
+    random = np.random.default_rng(0)
+    truth = random.normal(size=40)
+    values = truth + random.normal(size=40)
+    assert scores_of(values, truth) == pytest.approx(
+        {
+            "rmse": peer.root_mean_squared_error(truth, values),
+            "mae": peer.mean_absolute_error(truth, values),
+            "r2": r2_score(truth, values),
+            "spearman": spearmanr(truth, values)[0],
+        }
+    )
+
+
+def test_what_is_undefined_is_left_out() -> None:
+    likely = np.array([[0.9, 0.1], [0.2, 0.8]])
+    assert scores_of(likely, np.array([0, 0])).keys() == {"accuracy", "log_loss"}
+    assert recalls(likely, np.array([0, 0]), ("a", "b")) == {"a": 0.5}
+    assert scores_of(np.array([1.0, 2.0]), np.array([1.0, 1.0])).keys() == {"rmse", "mae"}
+    assert scores_of(np.array([1.0, 1.0]), np.array([1.0, 2.0])).keys() == {"rmse", "mae", "r2"}
+    assert monitored("roc_auc", torch.zeros(2, 2), torch.tensor([1, 1])) == 0  # then the loss alone chooses
+    assert monitored("roc_auc", torch.full((2, 2), torch.nan), torch.tensor([0, 1])) == 0
+
+
+def test_roc_auc_chooses_where_one_class_has_more_than_two_thirds() -> None:
+    assert monitor_of("auto", torch.tensor([0, 0, 1])) == "accuracy"
+    assert monitor_of("auto", torch.tensor([0, 0, 0, 0, 0, 1, 1])) == "roc_auc"
+    assert monitor_of("auto", torch.tensor([0.0, 0.0, 0.0, 1.0])) == "r2"
+    assert monitor_of("mcc", torch.tensor([0, 0, 0, 1])) == "mcc"
+    with pytest.raises(ConfigError, match="values are not scored by 'roc_auc'; there are r2, rmse, mae, spearman"):
+        monitor_of("roc_auc", torch.tensor([0.0, 1.0]))

@@ -23,11 +23,11 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = (
         "Every graph is tested once, by a model that has not seen it. In each fold a part of the training graphs "
         "(--validation) chooses the best epoch and the best restart; the test fold is looked at once. Classes have "
-        "equal shares in all folds, groups (--group) are never torn apart, and a split of the data's own is set "
-        "aside. The paper's protocol has 10 folds and 5 restarts; the fair one takes the splits of Errica et al. and "
-        "gives the mean of 3 runs a fold. On a GPU all trainings of an Ego-CNN run together as one model. With -o, "
-        "finished folds are kept in FILE.json.partial, and the same command goes on from them. Example: egocnn "
-        "crossval MUTAG --protocol paper -o mutag.json"
+        "equal shares in all folds, groups (--group, or scaffolds with --split scaffold) are never torn apart, and a "
+        "split of the data's own is set aside. The paper's protocol has 10 folds and 5 restarts; the fair one takes "
+        "the splits of Errica et al. and gives the mean of 3 runs a fold. On a GPU all trainings of an Ego-CNN run "
+        "together as one model. With -o, finished folds are kept in FILE.json.partial, and the same command goes on "
+        "from them. Example: egocnn crossval MUTAG --protocol paper -o mutag.json"
     )
     named = "ego-cnn, or a rival by name [%(default)s]"
     parser.add_option("folds", "--model", default="ego-cnn", metavar="NAME", help=named)

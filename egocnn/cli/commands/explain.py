@@ -52,7 +52,8 @@ def explain(options: Options) -> None:
     )
     page = options.out / "index.html"
     last = f"{summary.graphs} graph{'' if summary.graphs == 1 else 's'} explained: open {page}"
-    print_result(options, {**asdict(summary), "page": str(page)}, [*map(str, shown), *sentences(summary), last])
+    plain = {**asdict(summary), **summary.scores, "page": str(page)}
+    print_result(options, plain, [*map(str, shown), *sentences(summary), last])
 
 
 def find_structures(

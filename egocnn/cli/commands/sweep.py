@@ -77,7 +77,7 @@ def same_command(options: Options, model: ModelConfig, train: TrainConfig) -> st
     from egocnn.study.sweep.grid import changed, flags
 
     words = ["egocnn", "sweep", options.data, *(word for over in options.over for word in ("--over", over))]
-    for name in ("sample", "protocol", "folds", "restarts", "splits"):
+    for name in ("sample", "protocol", "folds", "restarts", "splits", "metric", "split"):
         if (typed := getattr(options, name)) not in (None, "plain"):
             words += [f"--{name}", str(typed)]
     settings = flags(changed(model, train))

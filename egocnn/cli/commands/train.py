@@ -16,8 +16,6 @@ from egocnn.config import ModelConfig, TrainConfig
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
 
-SCORES = ("validation_accuracy", "validation_r2", "test_accuracy", "test_r2", "test_mean_absolute_error")
-
 
 def add_arguments(parser: Parser) -> None:
     add_data_options(parser, everyday=("smiles", "target", "split"))
@@ -72,10 +70,15 @@ def train_and_print(options: Options, graphs: Collection, reading: dict[str, Any
 
 def score_lines(metrics: dict[str, Any], folder: Path) -> Iterator[str]:
     """For people."""
-    for name in SCORES:
-        if metrics.get(name) is not None:
-            graphs = f" ({metrics['test_graphs']} graphs)" if name.startswith("test") else ""
-            yield f"{name.replace('_', ' '):20} {metrics[name]:.4f}{graphs}"
+    from egocnn.data.sources.text import one_line
+    from egocnn.train.metrics import in_words
+
+    recalls = {f"test recall {one_line(name)}": value for name, value in metrics.get("test_recall", {}).items()}
+    for name, value in (metrics | (recalls if len(recalls) <= 10 else {})).items():
+        part, _, score = name.replace(" ", "_", 1).partition("_")
+        if part in ("validation", "test") and isinstance(value, float) and not score.endswith("loss"):
+            graphs = f" ({metrics['test_graphs']} graphs)" if part == "test" else ""
+            yield f"{part + ' ' + in_words(score):23} {value:.4f}{graphs}"
     best, networks = metrics["best_epoch"], metrics["networks"]
     several = f"{networks} networks, " if networks > 1 else ""
     shown = ", ".join(map(str, best)) if networks > 1 else best

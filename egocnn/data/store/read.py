@@ -184,8 +184,8 @@ class Stored:
         """Those at these places, ascending."""
         return Stored(self.store, self.numbers[which], self.node_counts[which], self.outline[which])
 
-    def with_parts(self, part: Ints | None) -> Stored:
-        return replace(self, outline=self.outline.replace(part=part))
+    def with_parts(self, part: Ints | None, group: Ints | None = None) -> Stored:
+        return replace(self, outline=self.outline.with_parts(part, group))
 
     @property
     def bytes_on_disk(self) -> int:
@@ -195,7 +195,7 @@ class Stored:
         """Over memory-mapped files, once all of them have been checked."""
         graphs = self.store.graphs()
         graphs = graphs if len(self) == len(graphs) else graphs[self.numbers]
-        return replace(graphs, part=self.outline.part)
+        return replace(graphs, part=self.outline.part, group=self.outline.group)
 
     def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
         """The graphs from place ``first`` to before ``last``, in order, as many at a time as fit."""

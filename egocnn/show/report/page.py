@@ -26,6 +26,7 @@ from egocnn.files import finite_json, write_text
 from egocnn.show.assets import asset, fill
 from egocnn.show.drawing.layout import positions as layout
 from egocnn.show.report.summary import Summary, sentences
+from egocnn.train.metrics import in_words
 
 Positions: TypeAlias = Callable[[Graph], Floats]
 FINEST = 32767
@@ -85,7 +86,8 @@ def encode(structures: Sequence[CriticalStructure], summary: Summary, positions:
     data = PurePath(summary.data).stem
     graphs = [shown_labels(name_atoms(structure.graph, data)) for structure in structures]
     return {
-        "summary": asdict(summary) | {"sentences": sentences(summary)},
+        "summary": asdict(summary)
+        | {"sentences": sentences(summary), "scores": {in_words(n): v for n, v in summary.scores.items()}},
         "structures": [_structure(s, g, positions, labels) for s, g in zip(structures, graphs, strict=True)],
         "labels": list(labels),
     }

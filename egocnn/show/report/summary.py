@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from math import isfinite
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ import numpy as np
 import egocnn
 from egocnn.explain.structure import CriticalStructure, Fidelity
 from egocnn.explain.structure.wording import share
-from egocnn.train.metrics import r2
+from egocnn.train.metrics import scores_of
 
 BINS = 10  # of equal width in probability, for the calibration
 
@@ -22,6 +22,7 @@ ByClass: TypeAlias = tuple[str, int, float, float | None, float | None]
 """explained class, graphs, share of them in which nothing stands out, evidence kept and lost (medians of the rest)"""
 
 MOST_CLASSES_LISTED = 5
+OF_ALL_CLASSES = ("log_loss", "roc_auc", "average_precision")  # Scores that need the probability of every class.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +34,7 @@ class Summary:
     data: str = ""
     graphs: int
     class_names: tuple[str, ...] = ()  # empty where a value is predicted
-    accuracy: float | None = None  # share of the graphs of known class that were predicted right
-    r2: float | None = None
-    mean_absolute_error: float | None = None
+    scores: dict[str, float] = field(default_factory=dict)  # by name, of the graphs whose class or value is known
     calibration: tuple[Bin, ...] = ()
     calibration_error: float | None = None
     """expected calibration error: mean distance of stated probability and share that was right"""
@@ -69,8 +68,7 @@ def summarise(
     ``facts`` are those that no structure holds: the model and the data.
     """
     structures = [structure.named() for structure in structures]
-    known = [s.predicted == s.graph.target for s in structures if isinstance(s.graph.target, str)]
-    facts |= {"accuracy": _mean(known), "technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
+    facts |= {"technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
     facts |= {"created": (created or date.today()).isoformat(), "version": egocnn.__version__}
     facts |= _of_evidence(structures)
     if any(isinstance(s.predicted, str) for s in structures) or class_names:
@@ -79,7 +77,8 @@ def summarise(
         moved = [(float(s.predicted), f) for s, f in _measured(structures)]
         facts["kept_change"] = _mean([abs(value - f.kept) for value, f in moved])
         facts["removed_change"] = _mean([abs(value - f.removed) for value, f in moved])
-    return Summary(title=title, graphs=len(structures), **_of_values(structures), **facts)
+    scores = _scores(structures, facts.get("class_names", ()))
+    return Summary(title=title, graphs=len(structures), scores=scores, **facts)
 
 
 def sentences(summary: Summary) -> list[str]:
@@ -160,13 +159,24 @@ def _calibration(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     return {"calibration": bins, "calibration_error": error}
 
 
-def _of_values(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
-    """R² and the mean absolute error, where the true values are known."""
-    pairs = [(s.graph.target, s.predicted) for s in structures]
-    known = [pair for pair in pairs if all(isinstance(v, float | int) and isfinite(v) for v in pair)]
-    true, predicted = np.array(known, np.float64).reshape(-1, 2).T
-    score = r2(predicted, true) if len(set(true.tolist())) > 1 else None
-    return {"r2": score, "mean_absolute_error": _mean(np.abs(true - predicted).tolist())}
+def _scores(structures: Sequence[CriticalStructure], class_names: Sequence[str]) -> dict[str, float]:
+    """Of the graphs whose class or value is known; of more than two classes those that need no other probabilities."""
+    if not class_names:
+        pairs = [(s.predicted, s.graph.target) for s in structures]
+        known = [pair for pair in pairs if all(isinstance(v, float | int) and isfinite(v) for v in pair)]
+        return scores_of(*np.array(known, np.float64).T) if known else {}
+    some = [s for s in structures if isinstance(s.graph.target, str)]
+    if not some:
+        return {}
+    place = {name: number for number, name in enumerate(class_names)}
+    truth = np.array([place.get(str(s.graph.target), -1) for s in some])
+    predicted = np.array([place[str(s.predicted)] for s in some])
+    stated = np.array([1.0 if s.probability is None else s.probability for s in some])
+    found = {n: v for n, v in scores_of(np.eye(len(place))[predicted], truth).items() if n not in OF_ALL_CLASSES}
+    if len(place) == 2:
+        of_two = scores_of(np.where(predicted == [[0], [1]], stated, 1 - stated).T, truth)
+        found |= {name: value for name, value in of_two.items() if name in OF_ALL_CLASSES[1:]}
+    return found
 
 
 def _measured(structures: Sequence[CriticalStructure]) -> list[tuple[CriticalStructure, Fidelity]]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Ints
-from egocnn.data.collection import split_in_two
+from egocnn.data.collection import split_off
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError
@@ -54,6 +54,7 @@ class Protocol:
     combine: Combine = "best"
     """what predicts in a run: the restart that is best in validation, or all, their probabilities averaged"""
     splits: tuple[Split, ...] | None = None  # given; None: drawn by the seed
+    metric: str | None = None  # the score that is reported; None: accuracy, or R² where a value is predicted
 
     def __post_init__(self) -> None:
         for name, least in (("folds", 2), ("runs", 1), ("restarts", 1)):
@@ -99,7 +100,7 @@ def choose_protocol(
         counts["folds"] = len(given)
     elif splits is not None:
         raise ConfigError(f"--splits belongs to --protocol fair, not to {name}")
-    usual: dict[str, int] = {"plain": {}, "paper": {"restarts": 5}, "fair": {"runs": 3}}[name]
+    usual: dict[str, Any] = {"plain": {}, "paper": {"restarts": 5}, "fair": {"runs": 3}}[name]
     asked = {count: number for count, number in counts.items() if number is not None}
     return Protocol(name=name, combine=combine, splits=given, **usual | asked)
 
@@ -179,9 +180,7 @@ def make_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[F
 
 def split_off_validation(graphs: Graphs, numbers: Ints, share: float, seed: int) -> tuple[Ints, Ints]:
     """These graphs without a share of them, and the share: classes in equal parts, groups never torn apart."""
-    here = graphs[numbers]
-    classes = here.target if here.is_classification else None
-    learned, validation = split_in_two(len(here), share, classes=classes, groups=here.group, seed=seed)
+    learned, validation = split_off(graphs[numbers], share, seed)
     return numbers[learned], numbers[validation]
 
 

@@ -20,9 +20,11 @@ from egocnn.errors import DataError, RunError
 from egocnn.files import write_json
 from egocnn.study.crossval.folds import FoldTask
 from egocnn.study.statistics import PairedTest, corrected_t_test
+from egocnn.train.metrics import in_words
 
 SECONDS = ("preparing_seconds", "training_seconds", "testing_seconds")
-ADDED_LATER = {"judgements": 1, "pool_norm": False, "count_inputs": False, "networks": 1, "parts": 0.0, "missing": 1.0}
+ADDED_LATER: dict[str, Any] = {"judgements": 1, "pool_norm": False, "count_inputs": False, "networks": 1, "parts": 0.0}
+ADDED_LATER |= {"missing": 1.0, "monitor": "auto"}
 """Settings that older records do not have, at the values that they were made with."""
 REMOVED_SINCE = {"rest": "none", "max_hops": 1, "wl_rounds": 3}
 """Settings that older records of an Ego-CNN have, at the values that every network has now."""
@@ -33,7 +35,7 @@ GIVE_UP = "--overwrite replaces it, or name another file"
 class FoldRun:
     """The model that the validation part chose, and its one look at the test fold."""
 
-    score: float  # accuracy, or R² where a value is predicted
+    score: float  # accuracy, R², or another that was asked for
     validation_score: float
     restart: int  # which of the restarts was chosen, from 1; 0 where all are averaged
     seeds: tuple[int, ...]  # of the restarts that were trained
@@ -88,7 +90,7 @@ class CrossValidation:
     model: str
     data: str
     protocol: str
-    score: str  # what is measured: accuracy or r2
+    score: str  # what is measured: accuracy, r2, or another that was asked for
     mean: float
     std: float  # of the folds around their mean (n - 1)
     interval: tuple[float, float]  # 95% confidence interval of the mean, by Student's t over the folds
@@ -125,8 +127,8 @@ class CrossValidation:
             scores = f"{f.score:6.4f}  {f.validation_score:10.4f}"
             yield f"{f.fold:4} {scores}  {restarts:>7}  {epochs:>10}  {f.test_graphs:6}"
         low, high = self.interval
-        name = "accuracy" if self.score == "accuracy" else "R²"
-        yield f"{name} {self.mean:.4f} ± {self.std:.4f} (95% interval of the mean: {low:.4f} to {high:.4f})"
+        found = f"{in_words(self.score)} {self.mean:.4f} ± {self.std:.4f}"
+        yield f"{found} (95% interval of the mean: {low:.4f} to {high:.4f})"
         # a model without weights to start anew is fitted once, whatever the protocol says
         n_runs = max(len(f.runs) for f in self.folds)
         n_restarts = max(len(run.seeds) for f in self.folds for run in f.runs)

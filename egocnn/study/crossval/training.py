@@ -21,7 +21,7 @@ from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection
-from egocnn.errors import ConfigError, DivergedError
+from egocnn.errors import ConfigError, DataError, DivergedError
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.predict import predict_each
@@ -33,7 +33,7 @@ from egocnn.study.statistics import summarise
 from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
-from egocnn.train.metrics import accuracy, r2
+from egocnn.train.metrics import LOWER_IS_BETTER, accuracy, checked_score, in_words, r2, scores_of
 from egocnn.train.validation import check_targets
 
 
@@ -80,6 +80,7 @@ class FoldSettings:
     train: TrainConfig
     combine: Combine = "best"
     execution: Execution = Execution()
+    metric: str = ""  # '' for accuracy or R²
 
     @property
     def network(self) -> ModelConfig:
@@ -163,45 +164,46 @@ def _test(settings: FoldSettings, fold: Prepared, histories: Iterator[History], 
     task, replicas, encode_tested = fold
     tested = encode_tested().to(device)  # all replicas read alike
     is_averaged = settings.combine == "average"
-    validation = replicas[0].parts[1].to(device) if is_averaged or settings.train.networks > 1 else None
     trained = zip(replicas, histories, strict=False)
     run = _averaged_run if is_averaged else _run
-    runs = [run(task, list(islice(trained, len(seeds))), tested, validation, device) for seeds in task.seeds]
+    common = (tested, replicas[0].parts[1].to(device), device, settings.metric)
+    runs = [run(task, list(islice(trained, len(seeds))), *common) for seeds in task.seeds]
     timing = (*spent, time.perf_counter() - started)
     parameters = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if is_averaged else 1)
     return Fold.of(task, runs, parameters, timing, peak_megabytes(device))
 
 
 def _averaged_run(
-    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable | None, device: torch.device
+    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable, device: torch.device, metric: str
 ) -> FoldRun:
     """The score of all restarts together."""
-    assert validation is not None
+    score = partial(score_of, metric=metric, scale=restarts[0][0].predictor.encoder.target_scale)
     _sound(task, restarts, needed=len(restarts))
     of_tested, of_validation = (
         [predictions_of(replica, data, device) for replica, _ in restarts] for data in (tested, validation)
     )
     return FoldRun(
-        score=score_of(of_tested, tested),
-        validation_score=score_of(of_validation, validation),
+        score=score(of_tested, tested),
+        validation_score=score(of_validation, validation),
         restart=0,
         seeds=tuple(replica.seed for replica, _ in restarts),
-        alone=float(np.mean([score_of([each], tested) for each in of_tested])),
+        alone=float(np.mean([score([each], tested) for each in of_tested])),
     )
 
 
 def _run(
-    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable | None, device: torch.device
+    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable, device: torch.device, metric: str
 ) -> FoldRun:
-    """The score of the restart that did best in validation; ``validation``: graphs to judge several networks by."""
-    chosen, best = 0, None
+    """The score of the restart that did best in validation."""
+    score = partial(score_of, metric=metric, scale=restarts[0][0].predictor.encoder.target_scale)
+    chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
     for number in _sound(task, restarts, needed=1):
         replica, history = restarts[number]
         found = history.best
         assert found is not None
-        if validation is not None:  # the best epoch, with the score of all networks together
-            score = score_of([predictions_of(replica, validation, device)], validation)
-            found = replace(found, validation_score=score)
+        if len(history.of_each) > 1 or metric not in ("", history.monitor):  # all networks together, by the metric
+            own = score([predictions_of(replica, validation, device)], validation)
+            found = replace(found, validation_score=sign * own)
         if found.beats(best):
             chosen, best = number, found
     assert best is not None
@@ -209,13 +211,13 @@ def _run(
     is_one = len(replica.predictor.networks) == 1
     alone = [] if is_one else _of_each(replica, tested, device)
     return FoldRun(
-        score=score_of([predictions_of(replica, tested, device)], tested),
-        validation_score=best.validation_score,
+        score=score([predictions_of(replica, tested, device)], tested),
+        validation_score=sign * best.validation_score,
         restart=chosen + 1,
         seeds=tuple(each.seed for each, _ in restarts),
         best_epoch=best.epoch if is_one else None,
         epochs=len(history.epochs),
-        alone=None if is_one else float(np.mean([score_of([each], tested) for each in alone])),
+        alone=None if is_one else float(np.mean([score([each], tested) for each in alone])),
     )
 
 
@@ -239,13 +241,17 @@ def _of_each(replica: recipe.Replica, data: Batchable, device: torch.device, *, 
     return [torch.softmax(each, dim=1) for each in several] if replica.predictor.class_names else several
 
 
-def score_of(predictions: Sequence[Tensor], data: Batchable) -> float:
-    """Accuracy, or R², of the mean of several predictions"""
+def score_of(predictions: Sequence[Tensor], data: Batchable, metric: str = "", scale: float = 1.0) -> float:
+    """Accuracy, or R², or what ``metric`` names, of the mean of several predictions; ``scale``: of standard values"""
     assert data.target is not None
-    together = torch.stack(list(predictions)).mean(dim=0)
-    if together.shape[1] > 1:
-        return accuracy(together, data.target)
-    return r2(together[:, 0], data.target.double())
+    together, target = torch.stack(list(predictions)).mean(dim=0), data.target
+    if metric in ("", "accuracy", "r2"):
+        return accuracy(together, target) if together.shape[1] > 1 else r2(together[:, 0], target.double())
+    found = scores_of((together if together.shape[1] > 1 else together[:, 0]).cpu().numpy(), target.cpu().numpy())
+    if metric not in found:
+        alike = f"where all {len(target)} graphs of a fold or its validation part are alike"
+        raise DataError(f"{in_words(metric)} says nothing {alike}; fewer --folds or a larger --validation may help")
+    return found[metric] * (scale if metric in ("rmse", "mae") else 1)
 
 
 def cross_validate(
@@ -298,13 +304,12 @@ def cross_validate(
     """
     protocol = protocol or Protocol(folds=folds, restarts=restarts)
     execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
-    is_ego = isinstance(model, ModelConfig)
-    _check_request(graphs, model, protocol, execution)
+    metric = _checked_metric(graphs, model, protocol, execution)
     train = execution.train_config(train)
     graphs = recipe.read_if_small(graphs).with_parts(None)
     check_targets(graphs.outline)
     device = choose_device(train.device)
-    stacked = is_ego and execution.is_stacked(graphs, device)
+    stacked = isinstance(model, ModelConfig) and execution.is_stacked(graphs, device)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     tasks = make_tasks(graphs.outline, protocol, train)
@@ -312,6 +317,7 @@ def cross_validate(
     if isinstance(model, ModelConfig):
         settings = {"model": asdict(model), "train": asdict(train)}
         settings |= {"restarts": {"combine": "average"}} if protocol.combine == "average" else {}
+        settings |= {} if metric in ("accuracy", "r2") else {"score": {"metric": metric}}
     stated = state(name_of(model), protocol.name, protocol.folds, protocol.runs, protocol.restarts, settings)
     split = digest_of_folds(tasks)
     partial = PartialRecord.open(out, fingerprint(graphs, split, stated), stated, overwrite=overwrite)
@@ -319,7 +325,8 @@ def cross_validate(
         return finished
 
     started = time.perf_counter()
-    _finish_folds(FoldSettings(graphs, model, train, protocol.combine, execution), tasks, partial, stacked=stacked)
+    common = FoldSettings(graphs, model, train, protocol.combine, execution, metric)
+    _finish_folds(common, tasks, partial, stacked=stacked)
     done = partial.folds
     largest: dict[str, Any] = {
         name: max((value for fold in done if (value := getattr(fold, name)) is not None), default=None)
@@ -329,7 +336,7 @@ def cross_validate(
         model=name_of(model),
         data=data,
         protocol=protocol.name,
-        score="accuracy" if graphs.outline.is_classification else "r2",
+        score=metric,
         **asdict(summarise([fold.score for fold in done])),
         folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
@@ -349,18 +356,21 @@ def cross_validate(
     return record
 
 
-def _check_request(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> None:
-    """Refuse what does not go together."""
+def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> str:
+    """The score to report; what does not go together is refused."""
     is_ego = isinstance(model, ModelConfig)
     if execution.jobs is not None and execution.jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
     if execution.stack and not is_ego:
         raise ConfigError(f"only an Ego-CNN trains stacked, not {name_of(model)}")
+    if protocol.metric not in (None, "accuracy") and not is_ego:
+        raise ConfigError(f"{name_of(model)} is scored by accuracy; --metric is for an {EGO_CNN}")
     if protocol.combine == "average" and not is_ego:
         other = f"{name_of(model)} says classes, no probabilities"
         raise ConfigError(f"only the restarts of an Ego-CNN can be averaged; {other}")
     if recipe.stays_on_disk(graphs) and (execution.stack or not is_ego):
         raise ConfigError(f"graphs that stay in their store train alone, not stacked, and only as an {EGO_CNN}")
+    return checked_score(protocol.metric, is_value=not graphs.outline.is_classification)
 
 
 def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:

@@ -10,12 +10,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
+from egocnn.train.metrics import in_words as score_in_words
 
 DIVERGED = "diverged"
 FIXED = {
@@ -144,9 +145,12 @@ class PairScore:
     """One setting on one fold, judged by graphs that are not the fold's test graphs."""
 
     fold: int  # from 1
-    score: float | None  # accuracy, or R² where a value is predicted; None: the training diverged
+    score: float | None  # accuracy, R², or another that was asked for; None: the training diverged
     parameters: int | None
     seconds: float
+
+
+Scores: TypeAlias = Sequence[Sequence[PairScore]]  # of every setting those of its folds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +174,7 @@ class Sweep:
     protocol: str
     folds: int
     restarts: int
-    score: str  # what is measured: accuracy or r2
+    score: str  # what is measured: accuracy, r2, or another that was asked for
     over: dict[str, list[Any]]
     sampled: int | None  # settings drawn from the grid; None: all of it
     rows: tuple[Row, ...]
@@ -187,9 +191,9 @@ class Sweep:
 
     def lines(self) -> Iterator[str]:
         """A table for a terminal."""
-        score = "accuracy" if self.score == "accuracy" else "R²"
         names = (name.replace("_", " ") for name in self.over)
-        table = [["", *names, f"validation {score}", "seconds", "parameters"], *map(_cells, self.rows)]
+        header = ["", *names, f"validation {score_in_words(self.score)}", "seconds", "parameters"]
+        table = [header, *map(_cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             yield "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
@@ -218,8 +222,8 @@ class Sweep:
         return text.getvalue()
 
 
-def ranked(points: Sequence[GridPoint], scores: Sequence[Sequence[PairScore]]) -> list[tuple[GridPoint, Row]]:
-    """The best first: by mean, of equals the smaller, then the one first in the grid; those that diverged last."""
+def ranked(points: Sequence[GridPoint], scores: Scores, *, lower: bool = False) -> list[tuple[GridPoint, Row]]:
+    """The best (``lower``: lowest) mean first, of equals the smaller, then in order of the grid; diverged ones last."""
     rows: list[tuple[GridPoint, Row]] = []
     for point, several in zip(points, scores, strict=True):
         own = sorted(several, key=lambda each: each.fold)
@@ -235,7 +239,8 @@ def ranked(points: Sequence[GridPoint], scores: Sequence[Sequence[PairScore]]) -
             scores=tuple(each.score for each in own),
         )
         rows.append((point, row))
-    rows.sort(key=lambda pair: (pair[1].mean is None, -(pair[1].mean or 0.0), pair[1].parameters or 0))
+    sign = 1 if lower else -1
+    rows.sort(key=lambda pair: (pair[1].mean is None, sign * (pair[1].mean or 0.0), pair[1].parameters or 0))
     return [(point, replace(row, rank=rank)) for rank, (point, row) in enumerate(rows, start=1)]
 
 

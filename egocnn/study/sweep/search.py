@@ -31,6 +31,7 @@ from egocnn.study.crossval.folds import FoldTask, derived, digest_of_folds, make
 from egocnn.study.crossval.record import SECONDS, fingerprint, other_settings, read_plain
 from egocnn.study.crossval.training import Execution, FoldSettings, ego_fold, ignore, stacked_folds
 from egocnn.study.sweep.grid import DIVERGED, Axis, GridPoint, PairScore, Sweep, changed, flags, in_words, ranked
+from egocnn.train.metrics import LOWER_IS_BETTER, checked_score
 from egocnn.train.recipe import read_if_small, stays_on_disk
 from egocnn.train.validation import check_targets
 
@@ -123,20 +124,22 @@ def sweep(
     graphs = read_if_small(graphs).with_parts(None)
     check_targets(graphs.outline)
     tasks = inner_tasks(graphs.outline, protocol, train)
+    metric = checked_score(protocol.metric, is_value=not graphs.outline.is_classification)
     counts = {name: getattr(protocol, name) for name in ("folds", "runs", "restarts", "combine")}
+    counts |= {} if metric in ("accuracy", "r2") else {"metric": metric}
     stated = {"protocol": protocol.name, **counts, "seed": train.seed, "validation": train.validation}
     digest = fingerprint(graphs, digest_of_folds(tasks), stated)
     saved = SweepFolder.open(folder, digest, {**stated, "data": data}, overwrite=overwrite)
     with connected(execution.ray):
-        settings = FoldSettings(graphs, points[0].model, train, protocol.combine, execution)
-        rows = ranked(points, _score_all(settings, points, tasks, saved))
+        settings = FoldSettings(graphs, points[0].model, train, protocol.combine, execution, metric)
+        rows = ranked(points, _score_all(settings, points, tasks, saved), lower=metric in LOWER_IS_BETTER)
         best, first = rows[0]
         record = Sweep(
             data=data,
             protocol=protocol.name,
             folds=protocol.folds,
             restarts=protocol.restarts,
-            score="accuracy" if graphs.outline.is_classification else "r2",
+            score=metric,
             over={axis.name: list(axis.values) for axis in axes},
             sampled=sampled,
             rows=tuple(row for _, row in rows),

@@ -100,7 +100,8 @@ class PlainEngine:
 
     def validate(self, r: int) -> tuple[float, float]:
         """Loss and score of the graphs that choose the best epoch."""
-        return evaluate(self.members[r].network, self.members[r].validation, weights=self.weights[r])
+        member, monitor = self.members[r], self.progress[r].history.monitor
+        return evaluate(member.network, member.validation, self.weights[r], monitor)
 
     def keep_best(self, improved: Bools) -> None:
         for r in np.flatnonzero(improved).tolist():

@@ -348,7 +348,7 @@ def test_values_are_told_as_raised_and_lowered(show: Show) -> None:
         for i, graph in enumerate(graphs)
     ]
     page = show(given)
-    assert "mean absolute error" in page.inner_text("#figures")
+    assert "MAE" in page.inner_text("#figures")
     assert not page.is_visible("#by-predicted")
     assert "raises the value" in page.inner_text("#gallery .legend")
     assert page.locator("#chart svg circle").count() == 3

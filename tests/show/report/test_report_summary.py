@@ -49,7 +49,7 @@ def said(
 
 def test_accuracy_counts_graphs_of_known_class_only() -> None:
     facts = summarise([said("a", "a"), said("a", "b"), said("b", "b"), said("b", None)])
-    assert facts.accuracy == pytest.approx(2 / 3)
+    assert facts.scores["accuracy"] == pytest.approx(2 / 3)
     assert facts.class_names == ("a", "b")
     assert facts.graphs == 4
 
@@ -120,16 +120,18 @@ def test_where_nothing_stands_out_in_any_graph_no_sentence_tells_of_structures()
 
 def test_values_are_judged_by_their_errors() -> None:
     facts = summarise([said(1.5, 1.0, removed=3.5, kept=1.0), said(2.0, 2.0, removed=2.0, kept=2.5), said(9.0, None)])
-    assert facts.mean_absolute_error == pytest.approx(0.25)
-    assert facts.r2 == pytest.approx(1 - 0.25 / 0.5)
-    assert (facts.accuracy, facts.calibration, facts.class_names, facts.kept) == (None, (), (), None)
+    assert facts.scores["mae"] == pytest.approx(0.25)
+    assert facts.scores["r2"] == pytest.approx(1 - 0.25 / 0.5)
+    assert facts.scores["rmse"] == pytest.approx(0.125**0.5)
+    assert (facts.calibration, facts.class_names, facts.kept) == ((), (), None)
+    assert "accuracy" not in facts.scores
     assert facts.kept_change == pytest.approx(0.5)
     assert facts.removed_change == pytest.approx(1.0)
     assert "the predicted value moves by 0.5 on average; without it, by 1." in sentences(facts)[-1]
 
 
 def test_values_without_spread_have_no_r2() -> None:
-    assert summarise([said(1.5, 1.0), said(2.0, 1.0)]).r2 is None
+    assert summarise([said(1.5, 1.0), said(2.0, 1.0)]).scores.keys() == {"rmse", "mae"}
 
 
 def test_nothing_to_sum_up_gives_no_figures() -> None:

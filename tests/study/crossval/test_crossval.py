@@ -351,3 +351,32 @@ def test_a_fold_of_several_networks_is_tested_by_the_mean_of_their_outputs(stack
     assert run.alone == pytest.approx(float(of_each.mean()))
     assert run.seeds == task.seeds[0]
     assert fold.parameters == chosen.n_parameters == 2 * chosen.networks[0].n_parameters
+
+
+# ── other scores ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_another_metric_is_reported_in_the_unit_of_the_target_and_chooses_the_restart() -> None:
+    train = plain_train(epochs=2, device="cpu")
+    errors, shares = (
+        cross_validate(oxygens(), MODEL, train, protocol=Protocol(folds=2, restarts=2, metric=metric))
+        for metric in ("rmse", None)
+    )
+    assert (errors.score, shares.score) == ("rmse", "r2")
+    assert oxygens().target is not None
+    assert 10 < errors.mean < 1e4  # the targets are about 100 apart, not 1
+    assert errors.settings["score"] == {"metric": "rmse"}
+    assert "RMSE" in "\n".join(errors.lines())
+    assert errors.fingerprint != shares.fingerprint
+    ranked = cross_validate(alcohols(), MODEL, train, protocol=Protocol(folds=2, metric="roc_auc"))
+    assert 0 <= ranked.mean <= 1
+    with pytest.raises(ConfigError, match="classes are not scored by 'rmse'"):
+        cross_validate(alcohols(), MODEL, train, protocol=Protocol(folds=2, metric="rmse"))
+
+
+def test_a_score_that_is_undefined_is_refused_and_not_made_up() -> None:
+    graphs = alcohols()
+    assert graphs.target is not None
+    data = Encoder.fit(graphs, MODEL).apply(graphs[graphs.target == 0], MODEL)
+    with pytest.raises(DataError, match="ROC AUC says nothing where all 16 graphs of a fold"):
+        training.score_of([torch.full((len(data), 2), 0.5)], data, "roc_auc")

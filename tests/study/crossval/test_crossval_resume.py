@@ -85,7 +85,15 @@ def test_records_from_before_a_setting_was_added_still_count(tmp_path: Path) -> 
     graphs, out = alcohols(), tmp_path / "record.json"
     record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
     plain = json.loads(out.read_text())
-    added = {"judgements": 1, "networks": 1, "parts": 0, "missing": 1, "pool_norm": False, "count_inputs": False}
+    added: dict[str, Any] = {
+        "judgements": 1,
+        "networks": 1,
+        "parts": 0,
+        "missing": 1,
+        "pool_norm": False,
+        "count_inputs": False,
+    }
+    added |= {"monitor": "auto"}
     assert plain["folds"][0]["runs"][0].pop("alone") is None
     for name, value in added.items():
         section = "train" if name in plain["settings"]["train"] else "model"

@@ -289,3 +289,10 @@ def test_draws_are_points_of_the_grid_no_two_alike_and_follow_from_the_seed(
     assert len(drawn) == len(set(drawn)) == min(sample, len(every))
     assert set(drawn) <= set(every)
     assert drawn == draw_settings(axes, ModelConfig(), TrainConfig(), sample=sample, seed=seed)
+
+
+def test_of_errors_the_lowest_ranks_first() -> None:
+    points = draw_settings([parse_axis("width=4,8")], MODEL, TRAIN)
+    scores = [[PairScore(fold=1, score=score, parameters=1, seconds=0.0)] for score in (2.0, 1.0)]
+    assert [row.mean for _, row in ranked(points, scores, lower=True)] == [1.0, 2.0]
+    assert [row.mean for _, row in ranked(points, scores)] == [2.0, 1.0]

@@ -17,6 +17,7 @@ from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError, RunError
 from egocnn.model import Model
 from egocnn.train import metrics
+from egocnn.train.metrics import scores_of
 from egocnn.train.recipe import learn
 from egocnn.train.run import fingerprint, train_run, with_test_part
 from tests.support.strategies import random_trees
@@ -104,6 +105,36 @@ def test_the_test_accuracy_is_that_of_the_saved_model_on_the_test_part(unbroken:
     assert metrics["test_log_loss"] == pytest.approx(-np.log(of_truth).mean())
 
 
+def test_the_run_folder_says_which_graph_was_in_which_part_and_what_was_predicted_in_the_test(unbroken: Path) -> None:
+    graphs = alcohols()
+    with (unbroken / "split.csv").open(newline="") as file:
+        split = list(csv.reader(file))
+    assert split[0] == ["name", "part"]
+    assert graphs.part is not None
+    assert split[1:] == [[name, PARTS[part]] for name, part in zip(graphs.names, graphs.part.tolist(), strict=True)]
+    with (unbroken / "test_predictions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    metrics, likely = json.loads((unbroken / "metrics.json").read_text()), Model.load(unbroken).probabilities
+    tested = graphs.select("test")
+    assert [row["name"] for row in rows] == list(tested.names)
+    assert np.mean([row["predicted"] == row["true"] for row in rows]) == metrics["test_accuracy"]
+    np.testing.assert_allclose([float(row["probability"]) for row in rows], likely(tested).max(axis=1), rtol=1e-5)
+    recall = {
+        name: np.mean([row["predicted"] == name for row in rows if row["true"] == name])
+        for name in ("alkane", "alcohol")
+    }
+    assert metrics["test_recall"] == recall
+    assert metrics["test_roc_auc"] == scores_of(likely(tested), np.array(tested.target))["roc_auc"]
+
+
+def test_a_split_that_was_changed_is_no_finished_run(tmp_path: Path) -> None:
+    train_run(alcohols(), tmp_path, MODEL, TRAIN)
+    path = tmp_path / "split.csv"
+    path.write_text(path.read_text().replace("test", "train", 1))
+    with pytest.raises(RunError, match=r"split\.csv is damaged"):
+        train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
+
+
 def test_a_run_is_the_same_as_learning_in_memory(unbroken: Path) -> None:
     predictor, _ = learn(alcohols(), MODEL, TRAIN)
     loaded = Model.load(unbroken)
@@ -111,13 +142,15 @@ def test_a_run_is_the_same_as_learning_in_memory(unbroken: Path) -> None:
     np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
 
 
-def test_a_regression_is_scored_by_r2_and_mean_absolute_error(tmp_path: Path) -> None:
+def test_a_regression_is_scored_by_its_errors_and_their_order(tmp_path: Path) -> None:
     metrics = train_run(oxygens(), tmp_path, MODEL, TRAIN)
     assert metrics["task"] == "regression"
     tested = with_test_part(oxygens(), 0.2, 0).select("test")
     assert tested.target is not None
     error = Model.load(tmp_path).values(tested) - tested.target
-    assert metrics["test_mean_absolute_error"] == pytest.approx(np.abs(error).mean())
+    assert metrics["test_mae"] == pytest.approx(np.abs(error).mean())
+    assert metrics["test_rmse"] == pytest.approx(np.sqrt((error**2).mean()))
+    assert -1 <= metrics["test_spearman"] <= 1
     spread = np.square(tested.target - tested.target.mean()).sum()
     assert metrics["test_r2"] == pytest.approx(1 - np.square(error).sum() / spread)
     assert "validation_r2" in metrics

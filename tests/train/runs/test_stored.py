@@ -279,13 +279,7 @@ def test_two_processes_prepare_and_read_each_its_share(tmp_path: Path) -> None:
     run = ["-m", "tests.train.runs.ranks", str(tmp_path), "train", str(tmp_path / "store"), "-o", str(tmp_path / "two")]
     done = subprocess.run([*launch, *run, *words], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert names_in(tmp_path / "two") == [
-        "config.json",
-        "history.csv",
-        "metrics.json",
-        "model.safetensors",
-        "settings.toml",
-    ]
+    assert names_in(tmp_path / "two") == COMPLETE
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert first["prepared"] + second["prepared"] == 64
     assert abs(first["prepared"] - second["prepared"]) <= 8

@@ -20,12 +20,10 @@
     byId("origin").textContent = origin.filter(Boolean).join(" · ");
     byId("footer").textContent =
       `Made ${summary.created} by egocnn ${summary.version}. This page works without a network.`;
-    figure("predicted right", summary.accuracy === null ? null : `${(100 * summary.accuracy).toFixed(1)}%`);
-    figure("R²", summary.r2 === null ? null : summary.r2.toFixed(3).replace("-", "−"));
-    figure(
-      "mean absolute error",
-      summary.mean_absolute_error === null ? null : Data.number(summary.mean_absolute_error),
-    );
+    for (const [name, value] of Object.entries(summary.scores)) {
+      if (name === "accuracy") figure("predicted right", `${(100 * value).toFixed(1)}%`);
+      else figure(name, ["RMSE", "MAE"].includes(name) ? Data.number(value) : value.toFixed(3).replace("-", "−"));
+    }
     figure("of the evidence is kept by the structure alone", share(summary.evidence_kept));
     figure("of the evidence goes with the structure", share(summary.evidence_lost));
     figure("of the nodes are in the structure", share(summary.size));

@@ -92,7 +92,8 @@ class DistributedEngine(PlainEngine):
             if len(mine):
                 outputs[mine] = network(data.batch(mine)).output.float()
         dist.all_reduce(outputs)
-        return _agreed_scores(outputs, data.target, loss_of(outputs, data.target, self.weights[r]))
+        loss, monitor = loss_of(outputs, data.target, self.weights[r]), self.progress[r].history.monitor
+        return _agreed_scores(outputs, data.target, loss, monitor)
 
     def finish(self) -> None:
         super().finish()
@@ -112,9 +113,9 @@ def share_of(chosen: Tensor, node_ptr: Tensor, world: World) -> Tensor:
     return chosen[by_size[owner == world.rank]]
 
 
-def _agreed_scores(outputs: Tensor, target: Tensor, loss: Tensor) -> tuple[float, float]:
+def _agreed_scores(outputs: Tensor, target: Tensor, loss: Tensor, monitor: str = "") -> tuple[float, float]:
     """Loss and score of rank 0: a last bit that differs must not make one process stop an epoch before the others."""
-    own = loss_and_score([(outputs, target, loss)])
+    own = loss_and_score([(outputs, target, loss)], monitor)
     shared = torch.tensor(own, dtype=torch.float64, device=exchange_device())
     dist.broadcast(shared, src=0)
     return float(shared[0]), float(shared[1])

@@ -28,7 +28,7 @@ from egocnn.train.engines.recorded.joined import join, sizes_of
 from egocnn.train.engines.recorded.schedule import Schedule, portions
 from egocnn.train.engines.recorded.steps import EvaluationStep, StackedPresence, TrainingStep
 from egocnn.train.history import SCORES, Epoch
-from egocnn.train.metrics import r2_of_sums, sum_of_squares
+from egocnn.train.metrics import monitored, r2_of_sums, sum_of_squares
 
 NODES_AT_ONCE = 1 << 18  # Nodes of all replicas together per step of the evaluation: bounds the memory.
 NUMBERS_AT_ONCE = 1 << 28  # The same in numbers, for what each node reads of Patchy-San's table: labels may be many.
@@ -132,6 +132,9 @@ class RecordedEngine:
             for (loss, weight, graphs, hits, means), spread in zip(sums, self._spread, strict=True):
                 rows.append(loss / weight if rows else means / graphs)
                 rows.append(np.where(np.isnan(spread), hits / graphs, [*map(r2_of_sums, hits, spread)]))
+        for r, number in enumerate(self._here.tolist()):
+            if (monitor := self._progress[number].history.monitor) not in ("", "accuracy", "r2"):
+                rows[-1][r] = monitored(monitor, *self._evaluate.outputs_and_targets(r))
         return np.stack(rows)
 
     def training_steps(self, number: int) -> list[Callable[[], None]]:

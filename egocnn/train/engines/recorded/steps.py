@@ -152,11 +152,24 @@ class TrainingStep(RecordedStep):
 class EvaluationStep(RecordedStep):
     """Forward in evaluation mode, in full precision, over the same portions in every epoch."""
 
+    _outputs: Tensor | None = None
+    """(S, R, B, C) of all steps"""
+
     @torch.no_grad()
     def _compute(self, shape: BatchShape) -> None:
         batch = self._batch(shape)
-        found = graph_losses(self._network.logits(batch), batch, self._class_weights)
-        self._count(found, batch.exists, self.enabled)
+        logits = self._network.logits(batch)
+        if self._outputs is None:
+            self._outputs = torch.zeros(len(self._chosen), *logits.shape, device=self._device)
+        self._outputs.index_copy_(0, self.number, logits[None].float())
+        self._count(graph_losses(logits, batch, self._class_weights), batch.exists, self.enabled)
+
+    def outputs_and_targets(self, r: int) -> tuple[Tensor, Tensor]:
+        """(G, C) and (G) of all graphs of a replica, once every step has been computed"""
+        assert self._outputs is not None
+        assert self._data.target is not None
+        there = self._chosen[:, r] >= 0
+        return self._outputs[:, r][there], self._data.target[self._chosen[:, r][there]]
 
 
 def graph_losses(logits: Tensor, batch: StackedBatch, class_weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
