@@ -19,6 +19,7 @@ import egocnn.config as config
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, targets_inside
+from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
@@ -157,6 +158,10 @@ class _EgoCNN(BaseEstimator):
         is_any = not (scored or model.class_names or model.about.get("read", {}).get("target"))
         return read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
 
+    def _asked(self, graphs: Any) -> Graphs:
+        """Graphs to be predicted: a warning says where they are unlike those that were trained on."""
+        return check_familiar(self._fitted.encoder, self._read(graphs))
+
     @property
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):
@@ -174,7 +179,7 @@ class _EgoCNN(BaseEstimator):
             regressor of its error, in the unit of the target, calibrated on the validation part. None where there is
             one network.
         """
-        return self._fitted.spread(self._read(graphs), device=self.device)
+        return self._fitted.spread(self._asked(graphs), device=self.device)
 
     def explain(
         self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
@@ -193,7 +198,7 @@ class _EgoCNN(BaseEstimator):
         Returns:
             One :class:`egocnn.CriticalStructure` per graph, in order; its classes are as in ``classes_``.
         """
-        graphs, how = self._read(graphs), ExplainConfig(**settings)
+        graphs, how = self._asked(graphs), ExplainConfig(**settings)
         if how.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
         if classes is not None:  # by name, as the model has them, whatever y was
@@ -318,7 +323,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         Returns:
             (G, C) numbers, the columns as in ``classes_``.
         """
-        return self._fitted.probabilities(self._read(graphs), device=self.device)
+        return self._fitted.probabilities(self._asked(graphs), device=self.device)
 
     def predict(self, graphs: Any) -> NDArray[Any]:
         """The likeliest class of every graph.
@@ -387,7 +392,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             (G) values in the unit of the target.
         """
-        return self._fitted.values(self._read(graphs), device=self.device)
+        return self._fitted.values(self._asked(graphs), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.

@@ -16,12 +16,14 @@ def add_arguments(parser: Parser) -> None:
 
 def predict(options: Options) -> None:
     """Predict, and write the table."""
+    from egocnn.encode.familiar import familiar
     from egocnn.model import Model
     from egocnn.show.streaming import predict_to_csv
 
     check_file(options.out, options.data)
     model = Model.load(options.run_folder)
-    result = predict_to_csv(model, open_graphs(options, model).portions(), options.out, device=options.device)
+    portions = familiar(model.encoder, open_graphs(options, model))
+    result = predict_to_csv(model, portions, options.out, device=options.device)
     scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
     text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
     print_result(options, result, [text])
