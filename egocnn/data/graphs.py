@@ -24,6 +24,7 @@ from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_dupli
 from egocnn.data.collection import graphs_of_part, split_in_two
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule, take_columns
 from egocnn.data.schema import Graph as Graph
+from egocnn.data.sources.text import short
 from egocnn.errors import DataError
 from egocnn.files import replacing
 
@@ -119,18 +120,27 @@ class Graphs:
             >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=edges)
             Graphs(2 graphs, 5 nodes, 3 edges)
         """
-        counts = np.asarray(node_counts, dtype=np.int64)
-        edges = np.asarray(edges) if np.size(edges) else np.zeros((0, 2), np.int64)
+        counts = _numbers("node_counts", node_counts)
+        edges = _numbers("edges", edges)
+        edges = edges if edges.size else np.zeros((0, 2), np.int64)
+        rule(counts.ndim == 1, f"node_counts must be a list, one number for every graph, got {short(node_counts)}")
+        rule(edges.dtype.kind in "iu" and counts.dtype.kind in "iu", "node_counts and edges must be whole numbers")
         rule(edges.shape == (len(edges), 2), f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
         rule((counts >= 0).all(), f"a graph cannot have {counts.min(initial=0)} nodes")
         node_ptr = pointers(counts)
         indptr, indices, source = build_adjacency(edges, int(node_ptr[-1]))
+        more = sorted(columns.keys() - {field.name for field in fields(cls)})
+        rule(not more, f"a collection of graphs has no {', '.join(more)}")
         given = (("label", edge_label, np.int32), ("weight", edge_weight, np.float32), ("truth", edge_truth, np.bool_))
-        for what, values, kind in given:
-            if values is not None:
+        columns |= {f"edge_{what}": values for what, values, _ in given}
+        for name, values in columns.items():
+            if values is not None and not isinstance(values, tuple):
+                columns[name] = _numbers(name, values) if name in ARRAYS else tuple(values)
+        for what, _, kind in given:
+            if (values := columns[f"edge_{what}"]) is not None:
                 rule(len(values) == len(edges), f"{len(values)} edge {what}s for {len(edges)} edges")
-                check_duplicates_agree(edges, np.asarray(values), f"{what}s")
-                columns[f"edge_{what}"] = np.asarray(values, kind)[source]
+                check_duplicates_agree(edges, values, f"{what}s")
+                columns[f"edge_{what}"] = values.astype(kind)[source]
         names = tuple(map(str, range(len(counts))) if names is None else names)
         return checked(cls(node_ptr=node_ptr, indptr=indptr, indices=indices, names=names, **columns))
 
@@ -485,6 +495,17 @@ class Graphs:
             changes[list_name] = names
         renamed: Graphs = replace(self, **changes)
         return renamed
+
+
+def _numbers(name: str, values: Any) -> NDArray[Any]:
+    """An array or a list of numbers as an array"""
+    try:
+        found = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        found = np.empty(0, object)
+    hint = f"; {NAME_LISTS[name]} holds the texts that they stand for" if name in NAME_LISTS else ""
+    rule(found.dtype.kind in "biuf", f"{name} must be an array of numbers, got {short(values)}{hint}")
+    return found if found.size or found.dtype.kind != "f" or name in ("node_attr", "target") else found.astype(np.int64)
 
 
 def recode(old: Names, new: Names) -> Ints:

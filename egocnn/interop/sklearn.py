@@ -25,13 +25,13 @@ from egocnn.explain import AttentionHead, explain, fit_attention, load_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json, write_text
 from egocnn.interop import targets
-from egocnn.model import Model
+from egocnn.model import DIGESTS, Model
 from egocnn.show.streaming import read_as_trained
 from egocnn.train.history import History
 from egocnn.train.metrics import known_truth, test_scores
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
-from egocnn.train.run import facts, history_csv, versions
+from egocnn.train.run import digests, facts, history_csv, versions
 
 
 class _EgoCNN(BaseEstimator):
@@ -232,8 +232,9 @@ class _EgoCNN(BaseEstimator):
         if hasattr(self, "attention_"):
             save_attention(self.attention_, Path(folder))
         if hasattr(self, "history_"):
+            metrics = facts(self._fitted, self.history_)
             write_text(Path(folder) / "history.csv", history_csv(self.history_))
-            write_json(Path(folder) / "metrics.json", facts(self._fitted, self.history_))
+            write_json(Path(folder) / "metrics.json", metrics | {DIGESTS: digests(Path(folder), metrics)})
 
     @classmethod
     def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:

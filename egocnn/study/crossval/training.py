@@ -325,12 +325,13 @@ def cross_validate(
         name: max((value for fold in done if (value := getattr(fold, name)) is not None), default=None)
         for name in ("parameters", "peak_megabytes")
     }
+    bounds = {"most": 1.0} | ({"least": 0.0} if graphs.outline.is_classification else {})
     record = CrossValidation(
         model=name_of(model),
         data=data,
         protocol=protocol.name,
         score="accuracy" if graphs.outline.is_classification else "r2",
-        **asdict(summarise([fold.score for fold in done])),
+        **asdict(summarise([fold.score for fold in done], **bounds)),
         folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
         **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS},
