@@ -117,7 +117,7 @@ def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
         regular(path)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:  # a large molecule, say
-            raise DataError(f"{short(source)}: cannot be read ({error.strerror})") from None
+            raise DataError(f"{one_line(source, 200)}: cannot be read ({error.strerror})") from None
     try:
         if not re.fullmatch(r"[\w-]+", source):
             raise DataError(f"{source if source.isprintable() else short(source)}: no such file or folder")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from egocnn.encode.words import heads
 from egocnn.errors import DataError
 
 FAR = 10.0  # Standard deviations of the training graphs from which an attribute is said to be far from theirs.
-log = logging.getLogger("egocnn")
+Names = dict[str, dict[str, None]]
 
 
 def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:
@@ -24,15 +24,20 @@ def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> 
 
     Refused where the model knows nothing of any of them: of a collection in memory, before anything is computed.
     """
-    unseen = _Unseen(encoder)
+    count: Counter[str] = Counter()
+    names: Names = {"node": {}, "edge": {}}
     for graphs in collection.portions():
-        unseen.add(graphs)
-        if len(graphs) == len(collection):
-            unseen.refuse()
+        _count(encoder, graphs, count, names)
+        if count["graphs"] == len(collection) and not count["known"] and count["node"] and not len(encoder.attr_mean):
+            ours, theirs = listed(encoder.node_label_names, 5), listed(names["node"], 5)
+            rest = f"their nodes are labelled {theirs}, those that it was trained on {ours}"
+            raise DataError(f"the model knows no label of these {count['graphs']} graphs: {rest}")
         yield graphs
-    unseen.refuse()
-    for line in unseen.lines() if warn else ():
-        log.warning("%s", line)
+    what = {kind: f"{kind} labels that the model was not trained on ({listed(names[kind], 5)})" for kind in names}
+    what["far"] = f"attributes more than {FAR:g} standard deviations from those of the training graphs"
+    for kind, words in what.items():
+        if count[kind] and warn:
+            logging.getLogger("egocnn").warning("%d of %d graphs have %s", count[kind], count["graphs"], words)
 
 
 def check_familiar(encoder: Encoder, graphs: Graphs, *, warn: bool = True) -> Graphs:
@@ -41,45 +46,17 @@ def check_familiar(encoder: Encoder, graphs: Graphs, *, warn: bool = True) -> Gr
     return graphs
 
 
-@dataclass(slots=True)
-class _Unseen:
-    """Counts over all portions; labels are compared by their first words."""
-
-    encoder: Encoder
-    graphs: int = 0
-    known: int = 0  # nodes and adjacency entries with a label of the training graphs
-    far: int = 0  # graphs with an attribute far from those of the training graphs
-    having: dict[str, int] = field(default_factory=lambda: {"node": 0, "edge": 0})  # graphs with an unknown label
-    names: dict[str, dict[str, None]] = field(default_factory=lambda: {"node": {}, "edge": {}})
-
-    def add(self, graphs: Graphs) -> None:
-        words, read = self.encoder.words(graphs), self.encoder.described(graphs)
-        self.graphs += len(graphs)
-        owner = {"node": read.graph_of, "edge": read.graph_of[read.entry_node]}
-        for kind, columns in (("node", words.nodes), ("edge", words.edges)):
-            if not columns or (kind == "node" and self.encoder.by_degree):  # how far degrees are is told below
-                continue
-            unknown, names = columns[0] < 0, getattr(read, f"{kind}_label_names")
-            self.known += int((~unknown).sum())
-            self.having[kind] += len(np.unique(owner[kind][unknown]))
+def _count(encoder: Encoder, graphs: Graphs, count: Counter[str], names: Names) -> None:
+    """Add graphs, known labels, and graphs with unknown labels, told by first words, or with attributes far away."""
+    words, read = encoder.words(graphs), encoder.described(graphs)
+    owner = {"node": read.graph_of, "edge": read.graph_of[read.entry_node]}
+    count["graphs"] += len(graphs)
+    for kind, columns in (("node", words.nodes), ("edge", words.edges)):
+        if columns and not (kind == "node" and encoder.by_degree):  # how far degrees are is told below
+            unknown, spelled = columns[0] < 0, (*getattr(read, f"{kind}_label_names"), "?")
+            count["known"] += int((~unknown).sum())
+            count[kind] += len(np.unique(owner[kind][unknown]))
             codes = np.unique(getattr(read, f"{kind}_label")[unknown])
-            self.names[kind].update(dict.fromkeys(heads([names[code] for code in codes if code >= 0])))
-        beyond = np.abs(self.encoder.standardised(read)).max(axis=1, initial=0) > FAR
-        self.far += len(np.unique(owner["node"][beyond]))
-
-    def refuse(self) -> None:
-        """Refuse graphs of which no label is known, where a model reads nothing but labels."""
-        if self.graphs and not self.known and self.having["node"] and not len(self.encoder.attr_mean):
-            ours, theirs = listed(self.encoder.node_label_names, 5), listed(self.names["node"], 5)
-            rest = f"their nodes are labelled {theirs}, those that it was trained on {ours}"
-            raise DataError(f"the model knows no label of these {self.graphs} graphs: {rest}")
-
-    def lines(self) -> Iterator[str]:
-        """One about labels and one about attributes, where there is something to say."""
-        for kind, n in self.having.items():
-            if n:
-                these = f" ({listed(self.names[kind], 5)})" if self.names[kind] else ""
-                yield f"{n} of {self.graphs} graphs have {kind} labels that the model was not trained on{these}"
-        if self.far:
-            how_far = f"attributes more than {FAR:g} standard deviations from those of the training graphs"
-            yield f"{self.far} of {self.graphs} graphs have {how_far}"
+            names[kind].update(dict.fromkeys(heads([spelled[code] for code in codes])))
+    beyond = np.abs(encoder.standardised(read)).max(axis=1, initial=0) > FAR
+    count["far"] += len(np.unique(owner["node"][beyond]))

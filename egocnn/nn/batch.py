@@ -73,6 +73,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.node_counts)
 
+    def to(self, device: torch.device | str) -> Self:
+        """A copy on the device."""
+        moved = {name: _to(getattr(self, name), device) for name in self.__dataclass_fields__ if name != "_ranked"}
+        return replace(self, **moved)
+
     @property
     def keeps_layers(self) -> bool:
         """Whether there is memory to hold what every layer makes of the nodes."""
@@ -138,6 +143,16 @@ class Batch:
         """(N, columns) what nodes add to the counts of the inputs"""
         inputs = counted(self.node_label, self.attributes, columns) if self.inputs is None else self.inputs
         return inputs if self.presence is None else inputs * self.presence[:, None].to(inputs)
+
+
+def _to(value: Any, device: torch.device | str) -> Any:
+    """A tensor, or a record of tensors, on the device"""
+    if isinstance(value, Neighbours):
+        table, gate = _to(value.table, device), _to(value.gate, device)
+        return Neighbours.of(table) if gate is None else Neighbours(table, gate=gate)
+    if isinstance(value, Bags):
+        return replace(value, **{name: _to(getattr(value, name), device) for name in ("rows", "offsets", "weight")})
+    return None if value is None else value.to(device)
 
 
 def slots_of(rows: Tensor, slots: int, node_labels: int | Tensor, edge_labels: int | Tensor) -> tuple[Tensor, Tensor]:

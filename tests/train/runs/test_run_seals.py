@@ -53,7 +53,3 @@ def test_a_pipe_as_data_is_refused_by_its_name(name: str, tmp_path: Path, run: R
 def test_a_pipe_among_the_files_of_a_folder_is_refused(tmp_path: Path, run: Run) -> None:
     os.mkfifo(tmp_path / "one.graphml")
     check_refused(run, "one.graphml: cannot be read (is a pipe", "info", tmp_path)
-    (tmp_path / "one.graphml").unlink()
-    os.mkfifo(tmp_path / "store.json")
-    os.mkfifo(tmp_path / "X_A.txt")
-    check_refused(run, "X_A.txt", "info", tmp_path)
