@@ -150,8 +150,8 @@ def is_still_at(path: Path, handle: int) -> bool:
 
 def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
     """The error with the place that the user knows in place of the temporary one."""
-    ours = os.path.realpath(temporary)  # an inner writer has followed all links
-    is_ours = error.filename is not None and Path(os.path.realpath(str(error.filename))).is_relative_to(ours)
+    place = Path(os.path.realpath(str(error.filename)))  # an inner writer has followed all links
+    is_ours = error.filename is not None and place.is_relative_to(os.path.realpath(temporary))
     if is_ours or (error.filename is None and error.errno in FULL):
         return OSError(error.errno, error.strerror, str(path))
     return error

@@ -87,11 +87,11 @@ class Graphs:
         cls,
         *,
         node_counts: Ints | Sequence[int],
-        edges: Ints,
+        edges: Any,
         names: Sequence[str] | None = None,
-        edge_label: Ints | None = None,
-        edge_weight: Floats | None = None,
-        edge_truth: Bools | None = None,
+        edge_label: Any = None,
+        edge_weight: Any = None,
+        edge_truth: Any = None,
         **columns: Any,
     ) -> Graphs:
         """Build from a list of edges (E, 2) in collection-wide node ids, either or both directions of each.
@@ -120,11 +120,10 @@ class Graphs:
             >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=edges)
             Graphs(2 graphs, 5 nodes, 3 edges)
         """
-        counts = _numbers("node_counts", node_counts)
-        edges = _numbers("edges", edges)
+        counts, edges = _numbers("node_counts", node_counts), _numbers("edges", edges)
         edges = edges if edges.size else np.zeros((0, 2), np.int64)
-        rule(counts.ndim == 1, f"node_counts must be a list, one number for every graph, got {short(node_counts)}")
-        rule(edges.dtype.kind in "iu" and counts.dtype.kind in "iu", "node_counts and edges must be whole numbers")
+        is_whole = counts.ndim == 1 and edges.dtype.kind in "iu" and counts.dtype.kind in "iu"
+        rule(is_whole, "node_counts must be a list of whole numbers, and edges pairs of them")
         rule(edges.shape == (len(edges), 2), f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
         rule((counts >= 0).all(), f"a graph cannot have {counts.min(initial=0)} nodes")
         node_ptr = pointers(counts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from egocnn.encode.words import heads
 from egocnn.errors import DataError
 
 FAR = 10.0  # Standard deviations of the training graphs from which an attribute is said to be far from theirs.
-Names = dict[str, dict[str, None]]
 
 
 def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:
@@ -25,7 +25,7 @@ def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> 
     Refused where the model knows nothing of any of them: of a collection in memory, before anything is computed.
     """
     count: Counter[str] = Counter()
-    names: Names = {"node": {}, "edge": {}}
+    names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
     for graphs in collection.portions():
         _count(encoder, graphs, count, names)
         if count["graphs"] == len(collection) and not count["known"] and count["node"] and not len(encoder.attr_mean):
@@ -46,7 +46,7 @@ def check_familiar(encoder: Encoder, graphs: Graphs, *, warn: bool = True) -> Gr
     return graphs
 
 
-def _count(encoder: Encoder, graphs: Graphs, count: Counter[str], names: Names) -> None:
+def _count(encoder: Encoder, graphs: Graphs, count: Counter[str], names: dict[str, Any]) -> None:
     """Add graphs, known labels, and graphs with unknown labels, told by first words, or with attributes far away."""
     words, read = encoder.words(graphs), encoder.described(graphs)
     owner = {"node": read.graph_of, "edge": read.graph_of[read.entry_node]}

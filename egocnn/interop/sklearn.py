@@ -148,19 +148,16 @@ class _EgoCNN(BaseEstimator):
         """The graphs with what is to be predicted, y where it is given, and what to save of it beside the model."""
         raise NotImplementedError
 
-    def _read(self, graphs: Any, *, scored: bool = False) -> Graphs:
+    def _read(self, graphs: Any, *, scored: bool = False, asked: bool = False) -> Graphs:
         """The graphs of any source, read as those that were trained on.
 
         Where a value is predicted that y held, a column that happens to be called label may hold anything, unless it is
-        to be ``scored``.
+        to be ``scored``. Where they are ``asked`` about, a warning says what is unlike those that were trained on.
         """
         model = self._fitted
         is_any = not (scored or model.class_names or model.about.get("read", {}).get("target"))
-        return read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
-
-    def _asked(self, graphs: Any) -> Graphs:
-        """Graphs to be predicted: a warning says where they are unlike those that were trained on."""
-        return check_familiar(self._fitted.encoder, self._read(graphs))
+        found = read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
+        return check_familiar(model.encoder, found) if asked else found
 
     @property
     def _fitted(self) -> Model:
@@ -179,7 +176,7 @@ class _EgoCNN(BaseEstimator):
             regressor of its error, in the unit of the target, calibrated on the validation part. None where there is
             one network.
         """
-        return self._fitted.spread(self._asked(graphs), device=self.device)
+        return self._fitted.spread(self._read(graphs, asked=True), device=self.device)
 
     def explain(
         self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
@@ -198,7 +195,7 @@ class _EgoCNN(BaseEstimator):
         Returns:
             One :class:`egocnn.CriticalStructure` per graph, in order; its classes are as in ``classes_``.
         """
-        graphs, how = self._asked(graphs), ExplainConfig(**settings)
+        graphs, how = self._read(graphs, asked=True), ExplainConfig(**settings)
         if how.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
         if classes is not None:  # by name, as the model has them, whatever y was
@@ -324,7 +321,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         Returns:
             (G, C) numbers, the columns as in ``classes_``.
         """
-        return self._fitted.probabilities(self._asked(graphs), device=self.device)
+        return self._fitted.probabilities(self._read(graphs, asked=True), device=self.device)
 
     def predict(self, graphs: Any) -> NDArray[Any]:
         """The likeliest class of every graph.
@@ -393,7 +390,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             (G) values in the unit of the target.
         """
-        return self._fitted.values(self._asked(graphs), device=self.device)
+        return self._fitted.values(self._read(graphs, asked=True), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.

@@ -75,8 +75,14 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Self:
         """A copy on the device."""
-        moved = {name: _to(getattr(self, name), device) for name in self.__dataclass_fields__ if name != "_ranked"}
-        return replace(self, **moved)
+
+        def moved(record: Any) -> dict[str, Any]:
+            parts = {name: getattr(record, name) for name in record.__dataclass_fields__}
+            return {name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)}
+
+        neighbours, own = moved(self.neighbours), moved(self)
+        ranked = Neighbours(**neighbours) if "gate" in neighbours else Neighbours.of(neighbours["table"])
+        return replace(self, neighbours=ranked, bags=replace(self.bags, **moved(self.bags)), **own)
 
     @property
     def keeps_layers(self) -> bool:
@@ -143,16 +149,6 @@ class Batch:
         """(N, columns) what nodes add to the counts of the inputs"""
         inputs = counted(self.node_label, self.attributes, columns) if self.inputs is None else self.inputs
         return inputs if self.presence is None else inputs * self.presence[:, None].to(inputs)
-
-
-def _to(value: Any, device: torch.device | str) -> Any:
-    """A tensor, or a record of tensors, on the device"""
-    if isinstance(value, Neighbours):
-        table, gate = _to(value.table, device), _to(value.gate, device)
-        return Neighbours.of(table) if gate is None else Neighbours(table, gate=gate)
-    if isinstance(value, Bags):
-        return replace(value, **{name: _to(getattr(value, name), device) for name in ("rows", "offsets", "weight")})
-    return None if value is None else value.to(device)
 
 
 def slots_of(rows: Tensor, slots: int, node_labels: int | Tensor, edge_labels: int | Tensor) -> tuple[Tensor, Tensor]:

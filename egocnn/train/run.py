@@ -235,9 +235,8 @@ def digests(folder: Path, metrics: Mapping[str, Any]) -> dict[str, str]:
     """Checksums of metrics and history.csv beside this model, but for the seconds: no two runs take as many."""
     plain = {name: value for name, value in metrics.items() if name not in (DIGESTS, "seconds")}
     rows = regular(folder / "history.csv").read_text(encoding="utf-8").splitlines()
-    sums = {"metrics.json": {**plain, MODEL: digest_of_file(folder / MODEL)}}
-    sums["history.csv"] = {"rows": [row.rpartition(",")[0] for row in rows]}
-    return {name: digest_of_plain(each) for name, each in sums.items()}
+    model, bare = digest_of_file(folder / MODEL), {"rows": [row.rpartition(",")[0] for row in rows]}
+    return {"metrics.json": digest_of_plain({**plain, MODEL: model}), "history.csv": digest_of_plain(bare)}
 
 
 def history_csv(history: History) -> str:

@@ -310,11 +310,12 @@ def test_lists_serve_as_arrays() -> None:
         ({"node_attr": [["a"], ["b"]]}, "node_attr must be an array of numbers"),
         ({"edges": [[0, 1], [1]]}, r"edges must be an array of numbers, got \[\[0, 1\], \[1\]\]"),
         ({"edges": [["a", "b"]]}, "edges must be an array of numbers"),
-        ({"edges": [[0.5, 1]]}, "must be whole numbers"),
-        ({"node_counts": 2}, "node_counts must be a list"),
+        ({"edges": [[0.5, 1]]}, "a list of whole numbers, and edges pairs of them"),
+        ({"node_counts": 2}, "node_counts must be a list of whole numbers"),
         ({"colour": [1]}, "a collection of graphs has no colour"),
     ],
 )
 def test_what_is_no_array_of_numbers_is_refused_in_one_line(columns: dict[str, Any], wanted: str) -> None:
+    given: dict[str, Any] = {"node_counts": [2], "edges": [[0, 1]]} | columns
     with pytest.raises(DataError, match=wanted):
-        Graphs.from_edges(**({"node_counts": [2], "edges": [[0, 1]]} | columns))
+        Graphs.from_edges(**given)

@@ -74,6 +74,5 @@ def find_structures(
             print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
     with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
         how: dict[str, Any] = {"attention": attention, "fidelity": fidelity, "device": options.device}
-        yield from explain_portions(
-            model, familiar(model.encoder, graphs), config, report, classes=options.explained, **how
-        )
+        portions = familiar(model.encoder, graphs)
+        yield from explain_portions(model, portions, config, report, classes=options.explained, **how)

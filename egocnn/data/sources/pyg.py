@@ -26,15 +26,14 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
 
     ``x`` are the node attributes, ``node_label`` or ``z`` whole numbers that label the nodes (negative: not known), and
     so is ``x`` where it holds whole numbers (several columns: words of one label, the first is the element of molecules
-    of ``from_smiles``, MoleculeNet and OGB) or one-hot rows in all graphs. ``edge_label``, or ``edge_attr`` of either
-    kind, labels the edges; ``edge_weight``, or
-    ``edge_attr`` where it is one real number per edge, weighs them. ``y`` is a class where it is a whole number or a
-    text, and a value to predict where it is real; ``name`` and the fields that ``config`` names are read, too.
+    of ``from_smiles``, MoleculeNet and OGB) or one-hot rows in all graphs. ``edge_label`` or ``edge_attr`` labels the
+    edges likewise; ``edge_weight``, or one real number per edge in ``edge_attr``, weighs them. ``y`` is a class where
+    it is whole or a text, and a value where it is real; ``name`` and the fields that ``config`` names are read, too.
     """
     settings = config or ReadConfig()
     target = settings.target or "y"
     keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
-    labelled = all(_labels(getattr(item, "x", None)) is not None for item in data)
+    labelled = all(_labels(_array(item, "x", f"graph {i}")) is not None for i, item in enumerate(data))
     records = [_record(item, f"graph {i}", labelled) for i, item in enumerate(data)]
     rows = [plain_fields(item, keys, f"graph {i}") for i, item in enumerate(data)]
     if settings.task == "auto" and not any(isinstance(row.get(target), float) for row in rows):
@@ -136,7 +135,7 @@ def _edge_columns(item: Any, n_edges: int, place: str) -> dict[str, Any]:
         elif label is None:
             neither = f"edge_attr of shape {attributes.shape} is neither a label nor a weight"
             rule(texts is not None, f"{place}: {neither}; set edge_label or edge_weight instead")
-            rule(len(attributes) == n_edges, f"{place}: edge_attr has {len(attributes)} rows for {n_edges} edges")
+            label = np.zeros(len(attributes))
     for name, column in (("edge_label", label), ("edge_weight", weight)):
         if column is not None and column.shape not in ((n_edges,), (n_edges, 1)):
             raise DataError(f"{place}: {name} must have one entry for each of {n_edges} edges, got {column.shape}")
@@ -144,16 +143,12 @@ def _edge_columns(item: Any, n_edges: int, place: str) -> dict[str, Any]:
     return {"edge_label": texts or _texts(label), "edge_weight": weights}
 
 
-def _labels(values: Any) -> list[str | None] | None:
+def _labels(array: NDArray[Any] | None) -> list[str | None] | None:
     """Whole numbers (N), (N, columns) or one-hot rows as labels; None where they are something else"""
-    try:
-        array = _to_numpy(values)
-    except UNREADABLE:
-        return None
-    if array.ndim not in (1, 2) or not array.size:
+    if array is None or array.ndim not in (1, 2) or not array.size:
         return None
     rows = array.reshape(len(array), -1)
-    if array.dtype.kind not in "iub":  # whole numbers are never one-hot: those of one graph may look so by chance
+    if array.dtype.kind == "f":  # whole numbers are never one-hot: those of one graph may look so by chance
         is_one_hot = rows.shape[1] > 1 and np.isin(rows, (0, 1)).all() and (rows.sum(axis=1) == 1).all()
         return _texts(rows.argmax(axis=1)) if is_one_hot else None
     kinds, which = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)

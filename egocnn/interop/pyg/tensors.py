@@ -141,11 +141,8 @@ def _named(
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """The opposite: numbers of labels, and their names"""
     size = np.abs(rows[:, : len(firsts)])
-    first = (
-        np.where(size.any(axis=1), size.argmax(axis=1), -1).astype(np.int32)
-        if firsts
-        else np.zeros(len(rows), np.int32)
-    )
+    largest = size.argmax(axis=1) if firsts else np.zeros(len(rows), np.int64)
+    first = np.where(size.any(axis=1) | (not firsts), largest, -1).astype(np.int32)
     if not further:
         return first, firsts
     kinds, which = np.unique(np.column_stack([first, rows[:, len(firsts) :] != 0]), axis=0, return_inverse=True)

@@ -119,10 +119,9 @@ def neighbours_of(data: Any) -> Tensor:
         edges = torch.unique(torch.cat([u * N + v, v * N + u]))
         node, rank = torch.nonzero(steps, as_tuple=True)
         wanted = torch.bincount(edges // max(N, 1), minlength=N).clamp(max=steps.shape[1])
-        is_right = torch.equal(torch.bincount(node, minlength=N), wanted)
-        if not is_right or not torch.isin(node * N + table[node, rank], edges).all():
-            changed = "the edges of this data have changed since its neighbours were ranked (by Data.subgraph, say)"
-            raise ConfigError(f"{changed}; apply RankNeighbours to it again")
+        is_edge = torch.isin(node * N + table[node, rank], edges)
+        if not is_edge.all() or not torch.equal(torch.bincount(node, minlength=N), wanted):
+            raise ConfigError("the edges have changed since neighbours were ranked; apply RankNeighbours to it again")
     return table
 
 
