@@ -70,8 +70,7 @@ def to_pyg(graphs: Graphs) -> list[Any]:
     return made
 
 
-def _record(item: Any, place: str, labelled: bool) -> GraphRecord:
-    """``labelled``: whether ``x`` holds labels where nothing else does"""
+def _record(item: Any, place: str, labelled: bool) -> GraphRecord:  # by x, where by nothing else
     edges = _edges(item, place)
     attributes = _array(item, "x", place)
     node_label = _whole(item, "node_label", place)
