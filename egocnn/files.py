@@ -150,7 +150,8 @@ def is_still_at(path: Path, handle: int) -> bool:
 
 def told_of(path: Path, temporary: Path, error: OSError) -> OSError:
     """The error with the place that the user knows in place of the temporary one."""
-    is_ours = error.filename is not None and Path(str(error.filename)).is_relative_to(temporary)
+    place = Path(os.path.realpath(str(error.filename)))  # an inner writer has followed all links
+    is_ours = error.filename is not None and place.is_relative_to(os.path.realpath(temporary))
     if is_ours or (error.filename is None and error.errno in FULL):
         return OSError(error.errno, error.strerror, str(path))
     return error
@@ -238,9 +239,16 @@ def _toml_value(value: Any) -> str:
     raise TypeError(f"no way to write {value!r} as TOML")
 
 
+def regular(path: Path) -> Path:
+    """The same path; refused where a pipe or a device stands there: to read from it may never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
+    return path
+
+
 def digest_of_file(path: Path) -> str:
     """SHA-256 of the bytes of a file."""
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

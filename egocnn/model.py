@@ -33,8 +33,8 @@ from egocnn.encode.blocks import HUGE, batch_in_blocks
 from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import NAMES, PROFILE
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import DataError, EgoCNNError, RunError
-from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
+from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError
+from egocnn.files import digest_of_file, digest_of_plain, regular, replacing, to_json
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output
 from egocnn.nn.predict import predict_each
@@ -209,7 +209,7 @@ class Model:
             raise RunError(f"{folder}: this model has a node embedding of its own; leave embed= out")
         try:
             check_model(folder, plain)
-            return _restore(plain, load_file(folder / MODEL), embed, embed_width)
+            return _restore(plain, load_file(regular(folder / MODEL)), embed, embed_width)
         except FileNotFoundError:
             raise RunError(f"{folder}: no {MODEL}; the run has not finished (egocnn train --resume)") from None
         except EgoCNNError as error:
@@ -219,6 +219,14 @@ class Model:
         except UNREADABLE as error:
             reason = one_line(str(error), 200) or type(error).__name__
             raise RunError(f"{folder}: config.json and {MODEL} do not make a model ({reason})") from None
+
+
+def model_of(given: Any) -> Model:
+    """A model, or that of a fitted estimator"""
+    model = getattr(given, "model_", given)
+    if not isinstance(model, Model):
+        raise ConfigError(f"a fitted estimator or a predictor is needed, not {type(given).__name__}")
+    return model
 
 
 def mean_output(outputs: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -238,7 +246,7 @@ def check_finite(outputs: NDArray[Any], names: Sequence[str]) -> None:
 def read_config(folder: Path) -> dict[str, Any]:
     """``config.json`` of a run folder as plain data, its format checked."""
     try:
-        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        plain = json.loads(regular(folder / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{folder}: not a run folder; it has no config.json") from None
     except (OSError, ValueError, RecursionError) as error:

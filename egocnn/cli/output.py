@@ -13,10 +13,12 @@ from egocnn.errors import DataError
 
 
 def print_result(options: Options, plain: Any, lines: Iterable[str]) -> None:
-    """On stdout, at once: for machines one line of JSON, for people lines of text."""
+    """On stdout, at once: for machines one line of JSON, for people lines of text, fit for a terminal."""
+    from egocnn.data.sources.text import one_line
     from egocnn.files import finite_json
 
-    print(finite_json(plain) if options.json else "\n".join(lines), flush=True)
+    clean = (one_line(part, 100_000) for line in lines for part in line.split("\n"))
+    print(finite_json(plain) if options.json else "\n".join(clean), flush=True)
 
 
 def print_remark(text: str) -> None:

@@ -24,6 +24,7 @@ from egocnn.data.arrays import Bools, Floats, Ints, build_adjacency, check_dupli
 from egocnn.data.collection import fill_parts, graphs_of_part, scaffold_groups, split_off
 from egocnn.data.schema import DRAWN, EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule, take_columns
 from egocnn.data.schema import Graph as Graph
+from egocnn.data.sources.text import short
 from egocnn.errors import DataError
 from egocnn.files import replacing
 
@@ -86,11 +87,11 @@ class Graphs:
         cls,
         *,
         node_counts: Ints | Sequence[int],
-        edges: Ints,
+        edges: Any,
         names: Sequence[str] | None = None,
-        edge_label: Ints | None = None,
-        edge_weight: Floats | None = None,
-        edge_truth: Bools | None = None,
+        edge_label: Any = None,
+        edge_weight: Any = None,
+        edge_truth: Any = None,
         **columns: Any,
     ) -> Graphs:
         """Build from a list of edges (E, 2) in collection-wide node ids, either or both directions of each.
@@ -119,18 +120,26 @@ class Graphs:
             >>> egocnn.Graphs.from_edges(node_counts=[3, 2], edges=edges)
             Graphs(2 graphs, 5 nodes, 3 edges)
         """
-        counts = np.asarray(node_counts, dtype=np.int64)
-        edges = np.asarray(edges) if np.size(edges) else np.zeros((0, 2), np.int64)
+        counts, edges = _numbers("node_counts", node_counts), _numbers("edges", edges)
+        edges = edges if edges.size else np.zeros((0, 2), np.int64)
+        is_whole = counts.ndim == 1 and edges.dtype.kind in "iu" and counts.dtype.kind in "iu"
+        rule(is_whole, "node_counts must be a list of whole numbers, and edges pairs of them")
         rule(edges.shape == (len(edges), 2), f"edges must be pairs of nodes, (E, 2), not {edges.shape}")
         rule((counts >= 0).all(), f"a graph cannot have {counts.min(initial=0)} nodes")
         node_ptr = pointers(counts)
         indptr, indices, source = build_adjacency(edges, int(node_ptr[-1]))
+        more = sorted(columns.keys() - {field.name for field in fields(cls)})
+        rule(not more, f"a collection of graphs has no {', '.join(more)}")
         given = (("label", edge_label, np.int32), ("weight", edge_weight, np.float32), ("truth", edge_truth, np.bool_))
-        for what, values, kind in given:
-            if values is not None:
+        columns |= {f"edge_{what}": values for what, values, _ in given}
+        for name, values in columns.items():
+            if values is not None and not isinstance(values, tuple):
+                columns[name] = _numbers(name, values) if name in ARRAYS else tuple(values)
+        for what, _, kind in given:
+            if (values := columns[f"edge_{what}"]) is not None:
                 rule(len(values) == len(edges), f"{len(values)} edge {what}s for {len(edges)} edges")
-                check_duplicates_agree(edges, np.asarray(values), f"{what}s")
-                columns[f"edge_{what}"] = np.asarray(values, kind)[source]
+                check_duplicates_agree(edges, values, f"{what}s")
+                columns[f"edge_{what}"] = values.astype(kind)[source]
         names = tuple(map(str, range(len(counts))) if names is None else names)
         return checked(cls(node_ptr=node_ptr, indptr=indptr, indices=indices, names=names, **columns))
 
@@ -492,6 +501,17 @@ class Graphs:
             changes[list_name] = names
         renamed: Graphs = replace(self, **changes)
         return renamed
+
+
+def _numbers(name: str, values: Any) -> NDArray[Any]:
+    """An array or a list of numbers as an array"""
+    try:
+        found = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        found = np.empty(0, object)
+    hint = f"; {NAME_LISTS[name]} holds the texts that they stand for" if name in NAME_LISTS else ""
+    rule(found.dtype.kind in "biuf", f"{name} must be an array of numbers, got {short(values)}{hint}")
+    return found if found.size or found.dtype.kind != "f" or name in ("node_attr", "target") else found.astype(np.int64)
 
 
 def recode(old: Names, new: Names) -> Ints:

@@ -27,6 +27,7 @@ from egocnn.data.sources.text import TABLE_SUFFIXES, one_line, short, suffix_of
 from egocnn.data.sources.tu import fetch_set, read_tu
 from egocnn.data.store import GraphColumns, Store, is_store
 from egocnn.errors import DataError, MissingExtraError
+from egocnn.files import regular
 
 ACCEPTED = (
     "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv or .smi with SMILES, .jsonl, "
@@ -113,9 +114,10 @@ def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
             return _read_folder(path, config)
         if path.is_file():
             return _read_file(path, config)
+        regular(path)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:  # a large molecule, say
-            raise DataError(f"{short(source)}: cannot be read ({error.strerror})") from None
+            raise DataError(f"{one_line(source, 200)}: cannot be read ({error.strerror})") from None
     try:
         if not re.fullmatch(r"[\w-]+", source):
             raise DataError(f"{source if source.isprintable() else short(source)}: no such file or folder")

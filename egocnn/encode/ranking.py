@@ -21,23 +21,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints, equal_rows, stable_order, starts
 from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
 from egocnn.encode.colours import COUNTED_ROUNDS, Colours, stable_colours, wl_rounds
 from egocnn.encode.colours import MOST_ROUNDS as MOST_ROUNDS
 from egocnn.encode.ties import settle
 from egocnn.errors import ConfigError
 
 
-def rank_neighbours(graphs: Graphs, k: int = 16, *, ranking: Ranking | None = None) -> Ints:
+def rank_neighbours(graphs: Any, k: int = 16, *, ranking: Ranking | None = None) -> Ints:
     """Rank the neighbours of every node, and keep the first ``k``.
 
     Arguments:
-        graphs: The graphs, nodes counted through all of them.
+        graphs: The graphs, nodes counted through all of them; anything that :func:`egocnn.read` takes.
         k: How many neighbours to keep per node, the node itself not counted.
         ranking: Colour counts of training graphs; without it, rarity is counted over ``graphs`` themselves.
 
@@ -58,6 +60,7 @@ def rank_neighbours(graphs: Graphs, k: int = 16, *, ranking: Ranking | None = No
                [ 0, -1],
                [ 0, -1]], dtype=int32)
     """
+    graphs = read(graphs)
     return _first_neighbours(graphs, order_nodes(graphs, ranking), k)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.files import digest_of_file, replacing
+from egocnn.files import digest_of_file, regular, replacing
 from egocnn.model import MODEL, Model
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Batch, Batchable
@@ -126,7 +126,7 @@ def load_attention(folder: Path, predictor: Model) -> tuple[AttentionHead, ...] 
     width = predictor.config.width
     heads = tuple(AttentionHead(width, predictor.n_outputs).requires_grad_(False) for _ in predictor.networks)
     try:
-        state = load_file(folder / FILE)
+        state = load_file(regular(folder / FILE))
         if "digest" in state:  # older versions wrote none
             check_seal(state)
             if state.pop("model").numpy().tobytes().decode() != digest_of_file(folder / MODEL):

@@ -19,18 +19,19 @@ import egocnn.config as config
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, targets_inside
+from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json
 from egocnn.interop import targets
-from egocnn.model import Model
+from egocnn.model import DIGESTS, Model
 from egocnn.show.streaming import read_as_trained
 from egocnn.train.history import History
 from egocnn.train.metrics import known_truth, test_scores
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
-from egocnn.train.run import facts, history_rows, versions, write_rows
+from egocnn.train.run import digests, facts, history_rows, versions, write_rows
 
 
 class _EgoCNN(BaseEstimator):
@@ -148,15 +149,16 @@ class _EgoCNN(BaseEstimator):
         """The graphs with what is to be predicted, y where it is given, and what to save of it beside the model."""
         raise NotImplementedError
 
-    def _read(self, graphs: Any, *, scored: bool = False) -> Graphs:
+    def _read(self, graphs: Any, *, scored: bool = False, asked: bool = False) -> Graphs:
         """The graphs of any source, read as those that were trained on.
 
         Where a value is predicted that y held, a column that happens to be called label may hold anything, unless it is
-        to be ``scored``.
+        to be ``scored``. Where they are ``asked`` about, a warning says what is unlike those that were trained on.
         """
         model = self._fitted
         is_any = not (scored or model.class_names or model.about.get("read", {}).get("target"))
-        return read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
+        found = read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
+        return check_familiar(model.encoder, found) if asked else found
 
     @property
     def _fitted(self) -> Model:
@@ -175,7 +177,7 @@ class _EgoCNN(BaseEstimator):
             regressor of its error, in the unit of the target, calibrated on the validation part. None where there is
             one network.
         """
-        return self._fitted.spread(self._read(graphs), device=self.device)
+        return self._fitted.spread(self._read(graphs, asked=True), device=self.device)
 
     def explain(
         self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
@@ -194,7 +196,7 @@ class _EgoCNN(BaseEstimator):
         Returns:
             One :class:`egocnn.CriticalStructure` per graph, in order; its classes are as in ``classes_``.
         """
-        graphs, how = self._read(graphs), ExplainConfig(**settings)
+        graphs, how = self._read(graphs, asked=True), ExplainConfig(**settings)
         if how.technique == "paper" and not hasattr(self, "attention_"):
             self.fit_attention(graphs)
         if classes is not None:  # by name, as the model has them, whatever y was
@@ -228,8 +230,9 @@ class _EgoCNN(BaseEstimator):
         if hasattr(self, "attention_"):
             save_attention(self.attention_, Path(folder))
         if hasattr(self, "history_"):
+            metrics = facts(self._fitted, self.history_)
             write_rows(Path(folder) / "history.csv", *history_rows(self.history_))
-            write_json(Path(folder) / "metrics.json", facts(self._fitted, self.history_))
+            write_json(Path(folder) / "metrics.json", metrics | {DIGESTS: digests(Path(folder), metrics)})
 
     @classmethod
     def load(cls, folder: str | Path, *, embed: Any = None, embed_width: int | None = None) -> Self:
@@ -319,7 +322,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         Returns:
             (G, C) numbers, the columns as in ``classes_``.
         """
-        return self._fitted.probabilities(self._read(graphs), device=self.device)
+        return self._fitted.probabilities(self._read(graphs, asked=True), device=self.device)
 
     def predict(self, graphs: Any) -> NDArray[Any]:
         """The likeliest class of every graph.
@@ -388,7 +391,7 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             (G) values in the unit of the target.
         """
-        return self._fitted.values(self._read(graphs), device=self.device)
+        return self._fitted.values(self._read(graphs, asked=True), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.

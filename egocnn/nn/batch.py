@@ -73,6 +73,17 @@ class Batch:
     def __len__(self) -> int:
         return len(self.node_counts)
 
+    def to(self, device: torch.device | str) -> Self:
+        """A copy on the device."""
+
+        def moved(record: Any) -> dict[str, Any]:
+            parts = {name: getattr(record, name) for name in record.__dataclass_fields__}
+            return {name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)}
+
+        neighbours, own = moved(self.neighbours), moved(self)
+        ranked = Neighbours(**neighbours) if "gate" in neighbours else Neighbours.of(neighbours["table"])
+        return replace(self, neighbours=ranked, bags=replace(self.bags, **moved(self.bags)), **own)
+
     @property
     def keeps_layers(self) -> bool:
         """Whether there is memory to hold what every layer makes of the nodes."""

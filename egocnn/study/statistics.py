@@ -46,11 +46,12 @@ class PairedTest:
         return asdict(self) | {"t": self.t if math.isfinite(self.t) else None}  # JSON knows no infinity
 
 
-def summarise(scores: Sequence[float]) -> ScoreSummary:
-    """Mean, standard deviation and the interval of the mean."""
+def summarise(scores: Sequence[float], *, least: float = -math.inf, most: float = math.inf) -> ScoreSummary:
+    """Mean, standard deviation and the interval of the mean; no score is below ``least`` or above ``most``."""
     values = _finite(scores)
     mean, std, n = float(values.mean()), float(values.std(ddof=1)), len(values)
-    return ScoreSummary(mean=mean, std=std, interval=_interval(mean, std / math.sqrt(n), n))
+    low, high = _interval(mean, std / math.sqrt(n), n)
+    return ScoreSummary(mean=mean, std=std, interval=(max(low, least), min(high, most)))
 
 
 def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_train: float) -> PairedTest:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from egocnn.data.sources.text import one_line
 from egocnn.errors import RunError
-from egocnn.files import replacing
+from egocnn.files import regular, replacing
 from egocnn.model import under
 from egocnn.train.engines.common import Progress
 from egocnn.train.history import History
@@ -47,7 +47,7 @@ class Checkpoint:
         if not self.path.exists():
             return
         try:
-            is_ours = unpack(load_file(self.path), self.fingerprint, progress)
+            is_ours = unpack(load_file(regular(self.path)), self.fingerprint, progress)
         except UNREADABLE as error:
             reason = one_line(str(error), 200)
             raise RunError(f"{self.path}: damaged ({reason}); --overwrite starts the run anew") from None
@@ -58,7 +58,7 @@ class Checkpoint:
     def is_of_this_run(self) -> bool:
         """Whether there is a whole checkpoint of the same data and settings."""
         try:
-            return bool(_note(load_file(self.path))["fingerprint"] == self.fingerprint)
+            return bool(_note(load_file(regular(self.path)))["fingerprint"] == self.fingerprint)
         except (OSError, *UNREADABLE):
             return False
 

@@ -22,8 +22,8 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection, split_off
 from egocnn.data.schema import PARTS
 from egocnn.errors import DivergedError, RunError
-from egocnn.files import digest_of_file, replacing, to_toml, write_json, write_text
-from egocnn.model import MODEL, Model, check_finite, check_model, mean_output, read_config
+from egocnn.files import digest_of_file, digest_of_plain, regular, replacing, to_toml, write_json, write_text
+from egocnn.model import DIGESTS, MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
@@ -141,6 +141,7 @@ def _train(
         outputs = test()  # last: a graph that cannot be tested must not cost the model
         scores = {} if outputs is None else _test(predictor, collection, outputs, place / TABLE)
         metrics.update(facts(predictor, history), graphs=len(collection), **scores, seed=train.seed)
+        metrics[DIGESTS] = digests(place, metrics)
         write_json(place / "metrics.json", metrics)
         if not history.interrupted:
             checkpoint.path.unlink(missing_ok=True)
@@ -238,7 +239,7 @@ def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) 
 def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
     """The metrics of a run that is complete already, else None."""
     try:
-        metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+        metrics = json.loads(regular(folder / "metrics.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, RecursionError) as error:
@@ -254,9 +255,19 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
         check_model(folder, config)
         if "split" in config and digest_of_file(folder / SPLIT) != config["split"]:
             raise RunError(f"{SPLIT} is damaged: its checksum differs")
+        if metrics.get(DIGESTS, own := digests(folder, metrics)) != own:  # older versions wrote none
+            raise RunError("metrics.json or history.csv is damaged, or of another run: its checksum differs")
     except (OSError, RunError) as error:
         raise RunError(f"{folder}: {error}; --overwrite starts the run anew") from None
     return metrics
+
+
+def digests(folder: Path, metrics: Mapping[str, Any]) -> dict[str, str]:
+    """Checksums of metrics and history.csv beside this model, but for the seconds: no two runs take as many."""
+    plain = {name: value for name, value in metrics.items() if name not in (DIGESTS, "seconds")}
+    rows = regular(folder / "history.csv").read_text(encoding="utf-8").splitlines()
+    model, bare = digest_of_file(folder / MODEL), {"rows": [row.rpartition(",")[0] for row in rows]}
+    return {"metrics.json": digest_of_plain({**plain, MODEL: model}), "history.csv": digest_of_plain(bare)}
 
 
 def history_rows(history: History) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:

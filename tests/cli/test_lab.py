@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import egocnn
 from egocnn.cli.commands.lab import find_lab
 from egocnn.errors import ConfigError
 from egocnn.study.cluster import packages
+from tests.support.commands import Run, printed
 
 PACKAGE = Path(egocnn.__file__).resolve().parent
 ROOT = PACKAGE.parent
@@ -67,3 +69,9 @@ def test_a_cluster_elsewhere_is_sent_the_lab_where_it_is_used() -> None:
 def test_the_wheel_holds_the_package_alone() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["egocnn"]
+
+
+@pytest.mark.parametrize("command", ["bench", "reproduce"])
+def test_lists_are_json_where_json_is_asked_for(command: str, run: Run) -> None:
+    names = json.loads(printed(run, command, "--list", "--json"))["names"]
+    assert names == printed(run, command, "--list").splitlines()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import torch
@@ -201,3 +204,32 @@ def test_a_defect_of_egocnn_itself_shows_its_traceback(monkeypatch: pytest.Monke
     monkeypatch.setattr("egocnn.study.describe.describe", break_down)
     with pytest.raises(ZeroDivisionError):
         main(["info", ALCOHOLS])
+
+
+def test_escape_codes_in_names_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    table = tmp_path / "evil.csv"
+    table.write_text(
+        "smiles,target,name\n" + "".join(f"{'C' * n}O,\x1b[31mred{n % 2},\x1b]0;x\x07{n}\n" for n in range(2, 12))
+    )
+    code, out, _ = run("info", table)
+    assert code == 0
+    assert "\\x1b[31mred0: 5" in out
+    assert run("train", table, "-o", tmp_path / "run", *SHORT)[0] == 0
+    for words in (["explain", tmp_path / "run", table], ["patterns", tmp_path / "run", table, "--min-support", 1]):
+        code, out, err = run(*words, "-o", tmp_path / str(words[0]))
+        assert code == 0, err
+        assert "red" in out
+        assert not {"\x1b", "\x07"} & set(out + err)
+
+
+def test_a_full_disk_is_told_by_the_folder_that_was_typed(
+    run: Run, alcohol_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("egocnn.explain.structure.finite_json", full)
+    check_refused(
+        run, "egocnn: report: No space left on device", "explain", alcohol_run, ALCOHOLS, "-o", "report", "--quiet"
+    )

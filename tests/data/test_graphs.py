@@ -292,3 +292,30 @@ def test_a_file_whose_arrays_make_no_collection_is_a_data_error(changes: dict[st
     with pytest.raises(DataError, match="not a collection of graphs") as caught:
         Graphs.load(path)
     assert "\n" not in str(caught.value)
+
+
+def test_lists_serve_as_arrays() -> None:
+    columns: Any = {"node_label": [0, 1], "node_label_names": ["a", "b"], "target": [0], "class_names": ["x"]}
+    graphs = Graphs.from_edges(node_counts=[2], edges=[[0, 1]], edge_label=[0], edge_label_names=["e"], **columns)
+    assert (graphs[0].node_label, graphs[0].edge_label, graphs[0].target) == (("a", "b"), ("e",), "x")
+    assert Graphs.from_edges(node_counts=[1], edges=[], edge_weight=[]).n_edges == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted"),
+    [
+        ({"node_label": ["a", "b"]}, r"node_label must be .* numbers, got \['a', 'b'\]; node_label_names holds"),
+        ({"edge_label": ["a"]}, r"edge_label must be an array of numbers, got \['a'\]; edge_label_names holds"),
+        ({"target": ["x"]}, "class_names holds the texts"),
+        ({"node_attr": [["a"], ["b"]]}, "node_attr must be an array of numbers"),
+        ({"edges": [[0, 1], [1]]}, r"edges must be an array of numbers, got \[\[0, 1\], \[1\]\]"),
+        ({"edges": [["a", "b"]]}, "edges must be an array of numbers"),
+        ({"edges": [[0.5, 1]]}, "a list of whole numbers, and edges pairs of them"),
+        ({"node_counts": 2}, "node_counts must be a list of whole numbers"),
+        ({"colour": [1]}, "a collection of graphs has no colour"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused_in_one_line(columns: dict[str, Any], wanted: str) -> None:
+    given: dict[str, Any] = {"node_counts": [2], "edges": [[0, 1]]} | columns
+    with pytest.raises(DataError, match=wanted):
+        Graphs.from_edges(**given)

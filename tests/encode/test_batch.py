@@ -5,10 +5,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.nn.batch import Batch
 from tests.support.networks import tensors_of
+from tests.support.samples import one_graph
 from tests.support.strategies import random_graphs
 from tests.support.tiny import plain_model
 
@@ -55,3 +57,12 @@ def test_a_prepared_collection_knows_its_size_and_moves_as_a_whole() -> None:
     batch = prepared.batch(torch.zeros(0, dtype=torch.long))
     assert (len(batch), len(batch.graph_of), tuple(batch.neighbours.table.shape)) == (0, 0, (0, 1))
     assert batch.target is None
+
+
+def test_a_batch_moves_with_all_that_is_in_it() -> None:
+    graphs = one_graph(3, [(0, 1), (1, 2)], node_label=["C", "C", "O"])
+    batch = Encoder.fit(graphs, ModelConfig()).apply(graphs, ModelConfig()).batch(torch.arange(1))
+    moved = batch.to("meta")
+    assert {moved.neighbours.table.device.type, moved.bags.rows.device.type, moved.place.device.type} == {"meta"}
+    assert len(batch.to("cpu")) == 1
+    assert torch.equal(batch.to("cpu").neighbours.table, batch.neighbours.table)

@@ -13,7 +13,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.encode import ranking as module
 from egocnn.encode.colours import stable_colours, wl_rounds
 from egocnn.encode.ranking import Ranking, rank_neighbours
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, DataError
 from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, one_graph
 from tests.support.strategies import random_connected, random_graphs
@@ -129,3 +129,11 @@ def test_nothing_ranks_nothing() -> None:
     nothing = Graphs.from_edges(node_counts=[], edges=np.zeros((0, 2), int))
     assert rank_neighbours(nothing, 3).shape == (0, 3)
     assert Ranking.fit(nothing).neighbours(one_graph(2, [(0, 1)]), 1).tolist() == [[1], [0]]
+
+
+def test_any_source_of_graphs_is_ranked_and_what_is_none_is_refused() -> None:
+    import networkx as nx
+
+    assert rank_neighbours(nx.path_graph(3), 2).tolist() == rank_neighbours([nx.path_graph(3)], 2).tolist()
+    with pytest.raises(DataError, match="is not a source of graphs"):
+        rank_neighbours(3, 2)

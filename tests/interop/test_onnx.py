@@ -257,3 +257,15 @@ def test_the_page_lists_every_input_that_a_model_can_ask_for() -> None:
     config = plain_model(**SMALL, readout="sort", count_inputs=True)
     asked = {each.name for each in inputs_of(predictor_for(fitted_graphs(FULL), config))}
     assert listed == asked
+
+
+def test_inputs_are_made_of_any_source_and_of_no_other_thing_than_a_model() -> None:
+    graphs = fitted_graphs(FULL)
+    model = predictor_for(graphs, plain_model(**SMALL))
+    wanted = inputs_for(model, graphs[:1])
+    found = inputs_for(model, graphs[0])
+    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+    with pytest.raises(ConfigError, match="a fitted estimator or a predictor is needed, not int"):
+        inputs_for(3, graphs)
+    with pytest.raises(EgoCNNError, match="is not a source of graphs"):
+        inputs_for(model, 3)

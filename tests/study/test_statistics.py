@@ -86,3 +86,10 @@ def test_false_alarms_stay_rare_where_the_plain_test_raises_many() -> None:
 def test_scores_that_cannot_be_compared_are_refused(call: Callable[[], object], wanted: str) -> None:
     with pytest.raises((ConfigError, DataError), match=wanted):
         call()
+
+
+def test_the_interval_of_an_accuracy_stays_within_what_an_accuracy_can_be() -> None:
+    high, low = [1.0, 1.0, 0.8], [0.0, 0.0, 0.2]
+    assert summarise(high).interval[1] > 1
+    assert summarise(high, least=0, most=1).interval == (summarise(high).interval[0], 1)
+    assert summarise(low, least=0, most=1).interval == (0, summarise(low).interval[1])

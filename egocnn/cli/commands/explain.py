@@ -60,6 +60,7 @@ def find_structures(
     options: Options, model: Model, graphs: Collection, *, run_folder: Path, fidelity: bool = True
 ) -> Iterator[CriticalStructure]:
     """Structures in the order of the graphs."""
+    from egocnn.encode.familiar import familiar
     from egocnn.explain import fit_attention, load_attention, save_attention
     from egocnn.show.streaming import explain_portions
     from egocnn.train.progress import counting_report
@@ -74,4 +75,5 @@ def find_structures(
             print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
     with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
         how: dict[str, Any] = {"attention": attention, "fidelity": fidelity, "device": options.device}
-        yield from explain_portions(model, graphs.portions(), config, report, classes=options.explained, **how)
+        portions = familiar(model.encoder, graphs)
+        yield from explain_portions(model, portions, config, report, classes=options.explained, **how)

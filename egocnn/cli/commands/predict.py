@@ -16,13 +16,15 @@ def add_arguments(parser: Parser) -> None:
 
 def predict(options: Options) -> None:
     """Predict, and write the table."""
+    from egocnn.encode.familiar import familiar
     from egocnn.model import Model
     from egocnn.show.streaming import predict_to_csv
     from egocnn.train.metrics import in_words
 
     check_file(options.out, options.data)
     model = Model.load(options.run_folder)
-    result = predict_to_csv(model, open_graphs(options, model).portions(), options.out, device=options.device)
+    portions = familiar(model.encoder, open_graphs(options, model))
+    result = predict_to_csv(model, portions, options.out, device=options.device)
     scores = ", ".join(f"{in_words(name)} {value:.4f}" for name, value in result.items() if isinstance(value, float))
     text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
     print_result(options, result, [text])

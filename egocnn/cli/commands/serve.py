@@ -11,13 +11,15 @@ from egocnn.show.serve.settings import ServeConfig
 def add_arguments(parser: Parser) -> None:
     parser.epilog = (
         "Open the address in a browser: type SMILES or drop a file of graphs. Only this machine can reach it unless "
-        "--host says otherwise (--host 0.0.0.0: everyone in the network, unencrypted and without a password). "
+        "--host says otherwise (--host 0.0.0.0: all in the network who know the token, unencrypted). "
         "Example: egocnn serve runs/toxic"
     )
     add_run_folder(parser)
     host = "address to listen on [%(default)s]"
+    token = "password of every request; needed where --host lets others in [EGOCNN_TOKEN]"
+    parser.add_option("server", "--token", metavar="TEXT", help=token)
     parser.add_option("server", "--host", default=ServeConfig().host, metavar="ADDRESS", help=host)
-    add_options(parser, ServeConfig, group="server", everyday=("port", "workers"), skip=("host",))
+    add_options(parser, ServeConfig, group="server", everyday=("port", "workers"), skip=("host", "token"))
 
 
 def serve(options: Options) -> None:

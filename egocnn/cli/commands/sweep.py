@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
+from typing import Any
 
 from egocnn.cli.arguments import COUNT, add_out, add_study_options, chosen_protocol
-from egocnn.cli.data import open_graphs
+from egocnn.cli.data import open_graphs, read_with
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_result, progress_and_log
-from egocnn.config import ModelConfig, TrainConfig
+from egocnn.config import ModelConfig, ReadConfig, TrainConfig
 from egocnn.errors import ConfigError
 
 
@@ -58,6 +59,7 @@ def sweep(options: Options) -> None:
     protocol = chosen_protocol(options)
     with progress_and_log(options, "sweeping", len(points) * protocol.folds) as callbacks:
         graphs = open_graphs(options)
+        reading = ReadConfig(**read_with(options, graphs))
         record = sweep(
             graphs.whole() if options.stack else graphs,
             *(points, axes, protocol, options.out),
@@ -66,20 +68,22 @@ def sweep(options: Options) -> None:
             test_chosen=options.test_chosen,
             overwrite=options.overwrite,
             data=options.data,
-            command=same_command(options, model, train),
+            reading=reading,
+            command=same_command(options, reading, model, train),
         )
     tables = f"tables: {options.out / 'sweep.csv'}, sweep.json"
     print_result(options, asdict(record), [*record.lines(), tables])
 
 
-def same_command(options: Options, model: ModelConfig, train: TrainConfig) -> str:
+def same_command(options: Options, *settings: Any) -> str:
     """A command that does the same again: what is at its usual value is left out."""
+    from egocnn.data.schema import DRAWN
     from egocnn.study.sweep.grid import changed, flags
 
     words = ["egocnn", "sweep", options.data, *(word for over in options.over for word in ("--over", over))]
-    for name in ("sample", "protocol", "folds", "restarts", "splits", "metric", "split"):
-        if (typed := getattr(options, name)) not in (None, "plain"):
+    for name in ("limit", "sample", "protocol", "folds", "restarts", "splits", "metric", "split"):
+        # a column of the split is among the settings of reading
+        if (typed := getattr(options, name)) not in (None, "plain") and (name != "split" or typed in DRAWN):
             words += [f"--{name}", str(typed)]
-    settings = flags(changed(model, train))
-    last = ["--test-chosen"] if options.test_chosen else []
-    return " ".join(filter(None, [shlex.join(words), settings, *last, "-o", shlex.quote(str(options.out))]))
+    last = [*(["--test-chosen"] if options.test_chosen else []), "-o", str(options.out)]
+    return " ".join(filter(None, [shlex.join(words), flags(changed(*settings)), shlex.join(last)]))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import rule
+from egocnn.data.schema import SEPARATOR, rule
 from egocnn.data.sources.builder import NAME_FIELDS, GraphFields, GraphRecord, assemble, checked_numbers
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError, MissingExtraError
@@ -24,15 +24,17 @@ UNREADABLE = (TypeError, ValueError, RuntimeError, OverflowError)  # raised over
 def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     """Read objects with an ``edge_index`` (2, E); PyTorch Geometric itself is not needed.
 
-    ``x`` are the node attributes, ``node_label`` or ``z`` whole numbers that label the nodes (negative: not known);
-    ``edge_label``, or ``edge_attr`` where it holds whole numbers or one-hot rows, labels the edges; ``edge_weight``, or
-    ``edge_attr`` where it is one real number per edge, weighs them. ``y`` is a class where it is a whole number or a
-    text, and a value to predict where it is real; ``name`` and the fields that ``config`` names are read, too.
+    ``x`` are the node attributes, ``node_label`` or ``z`` whole numbers that label the nodes (negative: not known), and
+    so is ``x`` where it holds whole numbers (several columns: words of one label, the first is the element of molecules
+    of ``from_smiles``, MoleculeNet and OGB) or one-hot rows in all graphs. ``edge_label`` or ``edge_attr`` labels the
+    edges likewise; ``edge_weight``, or one real number per edge in ``edge_attr``, weighs them. ``y`` is a class where
+    it is whole or a text, and a value where it is real; ``name`` and the fields that ``config`` names are read, too.
     """
     settings = config or ReadConfig()
     target = settings.target or "y"
     keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
-    records = [_record(item, f"graph {i}") for i, item in enumerate(data)]
+    labelled = all(_labels(_array(item, "x", f"graph {i}")) is not None for i, item in enumerate(data))
+    records = [_record(item, f"graph {i}", labelled) for i, item in enumerate(data)]
     rows = [plain_fields(item, keys, f"graph {i}") for i, item in enumerate(data)]
     if settings.task == "auto" and not any(isinstance(row.get(target), float) for row in rows):
         settings = replace(settings, task="classification")
@@ -68,14 +70,17 @@ def to_pyg(graphs: Graphs) -> list[Any]:
     return made
 
 
-def _record(item: Any, place: str) -> GraphRecord:
+def _record(item: Any, place: str, labelled: bool) -> GraphRecord:  # by x, where by nothing else
     edges = _edges(item, place)
     attributes = _array(item, "x", place)
     node_label = _whole(item, "node_label", place)
     if node_label is None and _is_whole(getattr(item, "z", None)):
         node_label = _whole(item, "z", place)
     n_nodes = _count_nodes(item, edges, [column for column in (attributes, node_label) if column is not None], place)
-    columns: dict[str, Any] = {"node_label": _texts(node_label), **_edge_columns(item, len(edges), place)}
+    texts = _texts(node_label)
+    if texts is None and labelled:
+        texts, attributes = _labels(attributes), None
+    columns: dict[str, Any] = {"node_label": texts, **_edge_columns(item, len(edges), place)}
     if attributes is not None:
         fits = attributes.ndim <= 2
         rule(fits, f"{place}: x must have one row of numbers per node, got the shape {attributes.shape}")
@@ -117,26 +122,40 @@ def _count_nodes(item: Any, edges: Ints, columns: Sequence[NDArray[Any]], place:
 
 def _edge_columns(item: Any, n_edges: int, place: str) -> dict[str, Any]:
     """Label and weight of every edge; edge_attr serves as the one or the other where it can be nothing else."""
-    label = _whole(item, "edge_label", place)
+    label, texts = _whole(item, "edge_label", place), None
     weight = _array(item, "edge_weight", place)
     attributes = _array(item, "edge_attr", place)
     if attributes is not None and n_edges:
         if attributes.ndim == 2 and attributes.shape[1] == 1:
             attributes = attributes[:, 0]
-        if attributes.ndim == 1 and attributes.dtype.kind in "iub":
-            label = attributes.astype(np.int64) if label is None else label
-        elif attributes.ndim == 1:
+        texts = _labels(attributes) if label is None else None
+        if texts is None and attributes.ndim == 1 and attributes.dtype.kind == "f":
             weight = attributes if weight is None else weight
         elif label is None:
-            is_one_hot = np.isin(attributes, (0, 1)).all() and (attributes.sum(axis=1) == 1).all()
             neither = f"edge_attr of shape {attributes.shape} is neither a label nor a weight"
-            rule(attributes.ndim == 2 and is_one_hot, f"{place}: {neither}; set edge_label or edge_weight instead")
-            label = attributes.argmax(axis=1)
+            rule(texts is not None, f"{place}: {neither}; set edge_label or edge_weight instead")
+            label = np.zeros(len(attributes))
     for name, column in (("edge_label", label), ("edge_weight", weight)):
         if column is not None and column.shape not in ((n_edges,), (n_edges, 1)):
             raise DataError(f"{place}: {name} must have one entry for each of {n_edges} edges, got {column.shape}")
     weights = None if weight is None else checked_numbers(weight.reshape(-1), place, "edge weights")
-    return {"edge_label": _texts(label), "edge_weight": weights}
+    return {"edge_label": texts or _texts(label), "edge_weight": weights}
+
+
+def _labels(array: NDArray[Any] | None) -> list[str | None] | None:
+    """Whole numbers (N), (N, columns) or one-hot rows as labels; None where they are something else"""
+    if array is None or array.ndim not in (1, 2) or not array.size:
+        return None
+    rows = array.reshape(len(array), -1)
+    if array.dtype.kind == "f":  # whole numbers are never one-hot: those of one graph may look so by chance
+        is_one_hot = rows.shape[1] > 1 and np.isin(rows, (0, 1)).all() and (rows.sum(axis=1) == 1).all()
+        return _texts(rows.argmax(axis=1)) if is_one_hot else None
+    kinds, which = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)
+    names = []
+    for first, *further in kinds.tolist():  # a further word says its column: 1 means something else in each of them
+        words = [str(first), *(f"{column}={value}" for column, value in enumerate(further, 1))]
+        names.append(SEPARATOR.join(words) if first >= 0 else None)
+    return [names[position] for position in which.reshape(-1)]
 
 
 def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:

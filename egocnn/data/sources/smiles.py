@@ -239,4 +239,4 @@ def _reason(text: str, options: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split()).rstrip(".")
+    return " ".join(text.split()).rstrip(".") or "RDKit does not say why"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from egocnn.data.schema import rule
 from egocnn.errors import DataError
+from egocnn.files import regular
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi")
 DECIMAL = re.compile(r"^\s*([+-]?\d*),(\d+)\s*$")
@@ -95,6 +96,7 @@ def table_rows(path: Path) -> Iterator[dict[str, str]]:
 def reading(path: Path) -> Iterator[None]:
     """A :class:`DataError` where the file cannot be read."""
     try:
+        regular(path)
         yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None

@@ -24,6 +24,7 @@ from egocnn.data.graphs import ARRAYS, NAME_LISTS, Graphs
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, checked, rule
 from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, TEXT, Column, Manifest
 from egocnn.errors import DataError
+from egocnn.files import regular
 
 PORTION_BYTES = (
     1 << 23
@@ -36,7 +37,7 @@ BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs
 def is_store(path: str | Path) -> bool:
     """Whether this folder means to be a store; :meth:`Store.open` says whether it is a sound one."""
     try:
-        with (Path(path) / NAME).open("rb") as file:
+        with regular(Path(path) / NAME).open("rb") as file:
             return FORMAT.encode() in file.read(HEAD)
     except (OSError, ValueError):
         return False

@@ -13,6 +13,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
+from egocnn.data.sources.text import one_line
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.explain.structure import wording
 from egocnn.files import finite_json, replacing
@@ -186,7 +187,7 @@ class CriticalStructure:
     @property
     def _headline(self) -> str:
         is_value = self.explained is None and isinstance(self.predicted, float)
-        return f"{self.name}: " + (f"{self.predicted:.4g}" if is_value else str(self.predicted))
+        return f"{one_line(self.name)}: " + (f"{self.predicted:.4g}" if is_value else str(self.predicted))
 
     @property
     def caption(self) -> str:

@@ -17,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
-from egocnn.model import Model
+from egocnn.model import Model, model_of
 from egocnn.nn import Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.readout import log_of
+from egocnn.show.streaming import read_as_trained
 
 WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner"}
 """The attributes of a batch that hold the arrays; others have the names of the arrays."""
@@ -83,15 +83,15 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
     )
 
 
-def inputs_for(predictor: Model, graphs: Graphs) -> dict[str, NDArray[Any]]:
+def inputs_for(predictor: Any, graphs: Any) -> dict[str, NDArray[Any]]:
     """What an exported model reads of these graphs: ``session.run(None, inputs_for(predictor, graphs))``.
 
     Everything before the network happens here: labels are counted by the names of the training graphs, neighbours
     ranked by their colours, attributes standardised. Nodes are numbered through all graphs.
 
     Arguments:
-        predictor: The model that was exported.
-        graphs: Graphs to predict.
+        predictor: The model that was exported, or the estimator that holds it.
+        graphs: Graphs to predict: anything that :func:`egocnn.read` takes.
 
     Returns:
         Arrays by name.
@@ -104,6 +104,8 @@ def inputs_for(predictor: Model, graphs: Graphs) -> dict[str, NDArray[Any]]:
         >>> inputs_for(model.model_, graphs[:2])["neighbours"].shape
         (23, 16)
     """
+    predictor = model_of(predictor)
+    graphs = read_as_trained(graphs, predictor)
     batch = predictor.encode(graphs).batch(torch.arange(len(graphs)))
     return {each.name: _array(batch, each) for each in inputs_of(predictor)}
 

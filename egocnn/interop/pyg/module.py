@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from egocnn.data.graphs import Graph, Graphs
-from egocnn.errors import ConfigError
 from egocnn.interop.pyg.tensors import inheriting, to_data, to_graphs
-from egocnn.model import Model
+from egocnn.model import Model, model_of
 from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
@@ -46,10 +45,7 @@ def as_module(model: Any) -> EgoModule:
         >>> module(data.x, data.edge_index, data.batch).shape
         torch.Size([3, 2])
     """
-    predictor = getattr(model, "model_", model)
-    if not isinstance(predictor, Model):
-        raise ConfigError(f"a fitted estimator or a predictor is needed, not {type(model).__name__}")
-    return EgoModule(predictor)
+    return EgoModule(model_of(model))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

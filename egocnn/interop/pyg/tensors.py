@@ -23,6 +23,7 @@ from torch import Tensor
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import SEPARATOR
 from egocnn.data.sources.builder import GraphRecord, assemble
+from egocnn.data.sources.text import short
 from egocnn.encode.degrees import PROFILE
 from egocnn.encode.encoder import Encoder
 from egocnn.errors import DataError, MissingExtraError
@@ -87,6 +88,9 @@ def to_graphs(
 ) -> Graphs:
     """The graphs behind the tensors: the first word of a row's label is its largest entry in size, an all-zero row has
     one unknown, and all further words are those whose entries are not zero."""
+    for name, given in (("x", x), ("edge_index", edge_index), ("batch", batch), ("edge_attr", edge_attr)):
+        if not isinstance(given, Tensor) and (given is not None or name in ("x", "edge_index")):
+            raise DataError(f"{name} must be a tensor, got {short(given)}; to_data makes what the model reads")
     labels, attributes = len(encoder.node_label_names) + len(encoder.node_words), len(encoder.attr_mean)
     if x.ndim != 2 or x.shape[1] != labels + attributes:
         raise DataError(f"x must have {labels} labels and {attributes} attributes per node, got {tuple(x.shape)}")
@@ -100,15 +104,15 @@ def to_graphs(
         raise DataError(f"the model knows {wanted[1]} edge labels; edge_attr must have the shape {wanted}, got {found}")
     if node_attr is not None and node_attr.shape != (len(x), attributes):
         raise DataError(f"node_attr must have the shape {(len(x), attributes)}, got {tuple(node_attr.shape)}")
-    given = _array(x)
-    known = given[:, labels:] if node_attr is None else _array(node_attr)
+    rows = _array(x)
+    known = rows[:, labels:] if node_attr is None else _array(node_attr)
     own = attributes - (PROFILE if encoder.by_degree else 0)  # what degrees say is read off the edges again
     counts = [len(x)]
     if batch is not None:
         if batch.shape != (len(x),) or batch.is_floating_point() or bool((torch.diff(batch) < 0).any()):
             raise DataError(f"batch must name the graph of each of {len(x)} nodes, in ascending order")
         counts = torch.bincount(batch).tolist()
-    node_label, node_names = _named(given[:, :labels], encoder.node_label_names, encoder.node_words)
+    node_label, node_names = _named(rows[:, :labels], encoder.node_label_names, encoder.node_words)
     edge_label, edge_names = None, encoder.edge_label_names
     if edge_attr is not None:
         edge_label, edge_names = _named(_array(edge_attr), edge_names, encoder.edge_words)
@@ -137,11 +141,8 @@ def _named(
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """The opposite: numbers of labels, and their names"""
     size = np.abs(rows[:, : len(firsts)])
-    first = (
-        np.where(size.any(axis=1), size.argmax(axis=1), -1).astype(np.int32)
-        if firsts
-        else np.zeros(len(rows), np.int32)
-    )
+    largest = size.argmax(axis=1) if firsts else np.zeros(len(rows), np.int64)
+    first = np.where(size.any(axis=1) | (not firsts), largest, -1).astype(np.int32)
     if not further:
         return first, firsts
     kinds, which = np.unique(np.column_stack([first, rows[:, len(firsts) :] != 0]), axis=0, return_inverse=True)

@@ -99,7 +99,7 @@ def neighbours_of(data: Any) -> Tensor:
         (N, k) node numbers in the order of their ranks, -1 where absent.
 
     Raises:
-        ConfigError: the data was not transformed.
+        ConfigError: the data was not transformed, or its edges are not those that were ranked.
 
     Example:
         >>> import torch
@@ -113,7 +113,16 @@ def neighbours_of(data: Any) -> Tensor:
     steps = getattr(data, "neighbour_steps", None)
     if steps is None:
         raise ConfigError("this data has no neighbour_steps; transform it with egocnn.interop.pyg.RankNeighbours first")
-    return torch.where(steps == 0, -1, torch.arange(len(steps), device=steps.device)[:, None] + steps)
+    N, table = len(steps), torch.where(steps == 0, -1, torch.arange(len(steps), device=steps.device)[:, None] + steps)
+    if (edge_index := getattr(data, "edge_index", None)) is not None:
+        u, v = edge_index[:, edge_index[0] != edge_index[1]]
+        edges = torch.unique(torch.cat([u * N + v, v * N + u]))
+        node, rank = torch.nonzero(steps, as_tuple=True)
+        wanted = torch.bincount(edges // max(N, 1), minlength=N).clamp(max=steps.shape[1])
+        is_edge = torch.isin(node * N + table[node, rank], edges)
+        if not is_edge.all() or not torch.equal(torch.bincount(node, minlength=N), wanted):
+            raise ConfigError("the edges have changed since neighbours were ranked; apply RankNeighbours to it again")
+    return table
 
 
 def _read(data: Iterable[Any]) -> Graphs:

@@ -26,6 +26,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": reason, "content": SCHEMA}
     for status, reason in (
         (400, "a request that cannot be understood"),
+        (401, "a request without the token that the server asks for"),
         (403, "a request that a page of another site has sent"),
         (408, "a request that did not arrive in time"),
         (413, "a request that is too large"),
@@ -40,6 +41,7 @@ def build(pool: WorkerPool, config: ServeConfig) -> Limits:
     """The application with its limits around it; ``/openapi.json`` describes what it takes and gives."""
     try:
         from fastapi import FastAPI
+        from fastapi.responses import PlainTextResponse
     except ImportError:
         raise MissingExtraError("fastapi", "serve") from None
     description = "Predictions of one trained model, and the critical structure behind each."
@@ -49,7 +51,13 @@ def build(pool: WorkerPool, config: ServeConfig) -> Limits:
     _handle_errors(app)
     _add_page(app, pool.about, config)
     _add_explanations(app, pool)
-    return Limits(app, config)
+    limits = Limits(app, config)
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> PlainTextResponse:
+        return PlainTextResponse(limits.metrics(pool.waiting))
+
+    return limits
 
 
 def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:

@@ -7,10 +7,16 @@ of it: its size is limited, and a slow sender occupies no model and nobody's pla
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
+from base64 import b64decode
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from egocnn.data.sources.text import one_line
 from egocnn.errors import EgoCNNError
 from egocnn.show.serve.settings import LOCAL, ServeConfig
 
@@ -57,11 +63,36 @@ class Limits:
     def __init__(self, app: Application, config: ServeConfig) -> None:
         self._app, self._config = app, config
         self._inside = self._arriving = 0
+        self._answered, self._seconds = Counter[int](), 0.0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        began, status = time.perf_counter(), 499  # as proxies call it: the sender has gone before the answer
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, noting)
+        finally:
+            seconds = time.perf_counter() - began
+            self._answered[status] += 1
+            self._seconds += seconds
+            if self._config.log:
+                said = one_line(f"{(scope.get('client') or ['?'])[0]} {scope['method']} {scope['path']}")
+                logging.getLogger("egocnn").warning("%s %d %.3f s", said, status, seconds)
+
+    def metrics(self, waiting: int) -> str:
+        """What has been answered, in the text format of Prometheus; ``waiting``: requests in the queue."""
+        lines = [f'egocnn_requests_total{{status="{status}"}} {n}' for status, n in sorted(self._answered.items())]
+        lines += [f"egocnn_request_seconds_sum {self._seconds:.6f}", f"egocnn_workers {self._config.workers}"]
+        return "\n".join([*lines, f"egocnn_requests_inside {self._inside}", f"egocnn_queue {waiting}", ""])
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         started = False
 
         async def send_on(message: Message) -> None:
@@ -78,7 +109,7 @@ class Limits:
             self._check(scope)
             body = await self._body(receive)
             async with asyncio.timeout(self._config.seconds):
-                with nullcontext() if scope["path"] == "/health" else self._place():
+                with nullcontext() if scope["path"] in ("/health", "/metrics") else self._place():
                     await self._app(scope, _replay(body, receive), send_on)
         except RefusedError as refused:
             answer = refusal(refused.status, str(refused))
@@ -88,7 +119,16 @@ class Limits:
             answer = refusal(503, "the server is being stopped")
         else:
             return
-        if not started:
+        if not started and answer.status_code == 413:
+            # a connection that is closed with something unread is reset, and the answer lost with it
+            await send_on({"type": "http.response.start", "status": 413, "headers": answer.raw_headers})
+            await send_on({"type": "http.response.body", "body": answer.body, "more_body": True})
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.receive_seconds):
+                    while (await receive()).get("more_body"):
+                        pass
+            await send_on({"type": "http.response.body"})
+        elif not started:
             await answer(scope, receive, send_on)
 
     @contextmanager
@@ -110,8 +150,19 @@ class Limits:
             raise RefusedError(400, "this server answers to localhost alone; --host lets others in")
         if scope["method"] not in ("GET", "HEAD") and not _is_own(headers):
             raise RefusedError(403, "a page of another site may not send anything here")
+        if self._config.secret and scope["path"] != "/health":
+            self._check_token(headers.get(b"authorization", b""))
         length = headers.get(b"content-length", b"0")
         self._check_size(int(length) if length.isdigit() else 0)
+
+    def _check_token(self, given: bytes) -> None:
+        """``Bearer TOKEN``, or the password that a browser asks for, whatever the name beside it"""
+        kind, _, said = given.partition(b" ")
+        if kind.lower() == b"basic":
+            with suppress(ValueError):
+                said = b64decode(said).partition(b":")[2]
+        if not compare_digest(said, self._config.secret.encode()):
+            raise RefusedError(401, "this server asks for a token: Authorization: Bearer TOKEN, or as the password")
 
     def _check_size(self, size: int) -> None:
         if size > self._config.most_bytes:
@@ -163,7 +214,12 @@ def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) 
     from starlette.responses import JSONResponse
 
     # of what is too slow or too large the rest is not wanted
-    more = {503: {"retry-after": "1"}, 408: {"connection": "close"}, 413: {"connection": "close"}}.get(status, {})
+    more = {
+        401: {"www-authenticate": 'Basic realm="egocnn"'},
+        503: {"retry-after": "1"},
+        408: {"connection": "close"},
+        413: {"connection": "close"},
+    }.get(status, {})
     line = " ".join(reason.encode("utf-8", "backslashreplace").decode().split())  # fit for JSON, and for the page
     line = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
     return JSONResponse({"error": line}, status, {**(headers or {}), **more})

@@ -16,6 +16,7 @@ from egocnn.data.molecules import ATOM, WORDS
 from egocnn.data.schema import SEPARATOR
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.data.sources.text import short
+from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import explain
 from egocnn.explain.structure import CriticalStructure, wording
@@ -82,7 +83,7 @@ class ServedModel:
                 raise
             place = f"line {int(found[1]) + first}: " if len(lines) > 1 or first > 1 else ""
             raise DataError(place + found[2]) from None
-        return _checked(graphs)
+        return self._checked(graphs)
 
     def check_smiles(self) -> None:
         if not self.reads_smiles:
@@ -104,10 +105,17 @@ class ServedModel:
             path = Path(folder, safe)
             path.write_bytes(data)
             try:
-                return _checked(read_as_trained(path, self.predictor))
+                return self._checked(read_as_trained(path, self.predictor))
             except DataError as error:
                 message = str(error).replace(f"{folder}/", "").replace("; --skip-invalid leaves such rows out", "")
                 raise DataError(message) from None
+
+    def _checked(self, graphs: Graphs) -> Graphs:
+        counts = (len(graphs), settings.MOST_GRAPHS, "graphs"), (graphs.n_nodes, settings.MOST_NODES, "nodes")
+        for count, most, what in (*counts, (graphs.n_edges, settings.MOST_EDGES, "edges")):
+            if count > most:
+                raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
+        return check_familiar(self.predictor.encoder, graphs, warn=False)  # each answer names what was not known
 
     def answer(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
         """Explain the molecules of all jobs, whose wishes are equal, in one call; deliver each as soon as it is drawn.
@@ -180,11 +188,3 @@ def _is_drawn(graph: Graph) -> bool:
     """Not giants, nor molecules of so many rings that RDKit would not be done with them."""
     rings = len(graph.edges) - graph.n_nodes + 1 if is_molecule(graph) else 0
     return graph.n_nodes <= settings.MOST_DRAWN and rings <= settings.MOST_RINGS
-
-
-def _checked(graphs: Graphs) -> Graphs:
-    counts = (len(graphs), settings.MOST_GRAPHS, "graphs"), (graphs.n_nodes, settings.MOST_NODES, "nodes")
-    for count, most, what in (*counts, (graphs.n_edges, settings.MOST_EDGES, "edges")):
-        if count > most:
-            raise DataError(f"{count} {what}; {most} are explained at a time, and egocnn explain takes more")
-    return graphs

@@ -146,6 +146,11 @@ class WorkerPool:
             self._changed.notify_all()
         return waiting.future
 
+    @property
+    def waiting(self) -> int:
+        """Requests that no worker has taken yet."""
+        return len(self._waiting)
+
     def close(self) -> None:
         """End all workers, also those that hang; who waits for one is refused."""
         self._closed.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -52,8 +53,14 @@ class ServeConfig:
     """Connections at a time; further ones are closed."""
     host: str = "127.0.0.1"
     """Address to listen on; all but this machine are kept out unless it says otherwise."""
+    token: str | None = None
+    """Password of every request but /health (default: EGOCNN_TOKEN); needed where --host lets others in."""
+    log: bool = False
+    """One line on stderr for every request."""
 
     def __post_init__(self) -> None:
+        if self.host not in LOCAL and not self.secret:
+            raise ConfigError(f"host {self.host} lets others in: set a token, with --token or EGOCNN_TOKEN")
         if not 0 <= self.port < 1 << 16:
             raise ConfigError(f"port must be 0 to 65535, got {self.port}")
         for name in ("workers", "waiting", "connections"):
@@ -62,6 +69,11 @@ class ServeConfig:
         for name in ("megabytes", "seconds", "work_seconds", "receive_seconds", "worker_gigabytes"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    @property
+    def secret(self) -> str:
+        """The token, '' where none is asked for."""
+        return self.token or os.environ.get("EGOCNN_TOKEN", "")
 
     @property
     def most_bytes(self) -> int:

@@ -332,12 +332,15 @@ def cross_validate(
         name: max((value for fold in done if (value := getattr(fold, name)) is not None), default=None)
         for name in ("parameters", "peak_megabytes")
     }
+    bounds = {} if metric in LOWER_IS_BETTER else {"most": 1.0}
+    if metric not in ("r2", "spearman", "mcc"):
+        bounds["least"] = 0.0
     record = CrossValidation(
         model=name_of(model),
         data=data,
         protocol=protocol.name,
         score=metric,
-        **asdict(summarise([fold.score for fold in done])),
+        **asdict(summarise([fold.score for fold in done], **bounds)),
         folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
         **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS},

@@ -54,11 +54,10 @@ def shown(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else f"{value}"
 
 
-def changed(model: ModelConfig, train: TrainConfig) -> dict[str, Any]:
+def changed(*configs: Any) -> dict[str, Any]:
     """The settings that are not at their usual values."""
-    usual = asdict(ModelConfig()) | asdict(TrainConfig())
-    found = asdict(model) | asdict(train)
-    return {name: value for name, value in found.items() if value != usual[name] and name != "device"}
+    every = ((asdict(config), asdict(type(config)())) for config in configs)
+    return {n: value for found, usual in every for n, value in found.items() if value != usual[n] and n != "device"}
 
 
 def flags(settings: dict[str, Any]) -> str:
@@ -66,7 +65,8 @@ def flags(settings: dict[str, Any]) -> str:
     words = []
     for name, value in settings.items():
         flag = name.replace("_", "-")
-        words.append(f"--{'' if value else 'no-'}{flag}" if isinstance(value, bool) else f"--{flag} {value}")
+        is_switch = isinstance(value, bool)
+        words.append(f"--{'' if value else 'no-'}{flag}" if is_switch else f"--{flag} {shlex.quote(str(value))}")
     return " ".join(words)
 
 

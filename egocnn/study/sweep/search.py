@@ -19,7 +19,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from egocnn.config import TrainConfig
+from egocnn.config import ReadConfig, TrainConfig
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError, DivergedError, RunError
@@ -108,6 +108,7 @@ def sweep(
     test_chosen: bool = False,
     overwrite: bool = False,
     data: str = "",
+    reading: ReadConfig | None = None,
     command: str = "",
 ) -> Sweep:
     """Score all settings, write the tables into the folder, and give the record.
@@ -144,7 +145,7 @@ def sweep(
             sampled=sampled,
             rows=tuple(row for _, row in rows),
             chosen={"model": asdict(best.model), "train": asdict(best.train)},
-            flags=flags(changed(best.model, best.train)),
+            flags=flags(changed(reading or ReadConfig(), best.model, best.train)),
             test=None,
             seed=train.seed,
             seconds=sum(row.seconds for _, row in rows),

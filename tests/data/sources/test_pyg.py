@@ -54,8 +54,8 @@ def test_the_number_of_nodes_comes_from_what_says_it() -> None:
 
 
 def test_whole_or_one_hot_edge_attributes_are_labels_and_one_real_one_is_a_weight() -> None:
-    hot = torch.tensor([[0, 1], [1, 0], [0, 1]])
-    for labels in (torch.tensor([1, 0, 1]), torch.tensor([[1], [0], [1]]), hot, hot.float()):
+    hot = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    for labels in (torch.tensor([1, 0, 1]), torch.tensor([[1], [0], [1]]), hot):
         assert from_pyg([triangle(edge_attr=labels)])[0].edge_label == ("1", "1", "0")
     for weights in (torch.tensor([0.5, 1.0, 2.0]), torch.tensor([[0.5], [1.0], [2.0]])):
         assert as_list(from_pyg([triangle(edge_attr=weights)])[0].edge_weight) == [0.5, 2.0, 1.0]
@@ -160,3 +160,28 @@ def test_objects_are_read_without_importing_pytorch_geometric() -> None:
         "assert not {'torch', 'torch_geometric', 'networkx', 'rdkit'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_whole_numbers_in_x_and_edge_attr_are_words_of_labels_whatever_graph_stands_beside() -> None:
+    edges = torch.tensor([[0, 1], [1, 0]])
+    one = SimpleNamespace(
+        x=torch.tensor([[6, 0], [8, 1]]), edge_index=edges, edge_attr=torch.tensor([[1, 0, 0], [1, 0, 0]])
+    )
+    other = SimpleNamespace(
+        x=torch.tensor([[6, 0], [-1, 1]]), edge_index=edges, edge_attr=torch.tensor([[12, 0, 1], [12, 0, 1]])
+    )
+    both, alone = from_pyg([one, other]), from_pyg([one])
+    assert both[0].node_label == alone[0].node_label == ("6|1=0", "8|1=1")
+    assert both[0].edge_label == alone[0].edge_label == ("1|1=0|2=0",)
+    assert both[1].node_label == ("6|1=0", "?")
+    assert both.node_attr is None
+    assert from_pyg([SimpleNamespace(x=torch.tensor([[6], [8]]), edge_index=edges)])[0].node_label == ("6", "8")
+
+
+def test_a_one_hot_x_is_a_label_where_it_is_one_in_all_graphs() -> None:
+    edges = torch.tensor([[0, 1], [1, 0]])
+    hot = SimpleNamespace(x=torch.tensor([[0.0, 1.0], [1.0, 0.0]]), edge_index=edges)
+    assert from_pyg([hot])[0].node_label == ("1", "0")
+    mixed = from_pyg([hot, SimpleNamespace(x=torch.tensor([[0.5, 0.5], [1.0, 0.0]]), edge_index=edges)])
+    assert mixed.node_label is None
+    assert mixed.node_attr is not None

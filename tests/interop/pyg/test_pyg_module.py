@@ -20,6 +20,7 @@ from torch_geometric.explain.algorithm.utils import set_masks
 from egocnn.config import ModelConfig
 from egocnn.data.graphs import Graphs
 from egocnn.encode.degrees import describe_by_degree
+from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError, MissingExtraError
 from egocnn.explain import explain
 from egocnn.interop import pyg as ours
@@ -42,6 +43,7 @@ from tests.interop.pyg.adapters import (
     unseen_sizes,
 )
 from tests.support import tiny
+from tests.support.samples import one_graph
 from tests.support.strategies import random_connected, random_graphs, random_trees
 from tests.support.tiny import plain_model
 
@@ -276,3 +278,18 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 def test_pytorch_geometric_is_imported_when_it_is_needed() -> None:
     script = "import sys, egocnn.interop.pyg; sys.exit('torch_geometric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_what_is_no_tensor_is_refused_in_one_line() -> None:
+    graphs = one_graph(3, [(0, 1), (1, 2)], node_label=["C", "C", "O"])
+    module = as_module(Model.build(ModelConfig(width=4, depth=1), Encoder.fit(graphs, ModelConfig())))
+    data = module.to_data(graphs)
+    for arguments, name in (
+        ((None, data.edge_index), "x"),
+        ((data.x, None), "edge_index"),
+        ((data.x.numpy(), [0]), "x"),
+    ):
+        with pytest.raises(DataError, match=f"^{name} must be a tensor, got "):
+            module(*arguments)
+    with pytest.raises(DataError, match=r"^batch must be a tensor, got "):
+        module(data.x, data.edge_index, [0, 0, 0])

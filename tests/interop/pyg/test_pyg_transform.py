@@ -75,3 +75,14 @@ def test_what_cannot_be_is_refused() -> None:
         RankNeighbours(0)
     with pytest.raises(ConfigError, match="no neighbour_steps"):
         neighbours_of(Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1))
+
+
+def test_neighbours_that_a_subgraph_has_left_behind_are_refused_and_those_of_a_batch_are_not() -> None:
+    path = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    ranked = RankNeighbours(2)(path)
+    for nodes in ([0, 2], [0, 1], [1]):
+        with pytest.raises(ConfigError, match="have changed since neighbours were ranked"):
+            neighbours_of(ranked.subgraph(torch.tensor(nodes)))
+    again = RankNeighbours(2)(ranked.subgraph(torch.tensor([1, 2])))
+    assert neighbours_of(again).tolist() == [[1, -1], [0, -1]]
+    assert len(neighbours_of(Batch.from_data_list([ranked, ranked]))) == 6

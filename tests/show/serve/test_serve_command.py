@@ -53,7 +53,9 @@ def test_what_cannot_be_served_is_refused_in_one_line(
     check_refused(run, "not a run folder", "serve", tmp_path, "--workers", "1")
     check_refused(run, "port must be 0 to 65535", "serve", run_folder, "--port", "99999")
     check_refused(run, "workers must be at least 1", "serve", run_folder, "--workers", "0")
-    check_refused(run, "cannot listen on nowhere.invalid", "serve", run_folder, "--host", "nowhere.invalid")
+    check_refused(
+        run, "cannot listen on nowhere.invalid", "serve", run_folder, "--host", "nowhere.invalid", "--token", "x"
+    )
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from egocnn.errors import ConfigError
 from egocnn.show.serve.limits import Limits
 from egocnn.show.serve.server import guarded_protocol
 from egocnn.show.serve.settings import MOST_RINGS, ServeConfig, rings
-from tests.show.serve.models import client, running
+from tests.show.serve.models import classifier, client, running, served
 from tests.show.serve.test_serve_answers import refusal
 
 
@@ -92,7 +93,10 @@ def test_more_requests_than_can_wait_are_sent_away(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "", "[::2]"])
 def test_a_name_of_somebody_elses_that_leads_here_is_not_answered(host: str) -> None:
     assert "localhost alone" in refusal(client().get("/model", headers={"host": host}), 400)
-    assert client(host="0.0.0.0").get("/model", headers={"host": host}).status_code == 200
+    assert (
+        client(host="0.0.0.0", token="x").get("/model", headers={"host": host, "authorization": "Bearer x"}).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST"])
@@ -267,3 +271,41 @@ def test_connections_beyond_their_number_are_closed_and_the_others_stay() -> Non
 def test_limits_outside_their_range_are_refused(field: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(field))):
         ServeConfig(**field)
+
+
+def test_a_token_is_asked_for_where_others_are_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EGOCNN_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="lets others in: set a token, with --token or EGOCNN_TOKEN"):
+        ServeConfig(host="0.0.0.0")
+    monkeypatch.setenv("EGOCNN_TOKEN", "secret")
+    served = client(host="0.0.0.0")
+    assert served.get("/health").status_code == 200
+    for wrong in ({}, {"authorization": "Bearer other"}, {"authorization": "Basic %%%"}, {"authorization": "secret"}):
+        response = served.get("/model", headers=wrong)
+        assert response.status_code == 401
+        assert response.headers["www-authenticate"].startswith("Basic")
+    for right in ("Bearer secret", "Basic " + b64encode(b"anyone:secret").decode()):
+        assert served.get("/model", headers={"authorization": right}).status_code == 200
+
+
+def test_metrics_count_requests_by_status_and_the_log_has_a_line_for_each(caplog: pytest.LogCaptureFixture) -> None:
+    served = client(log=True, workers=1)
+    assert served.get("/model").status_code == 200
+    assert served.get("/not%1bthere").status_code == 404
+    lines = served.get("/metrics").text.splitlines()
+    assert {'egocnn_requests_total{status="200"} 1', 'egocnn_requests_total{status="404"} 1'} <= set(lines)
+    assert {"egocnn_workers 1", "egocnn_queue 0"} <= set(lines)
+    assert [line for line in lines if line.startswith("egocnn_request_seconds_sum ")]
+    assert "GET /model 200 " in caplog.messages[0]
+    assert "\x1b" not in caplog.messages[1]
+
+
+def test_who_sends_too_much_reads_why_before_the_connection_ends() -> None:
+    config, size, answer = ServeConfig(port=0, megabytes=0.01), 4_000_000, b""
+    head = f"POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n"
+    with running(served(classifier(), config), config) as at, socket.create_connection(at[:2], timeout=20) as sender:
+        sender.sendall(head.encode() + b"x" * size)  # reset where nobody reads it
+        while piece := sender.recv(65536):
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"may have 0.01 MB at most" in answer

@@ -17,7 +17,12 @@ EXAMPLES = 20
 
 
 def description() -> Any:
-    app = served(classifier(), ServeConfig(host="0.0.0.0"))  # schemathesis asks by a name of its own
+    inner = served(classifier(), ServeConfig(host="0.0.0.0", token="secret"))  # schemathesis asks by a name of its own
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [*scope.get("headers", ()), (b"authorization", b"Bearer secret")]
+        await inner({**scope, "headers": headers}, receive, send)
+
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 
 

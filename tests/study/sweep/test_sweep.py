@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from egocnn.study.sweep.grid import (
     shown,
 )
 from egocnn.study.sweep.search import PAIRS, inner_tasks, sweep
-from tests.support.commands import Run, check_refused, rows
+from tests.support.commands import SHORT, Run, check_refused, rows
 from tests.support.tiny import ALCOHOLS, FLAGS, SIZES, alcohols, names_in, oxygens, plain_model, plain_train
 
 MODEL = plain_model(**SIZES)
@@ -296,3 +297,17 @@ def test_of_errors_the_lowest_ranks_first() -> None:
     scores = [[PairScore(fold=1, score=score, parameters=1, seconds=0.0)] for score in (2.0, 1.0)]
     assert [row.mean for _, row in ranked(points, scores, lower=True)] == [1.0, 2.0]
     assert [row.mean for _, row in ranked(points, scores)] == [2.0, 1.0]
+
+
+def test_the_advice_names_how_the_data_are_read_and_runs_when_pasted(tmp_path: Path, run: Run) -> None:
+    table = tmp_path / "some molecules.csv"
+    table.write_text("smiles,is toxic\n" + "".join(f"{'C' * n}O,{n % 2}\n" for n in range(1, 25)))
+    options = ["--target", "is toxic", *SHORT]
+    code, out, err = run("sweep", table, "--over", "width=4,8", "--folds", 2, *options, "-o", tmp_path / "it")
+    assert code == 0, err
+    (advice,) = [line for line in out.splitlines() if line.startswith("Train with it: egocnn ")]
+    pasted = shlex.split(advice.removeprefix("Train with it: egocnn ").replace("RUN", str(tmp_path / "run")))
+    assert pasted[pasted.index("--target") + 1] == "is toxic"
+    assert run(*pasted, "--quiet")[0] == 0
+    again = json.loads((tmp_path / "it" / "sweep.json").read_text())["command"]
+    assert run(*shlex.split(again)[1:], "--quiet")[0] == 0

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from egocnn.show.streaming import predictions
 from numpy.typing import NDArray
 
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.model import Model
+from egocnn.show.streaming import predictions
 from lab.bench.limits import large_graph as bench
 from lab.bench.limits import large_store
 from lab.bench.limits.large_graph import LargeGraph, Meter, memory, random_adjacency

@@ -1,0 +1,62 @@
+"""Graphs that a model is asked about -> the same graphs, and a line about what it has never seen of them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from egocnn.data.collection import Collection
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.text import listed
+from egocnn.encode.encoder import Encoder
+from egocnn.encode.words import heads
+from egocnn.errors import DataError
+
+FAR = 10.0  # Standard deviations of the training graphs from which an attribute is said to be far from theirs.
+
+
+def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:
+    """The portions of a collection, and in the end a warning about graphs that are unlike the training graphs.
+
+    Refused where the model knows nothing of any of them: of a collection in memory, before anything is computed.
+    """
+    count: Counter[str] = Counter()
+    names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
+    for graphs in collection.portions():
+        _count(encoder, graphs, count, names)
+        if count["graphs"] == len(collection) and not count["known"] and count["node"] and not len(encoder.attr_mean):
+            ours, theirs = listed(encoder.node_label_names, 5), listed(names["node"], 5)
+            rest = f"their nodes are labelled {theirs}, those that it was trained on {ours}"
+            raise DataError(f"the model knows no label of these {count['graphs']} graphs: {rest}")
+        yield graphs
+    what = {kind: f"{kind} labels that the model was not trained on ({listed(names[kind], 5)})" for kind in names}
+    what["far"] = f"attributes more than {FAR:g} standard deviations from those of the training graphs"
+    for kind, words in what.items():
+        if count[kind] and warn:
+            logging.getLogger("egocnn").warning("%d of %d graphs have %s", count[kind], count["graphs"], words)
+
+
+def check_familiar(encoder: Encoder, graphs: Graphs, *, warn: bool = True) -> Graphs:
+    """The same for graphs in memory, which are given back."""
+    list(familiar(encoder, graphs, warn=warn))
+    return graphs
+
+
+def _count(encoder: Encoder, graphs: Graphs, count: Counter[str], names: dict[str, Any]) -> None:
+    """Add graphs, known labels, and graphs with unknown labels, told by first words, or with attributes far away."""
+    words, read = encoder.words(graphs), encoder.described(graphs)
+    owner = {"node": read.graph_of, "edge": read.graph_of[read.entry_node]}
+    count["graphs"] += len(graphs)
+    for kind, columns in (("node", words.nodes), ("edge", words.edges)):
+        if columns and not (kind == "node" and encoder.by_degree):  # how far degrees are is told below
+            unknown, spelled = columns[0] < 0, (*getattr(read, f"{kind}_label_names"), "?")
+            count["known"] += int((~unknown).sum())
+            count[kind] += len(np.unique(owner[kind][unknown]))
+            codes = np.unique(getattr(read, f"{kind}_label")[unknown])
+            names[kind].update(dict.fromkeys(heads([spelled[code] for code in codes])))
+    beyond = np.abs(encoder.standardised(read)).max(axis=1, initial=0) > FAR
+    count["far"] += len(np.unique(owner["node"][beyond]))
