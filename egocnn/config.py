@@ -6,8 +6,11 @@ The line under each field is its meaning; the command line shows the same line a
 from __future__ import annotations
 
 import ast
+import csv
 import inspect
+import io
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from types import NoneType
@@ -44,7 +47,7 @@ class ReadConfig:
     smiles: str | None = None
     """Column with SMILES (a CSV; default: the column called smiles)."""
     target: str | None = None
-    """Column or field to predict (default: the one called target, label, class or y)."""
+    """Column or field to predict, or several: A,B,C (default: the one called target, label, class or y)."""
     name: str | None = None
     """Column or field with the graphs' names (default: the one called name or id, else row numbers)."""
     split: str | None = None
@@ -59,6 +62,8 @@ class ReadConfig:
     """Leave out rows that do not parse instead of stopping at the first."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.target, (list, tuple)):  # the names of several, as Python has them
+            object.__setattr__(self, "target", join_names(self.target))
         _check_choices(self)
 
 
@@ -229,6 +234,21 @@ def _check_choices(config: Any) -> None:
         kind, words = KINDS.get(str(field.type), (object, ""))
         if not isinstance(value, kind):
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
+
+
+def join_names(names: Sequence[str]) -> str:
+    """The names of several columns as one text, as :func:`split_names` reads it; a single one stays as it is."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue() if len(names) != 1 else str(names[0])
+
+
+def split_names(text: str) -> list[str]:
+    """A,B -> the names A and B; one that has a comma in it stands in quotes."""
+    try:
+        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True, strict=True), [text])]
+    except csv.Error:
+        return [text]
 
 
 def _check_at_least(least: float, **values: float) -> None:

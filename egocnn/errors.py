@@ -16,7 +16,9 @@ class DataError(EgoCNNError):
 
 
 class MissingColumnError(DataError):
-    """A column or field that was asked for by name is not there."""
+    """A column or field that was asked for by name is not there; ``missing``: which, of several targets."""
+
+    missing: tuple[str, ...] = ()
 
 
 class DuplicateEdgeError(DataError):

@@ -12,8 +12,8 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +33,7 @@ from egocnn.encode.blocks import HUGE, batch_in_blocks
 from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import NAMES, PROFILE
 from egocnn.encode.encoder import Encoder
-from egocnn.errors import DataError, EgoCNNError, RunError
+from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN, Output
@@ -45,6 +45,8 @@ FORMAT = 5
 MODEL = "model.safetensors"
 DIGESTS = "digests"  # The field of config.json with the checksums; folders of older versions do not have it.
 MAY_BE_ZERO = ("noise", "spread_scale")
+SCALES = ("target_mean", "target_scale")
+TAKE_ONE = "here they are taken one at a time, by model.of_target(NAME) or --explain-target NAME where there is one"
 FITTED = ("temperature", *MAY_BE_ZERO)  # Numbers in config.json that were fitted on the validation part.
 
 UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueError, RuntimeError, AttributeError)
@@ -63,26 +65,55 @@ class Model:
     temperature: float = 1.0  # what logits are divided by: fitted on the validation part to make probabilities true
     noise: float = 0.0  # standard deviation of the error that a regressor's networks share, standardised; fitted too
     spread_scale: float = 1.0  # what that of their values is multiplied by to be that of their error beside the noise
+    fitted_of: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # these three of each of several targets
     about: Mapping[str, Any] = field(default_factory=dict)  # for the reader of the run folder: data, settings, versions
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of several targets; empty where there is one."""
+        return tuple(each.name for each in self.encoder.targets_of)
+
+    @property
     def class_names(self) -> tuple[str, ...]:
-        """Empty where the model predicts a value."""
+        """Empty where the model predicts a value; a model of several targets has them for each of these alone."""
+        if self.targets:
+            raise ConfigError(f"this model predicts several targets ({', '.join(self.targets)}); {TAKE_ONE}")
         return self.encoder.class_names
+
+    def of_target(self, name: str | None = None) -> Model:
+        """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
+        if not self.targets:
+            own = self.about.get("read", {}).get("target")
+            if name is not None and name != own:
+                raise ConfigError(f"this model predicts one target{f', {own}' if own else ''}, and not {name!r}")
+            return self
+        name = self.targets[0] if name is None else name
+        if name not in self.targets:
+            raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(self.targets)}")
+        networks = tuple(network.of_target(self.targets.index(name)) for network in self.networks)
+        fitted = dict(self.fitted_of.get(name, {}))
+        return replace(self, encoder=self.encoder.of_target(name), networks=networks, fitted_of={}, **fitted)
+
+    def each_target(self, outputs: NDArray[np.float32]) -> Iterator[tuple[str, Model, NDArray[np.float32]]]:
+        """Outputs (R, G, C) -> for each of several targets its name, its model, and its columns of the outputs"""
+        ends = np.cumsum([each.width for each in self.encoder.targets_of])[:-1]
+        for name, own in zip(self.targets, np.split(outputs, ends, axis=2), strict=True):
+            yield name, self.of_target(name), own
 
     @staticmethod
     def build(
         config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
     ) -> Model:
         """One untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
-        sizes = {"attributes": len(encoder.attr_mean), "outputs": len(encoder.class_names) or 1}
+        outputs = [each.width for each in encoder.targets_of] or len(encoder.class_names) or 1
+        sizes: dict[str, Any] = {"attributes": len(encoder.attr_mean), "outputs": outputs}
         shape, embed = encoder.shape(config), copy.deepcopy(embed)
         network = EgoCNN(config, shape=shape, **sizes, embed=embed, embed_width=embed_width)
         return Model(config=config, encoder=encoder, networks=(network,))
 
     @property
     def n_outputs(self) -> int:
-        """C: classes, or 1 for a value."""
+        """C: classes, or 1 for a value; of several targets all together."""
         return self.networks[0].out.out_features
 
     @property
@@ -196,6 +227,7 @@ class Model:
         """The content of ``config.json`` but for the checksums."""
         own = {"format": FORMAT, "model": asdict(self.config), "encoder": self.encoder.texts()}
         own |= {"networks": len(self.networks), **{name: getattr(self, name) for name in FITTED}}
+        own |= {"fitted_of": self.fitted_of} if self.targets else {}
         return {**own, "custom_embedding": self.custom_embedding, **self.about}
 
     @staticmethod
@@ -296,15 +328,20 @@ def _restore(
         network.load_state_dict(state)
         networks.append(network.eval())
     fitted = {name: float(plain[name]) for name in FITTED}
-    own = ("format", "model", "encoder", "networks", *FITTED, "custom_embedding", DIGESTS)
+    own = ("format", "model", "encoder", "networks", *FITTED, "fitted_of", "custom_embedding", DIGESTS)
     about = {name: value for name, value in plain.items() if name not in own}
-    return Model(config=config, encoder=encoder, networks=tuple(networks), about=about, **fitted)
+    several = {name: {key: float(one[key]) for key in FITTED} for name, one in plain.get("fitted_of", {}).items()}
+    return Model(
+        config=config, encoder=encoder, networks=tuple(networks), about=about, fitted_of=several, **fitted
+    )
 
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse numbers that no training writes, before anything is computed from them."""
-    for name in (*FITTED, "target_mean", "target_scale"):
-        number = (plain if name in FITTED else plain["encoder"])[name]
+    numbers = [(name, (plain if name in FITTED else plain["encoder"])[name]) for name in (*FITTED, *SCALES)]
+    numbers += [(name, one[name]) for one in plain.get("fitted_of", {}).values() for name in FITTED]
+    numbers += [(name, one[name]) for one in plain["encoder"].get("targets_of", ()) for name in SCALES]
+    for name, number in numbers:
         is_number = isinstance(number, (int, float)) and math.isfinite(number)
         if not (is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))):
             raise RunError(f"{name} must be a number in its range, got {number!r}")
@@ -319,7 +356,8 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
 
 def _check_encoder(encoder: Encoder) -> None:
     words = (encoder.node_words, encoder.edge_words)
-    lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names, *words)
+    several = ((each.name, *each.class_names) for each in encoder.targets_of)
+    lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names, *words, *several)
     if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in lists):
         raise RunError("the names of labels and classes must be lists of texts")
     if not isinstance(encoder.by_degree, bool):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from egocnn.errors import DataError
 from egocnn.files import replacing
 
 Names: TypeAlias = tuple[str, ...]
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 NAME_LISTS = {"node_label": "node_label_names", "edge_label": "edge_label_names", "target": "class_names"}
 
 
@@ -70,6 +72,8 @@ class Graphs:
     """(G) position in ``class_names`` (-1: unknown), or a real value (NaN: unknown) where there are no classes"""
     class_names: Names = ()
     """what the numbers in ``target`` stand for; empty where values are predicted"""
+    targets: tuple[tuple[str, Names], ...] = ()
+    """(T) where there are several: name and class names of each; ``target`` is (G, T) numbers, NaN where unknown"""
     group: Ints | None = None
     """(G) graphs of one group, for example copies of a molecule, always stay on one side of a split"""
     part: Ints | None = None
@@ -139,7 +143,8 @@ class Graphs:
         checked(self)
 
     def __repr__(self) -> str:
-        kind = f", classes {', '.join(self.class_names)}" if self.is_classification else ""
+        kind = f", classes {', '.join(self.class_names)}" if self.class_names else ""
+        kind = f", targets {', '.join(self.target_names)}" if self.targets else kind
         return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
 
     def __len__(self) -> int:
@@ -194,8 +199,14 @@ class Graphs:
 
     @property
     def is_classification(self) -> bool:
-        """Whether classes are predicted, not values."""
+        """Whether classes are predicted, not values; not to be asked of several targets together."""
+        rule(not self.targets, f"several targets ({', '.join(self.target_names)}) where there may be one: name it")
         return len(self.class_names) > 0
+
+    @property
+    def target_names(self) -> Names:
+        """What is predicted, where there are several targets."""
+        return tuple(name for name, _ in self.targets)
 
     # ── parts of the collection ───────────────────────────────────────────────────────────────────
 
@@ -230,7 +241,8 @@ class Graphs:
             name=self.names[g],
             n_nodes=last - first,
             edges=np.stack([node[once], neighbour[once]], axis=1),
-            target=self.target_of(g),
+            target=None if self.targets else self.target_of(g),
+            targets={name: self.of_target(name).target_of(g) for name in self.target_names},
             smiles=None if self.smiles is None else self.smiles[g],
             **{name: columns[name] for name in (*NODE_COLUMNS, *EDGE_COLUMNS)},
         )
@@ -249,6 +261,32 @@ class Graphs:
         if not self.is_classification:
             return None if np.isnan(self.target[g]) else float(self.target[g])
         return None if self.target[g] < 0 else self.class_names[int(self.target[g])]
+
+    def of_target(self, name: str, *, classes: bool | None = None) -> Graphs:
+        """The same graphs with one of several targets alone.
+
+        Arguments:
+            name: Which of ``targets``; by another name than these, nothing is known.
+            classes: Whether it is to be a class, by what is written, or a value, whatever it was taken for.
+
+        Returns:
+            A collection with one target, or with none.
+        """
+        kinds = dict(self.targets)
+        if name not in kinds or self.target is None:
+            return replace(self, target=None, class_names=(), targets=())
+        values, names = self.target[:, self.target_names.index(name)], kinds[name]
+        if classes is False and names:
+            numbers = [float(each) if NUMBER.fullmatch(each) else np.nan for each in names]
+            values, names = np.array([*numbers, np.nan])[np.where(np.isnan(values), -1, values).astype(np.int64)], ()
+        elif classes and not names:
+            found, codes = np.unique(values[~np.isnan(values)], return_inverse=True)
+            names = tuple(f"{each:.17g}" if each % 1 else str(int(each)) for each in found.tolist())
+            values = values.copy()
+            values[~np.isnan(values)] = codes
+        if names:
+            values = np.where(np.isnan(values), -1, values).astype(np.int64)
+        return replace(self, target=values, class_names=names, targets=())
 
     def _some(self, chosen: Ints) -> Graphs:
         nodes = ranges(self.node_ptr[chosen], self.node_ptr[chosen + 1])
@@ -306,7 +344,7 @@ class Graphs:
         Returns:
             The larger collection for training, and the other for testing.
         """
-        classes = self.target if self.is_classification else None
+        classes = self.target if self.class_names else None
         rest, chosen = split_in_two(len(self), test, classes=classes, groups=self.group, seed=seed)
         return self[rest], self[chosen]
 
@@ -324,7 +362,8 @@ class Graphs:
             DataError: some have a column that others lack.
         """
         rule(collections, "nothing to put together: no collection is given")
-        kinds = {c.is_classification for c in collections if c.target is not None}
+        rule(len({c.targets for c in collections}) == 1, "these collections have other targets, or other classes")
+        kinds = {bool(c.class_names) for c in collections if c.target is not None}
         rule(len(kinds) <= 1, "some of these collections have classes and some have values to predict")
         every = ([getattr(c, names) for c in collections] for names in NAME_LISTS.values())
         nodes, edges, classes = (tuple(dict.fromkeys(sum(names, ()))) for names in every)
@@ -367,7 +406,7 @@ class Graphs:
     @property
     def digest(self) -> str:
         """SHA-256 of all arrays and texts."""
-        digest = hashlib.sha256(json.dumps({name: getattr(self, name) for name in TEXTS}, sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(self._texts(), sort_keys=True).encode())
         for name in ARRAYS:
             values = getattr(self, name)
             digest.update(f"{name} {None if values is None else (values.shape, values.dtype.str)}".encode())
@@ -430,9 +469,13 @@ class Graphs:
             path: A file that ends in ``.safetensors``, so that :func:`egocnn.read` knows it.
         """
         arrays = {name: np.ascontiguousarray(v) for name in ARRAYS if (v := getattr(self, name)) is not None}
-        arrays["texts"] = np.frombuffer(json.dumps({name: getattr(self, name) for name in TEXTS}).encode(), np.uint8)
+        arrays["texts"] = np.frombuffer(json.dumps(self._texts()).encode(), np.uint8)
         with replacing(Path(path)) as temporary:
             temporary.write_bytes(save(arrays, metadata={"format": "egocnn graphs", "version": "1"}))
+
+    def _texts(self) -> dict[str, Any]:
+        """What is saved as JSON."""
+        return {name: getattr(self, name) for name in TEXTS if name != "targets" or self.targets}
 
     @classmethod
     def load(cls, path: str | Path) -> Graphs:
@@ -451,6 +494,7 @@ class Graphs:
             arrays = load_file(path)
             texts = json.loads(arrays.pop("texts").tobytes())
             columns: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
+            columns["targets"] = tuple((name, tuple(classes)) for name, classes in columns.get("targets", ()))
             return checked(cls(**(arrays | columns)))
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
@@ -477,7 +521,7 @@ class Graphs:
         changes: dict[str, Any] = {}
         for (column, list_name), names in zip(NAME_LISTS.items(), (nodes, edges, classes), strict=True):
             values, old = getattr(self, column), getattr(self, list_name)
-            is_number = column == "target" and values is not None and not self.is_classification
+            is_number = column == "target" and values is not None and not self.class_names
             if names is None or names == old or is_number:
                 continue
             if values is not None:

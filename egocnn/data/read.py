@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.config import ReadConfig
+from egocnn.config import ReadConfig, join_names, split_names
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources import smiles as smiles_reader
-from egocnn.data.sources.builder import TARGET_FIELDS, GraphFields, GraphRecord, assemble, choose_field, sort_names
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, choose_targets, sort_names
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, read_jsonlines
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
@@ -185,12 +185,12 @@ def targets_inside(source: Any, config: ReadConfig) -> Any | None:
     if _is_networkx(items[0]):
         rows: list[dict[str, Any]] = [item.graph for item in items]
     elif hasattr(items[0], "edge_index"):
-        rows = [plain_fields(item, {config.target or "y"}, "data") for item in items]
+        rows = [plain_fields(item, {config.target or "y", *split_names(config.target or "")}, "data") for item in items]
     else:
         return None
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    target = choose_field(list(names), config.target, TARGET_FIELDS, "graphs")
-    return None if target is None else [row.get(target) for row in rows]
+    target = choose_targets(list(names), config.target, "graphs")
+    return [row.get(target[0]) for row in rows] if len(target) == 1 else None
 
 
 def _is_frame(source: Any) -> bool:
@@ -201,10 +201,11 @@ def _is_frame(source: Any) -> bool:
 
 def _from_graphs(graphs: Sequence[Graph], config: ReadConfig) -> Graphs:
     """Put single graphs of collections into one again; column names in ``config`` do not count."""
-    settings = replace(config, target=None, name=None, split=None, group=None)
+    several = join_names(tuple(graphs[0].targets)) if graphs[0].targets else None
+    settings = replace(config, target=several, name=None, split=None, group=None)
     fields, records = GraphFields("graphs", settings), []
     for i, graph in enumerate(graphs):
-        fields.add(f"graph {i}", graph.name, {"target": graph.target}, graph.smiles)
+        fields.add(f"graph {i}", graph.name, graph.targets if several else {"target": graph.target}, graph.smiles)
         own: dict[str, Any] = {name: getattr(graph, name) for name in ("n_nodes", "edges", "edge_weight", "node_attr")}
         own |= {name: _known(getattr(graph, name)) for name in ("node_label", "edge_label", "node_truth", "edge_truth")}
         records.append(GraphRecord(place=f"graph {i}", **own))

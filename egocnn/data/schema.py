@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class Graph:
     """(N) whether the node is known to be critical"""
     edge_truth: Bools | None
     """(E) whether the edge is known to be critical"""
+    targets: Mapping[str, str | float | None] = field(default_factory=dict)
+    """what is to be predicted by the name of the target, where there are several"""
 
 
 def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def rule(holds: object, message: str) -> None:
 def checked(graphs: Graphs) -> Graphs:
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
-    for name in INTEGERS + (("target",) if graphs.is_classification else ()):
+    for name in INTEGERS + (("target",) if graphs.class_names else ()):
         values = getattr(graphs, name)
         rule(values is None or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")
     for name, pointer in (("node_ptr", node_ptr), ("indptr", indptr)):
@@ -93,15 +96,12 @@ def checked(graphs: Graphs) -> Graphs:
         if (codes := getattr(graphs, name)) is not None and codes.size:
             least, most = -1, len(getattr(graphs, f"{name}_names")) - 1
             rule(least <= codes.min() and codes.max() <= most, f"{name} out of range")
-    if graphs.target is not None and graphs.is_classification:
-        known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
-        rule(known.all(), "target names a class that does not exist")
-    elif graphs.target is not None:
-        rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
-        beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
-        if len(beyond):
-            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
-            raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
+    if graphs.targets:
+        names, shape = [name for name, _ in graphs.targets], np.shape(graphs.target)
+        rule(len(set(names)) == len(names), f"two of the targets {', '.join(names)} have one name")
+        rule(shape == (len(graphs), len(names)), f"target has shape {shape}, not a column for each of {len(names)}")
+    for one in [graphs.of_target(name) for name, _ in graphs.targets] or [graphs]:
+        _check_target(one)
     if graphs.part is not None:
         rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
@@ -118,6 +118,18 @@ def checked(graphs: Graphs) -> Graphs:
         rule(ascending.all(), "the neighbours of a node must be in ascending order, each once")
         rule(_is_symmetric(graphs), "an edge must stand in the rows of both its ends, with the same label and weight")
     return graphs
+
+
+def _check_target(graphs: Graphs) -> None:
+    if graphs.target is not None and graphs.is_classification:
+        known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
+        rule(known.all(), "target names a class that does not exist")
+    elif graphs.target is not None:
+        rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
+        beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
+        if len(beyond):
+            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
+            raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
 
 
 def _is_symmetric(graphs: Graphs) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,7 +41,7 @@ class EgoCNN(nn.Module):
         config: The settings of the network.
         shape: How many slots and labels Patchy-San reads, as the training graphs have them.
         attributes: Numbers that every node brings along.
-        outputs: Classes, or 1 for a value (C).
+        outputs: Classes, or 1 for a value (C); of several targets these numbers, whose columns stand side by side.
         embed: In place of the configured node embedding: any module that turns a :class:`Batch` of N nodes into
             (N, ``embed_width``).
         embed_width: The width that this module returns.
@@ -66,7 +67,7 @@ class EgoCNN(nn.Module):
         *,
         shape: PatchShape,
         attributes: int,
-        outputs: int,
+        outputs: int | Sequence[int],
         embed: nn.Module | None = None,
         embed_width: int | None = None,
     ) -> None:
@@ -102,7 +103,8 @@ class EgoCNN(nn.Module):
         self.pool_norm: nn.Module = nn.BatchNorm1d(read * factor) if config.pool_norm else nn.Identity()
         self.hidden = Dense(read * factor, config.hidden)
         self.norm: nn.Module = nn.BatchNorm1d(config.hidden) if config.head_norm else nn.Identity()
-        self.out = Dense(config.hidden, outputs)
+        self.widths: tuple[int, ...] = () if isinstance(outputs, int) else tuple(outputs)  # of several targets
+        self.out = Dense(config.hidden, outputs if isinstance(outputs, int) else sum(outputs))
 
     def forward(self, batch: Batch, presence: Tensor | None = None, *, embedded: Tensor | None = None) -> Output:
         """Predict: embedding, ego-convolutions, readout, head.
@@ -184,6 +186,17 @@ class EgoCNN(nn.Module):
         graph = rows.drop(graph, self.pool_dropout, layer + 1)
         logits: Tensor = self.out(rows.activate(self.hidden(graph), self.norm, self.dropout, layer))
         return logits
+
+    def of_target(self, number: int) -> EgoCNN:
+        """The network that predicts this one of several targets alone; all but the last layer is shared with it."""
+        first, width = sum(self.widths[:number]), self.widths[number]
+        network, out = copy(self), Dense(self.config.hidden, width, device=self.out.weight.device)
+        with torch.no_grad():
+            out.weight.copy_(self.out.weight[first : first + width])
+            out.bias.copy_(self.out.bias[first : first + width])
+        network._modules = {**self._modules, "out": out}
+        network.widths = ()
+        return network
 
     @property
     def n_parameters(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,16 +24,73 @@ if TYPE_CHECKING:
     from egocnn.model import Model
 
 
-def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Cross-entropy for classes, mean squared error for (standardised) values."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SeveralTargets:
+    r"""The loss of several targets, of which any may be unknown for a graph:
+
+    .. math:: L = \frac1B \sum_g \frac1T \sum_t m_{gt} \, w_t \, \ell_{gt}, \qquad w_t = \frac{G}{\sum_g m_{gt}}
+
+    with m = 1 where the target is known, 0 elsewhere. Over all G graphs that is the mean, over the targets, of the mean
+    loss of the graphs where each is known; over the B graphs of a batch it does not depend on how graphs fall together.
+    Where classes are weighed, w is that of the class.
+    """
+
+    widths: tuple[int, ...]  # columns of each: its classes, or 1 for a value
+    weights: Tensor  # (C)
+
+    @staticmethod
+    def of(widths: tuple[int, ...], target: Tensor, *, balanced: bool) -> SeveralTargets:
+        """For graphs with these targets (G, T); ``balanced``: all classes of a target count alike"""
+        weights = [torch.ones(width, device=target.device) for width in widths]
+        for own, values in zip(weights, target.T, strict=True):
+            if balanced and len(own) > 1:
+                own /= torch.bincount(values[~values.isnan()].long(), minlength=len(own)).clamp(min=1)
+        return SeveralTargets(widths, torch.cat(weights)).on(target)
+
+    def on(self, target: Tensor) -> SeveralTargets:
+        """The same for other graphs, so that the known values of each target weigh as much as all graphs together."""
+        scaled = [
+            own * (len(target) / total if (total := float(self._weight(own, values).sum())) else 0)
+            for own, values in zip(self.weights.split(self.widths), target.T, strict=True)
+        ]
+        return SeveralTargets(self.widths, torch.cat(scaled))
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """Outputs (B, C), targets (B, T)"""
+        total = outputs.new_zeros(())
+        for own, logits, values in zip(
+            self.weights.split(self.widths), outputs.split(self.widths, dim=1), target.T, strict=True
+        ):
+            known = values.nan_to_num()
+            if len(own) > 1:
+                each = F.cross_entropy(logits, known.long(), reduction="none")
+            else:
+                each = (logits[:, 0] - known).square()
+            total = total + (each * self._weight(own, values)).sum()
+        return total / target.numel()
+
+    @staticmethod
+    def _weight(own: Tensor, values: Tensor) -> Tensor:
+        """(B) what each value of one target counts; nothing where it is not known"""
+        column = values.nan_to_num().long() if len(own) > 1 else torch.zeros_like(values).long()
+        return torch.where(values.isnan(), 0, own[column])
+
+
+Weights: TypeAlias = Tensor | SeveralTargets | None
+
+
+def loss_of(outputs: Tensor, target: Tensor, weights: Weights = None) -> Tensor:
+    """Cross-entropy for classes, mean squared error for (standardised) values; ``weights`` (C): of the classes."""
+    if isinstance(weights, SeveralTargets):
+        return weights.loss(outputs, target)
     if target.is_floating_point():
         return F.mse_loss(outputs[:, 0], target)
     return F.cross_entropy(outputs, target, weight=weights)
 
 
-def weight_of(target: Tensor, weights: Tensor | None) -> Tensor | float:
+def weight_of(target: Tensor, weights: Weights) -> Tensor | float:
     """What the graphs count together in the mean that the loss is."""
-    return len(target) if weights is None else weights[target].sum()
+    return weights[target].sum() if isinstance(weights, Tensor) else len(target)
 
 
 def r2(predicted: Tensor | NDArray[Any], target: Tensor | NDArray[Any]) -> float:
@@ -58,19 +116,25 @@ def accuracy(outputs: Tensor, target: Tensor) -> float:
 
 
 def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[float, float]:
-    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and accuracy or R²."""
+    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and accuracy or R².
+
+    Accuracies and R² of several targets (B, T) have no common scale: their score is the loss, negated.
+    """
     outputs, target = (torch.cat([batch[side] for batch in batches]) for side in (0, 1))
     loss = torch.stack([loss * len(own) for _, own, loss in batches]).sum()
+    if target.ndim == 2:
+        return float(loss) / len(target), -float(loss) / len(target)
     score = r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
     return float(loss) / len(target), score
 
 
 @torch.no_grad()
-def evaluate(network: EgoCNN, data: Batchable, *, weights: Tensor | None = None) -> tuple[float, float]:
+def evaluate(network: EgoCNN, data: Batchable, *, weights: Weights = None) -> tuple[float, float]:
     """Loss and score (accuracy, or R²) in evaluation mode."""
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
     outputs = predict(network, data)
+    weights = weights.on(data.target) if isinstance(weights, SeveralTargets) else weights
     return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))])
 
 
@@ -83,6 +147,22 @@ def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float
             "log_loss": float(-np.log(np.maximum(of_truth, 1e-12)).mean()),
         }
     return {"r2": r2(predictions, truth), "mean_absolute_error": float(np.abs(predictions - truth).mean())}
+
+
+def scores_by_target(predictor: Model, graphs: Graphs, outputs: NDArray[np.float32]) -> dict[str, float]:
+    """Outputs (R, G, C) and what is true -> scores; of several targets ``NAME.score`` of each, and means of scores"""
+    if not predictor.targets:
+        known, truth = known_truth(graphs, predictor.class_names)
+        found = predictor.interpret(torch.from_numpy(outputs[:, known].mean(axis=0)))
+        return scores_of(found, truth) if len(truth) else {}
+    scores, several = dict[str, float](), dict[str, list[float]]()
+    for name, one, own in predictor.each_target(outputs):
+        of_one = graphs.of_target(name, classes=bool(one.class_names))
+        found = {} if of_one.target is None else scores_by_target(one, of_one, own)
+        scores |= {f"{name}.{score}": value for score, value in found.items()}
+        for score, value in found.items():
+            several.setdefault(score, []).append(value)
+    return scores | {score: float(np.mean(values)) for score, values in several.items()}
 
 
 def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:

@@ -28,7 +28,7 @@ from egocnn.model import MODEL, Model, check_finite, check_model, mean_output, r
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
-from egocnn.train.metrics import scores_of
+from egocnn.train.metrics import scores_by_target
 from egocnn.train.recipe import Test, learn, read_if_small
 from egocnn.train.run_folder import LOG, check_free, clear, forget, growing_place, locked, put_in_place, restore
 from egocnn.train.validation import check_targets
@@ -164,7 +164,7 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
     check_targets(outline)
     if outline.part is not None or share == 0:
         return collection
-    classes = outline.target if outline.is_classification else None
+    classes = outline.target if outline.class_names else None
     _, tested = split_in_two(len(outline), share, classes=classes, groups=outline.group, seed=seed)
     part = np.full(len(outline), PARTS.index("train"), np.int8)
     part[tested] = PARTS.index("test")
@@ -173,12 +173,17 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
 
 def facts(predictor: Model, history: History) -> dict[str, Any]:
     """How the training went; of several networks: the mean of their scores, the most epochs, the best epoch of each."""
-    score = "accuracy" if predictor.class_names else "r2"
     best = [each.best for each in history.of_each if each.best is not None]
     epochs = [each.epoch for each in best]
+    scored = fmean(each.validation_score for each in best) if best else None
+    if predictor.targets:
+        task: dict[str, Any] = {"task": "several targets", "targets": predictor.targets}
+    elif predictor.class_names:
+        task = {"task": "classification", "validation_accuracy": scored}
+    else:
+        task = {"task": "regression", "validation_r2": scored}
     return {
-        "task": "classification" if predictor.class_names else "regression",
-        f"validation_{score}": fmean(each.validation_score for each in best) if best else None,
+        **task,
         "validation_loss": fmean(each.validation_loss for each in best) if best else None,
         "networks": len(predictor.networks),
         "epochs": len(history.epochs),
@@ -196,8 +201,14 @@ def _scores(predictor: Model, collection: Collection, outputs: Tensor) -> dict[s
     if not outputs.isfinite().all():  # the outline has no names
         chosen = collection.choose(np.flatnonzero(collection.outline.part == PARTS.index("test")))
         check_finite(mean_output(outputs.numpy()), [name for some in chosen.portions() for name in some.names])
-    scores = scores_of(predictor.interpret(torch.from_numpy(mean_output(outputs.numpy()))), tested.target)
-    return {"test_graphs": len(tested), **{f"test_{name}": value for name, value in scores.items()}}
+    scores = scores_by_target(predictor, tested, outputs.numpy())
+    return {"test_graphs": len(tested), **{_of_test(name): value for name, value in scores.items()}}
+
+
+def _of_test(name: str) -> str:
+    """accuracy -> test_accuracy; of one of several targets, logS.r2 -> logS.test_r2"""
+    target, dot, score = name.rpartition(".")
+    return f"{target}{dot}test_{score}"
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:

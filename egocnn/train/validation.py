@@ -21,10 +21,13 @@ def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
         if len(learned) == 0:
             raise DataError(f"no graph is marked {PARTS[0]!r} in the data's own split")
         check_targets(graphs[learned])
+    if graphs.targets and graphs.target is not None:  # a graph of which nothing is known teaches nothing
+        is_known = ~np.isnan(graphs.target).all(axis=1)
+        learned, validation = (numbers[is_known[numbers]] for numbers in (learned, validation))
     if len(validation):
         return learned, validation
     here = graphs[learned]
-    classes = here.target if here.is_classification else None
+    classes = here.target if here.class_names else None
     rest, chosen = split_in_two(len(here), config.validation, classes=classes, groups=here.group, seed=config.seed)
     return learned[rest], learned[chosen]
 
@@ -35,6 +38,13 @@ def check_targets(graphs: Graphs) -> None:
         raise DataError(f"training needs at least 2 graphs, got {len(graphs)}")
     if graphs.target is None:
         raise DataError("these graphs have no target to learn; name its column with --target")
+    for name in graphs.target_names:
+        known = graphs.of_target(name).target
+        known = np.zeros(0) if known is None else known[known >= 0 if dict(graphs.targets)[name] else np.isfinite(known)]
+        if len(np.unique(known)) < 2:
+            raise DataError(f"target {name}: every graph where it is known has the same; there is nothing to tell apart")
+    if graphs.targets:
+        return
     missing = graphs.target < 0 if graphs.is_classification else ~np.isfinite(graphs.target)
     if missing.any():
         name = graphs.names[int(np.flatnonzero(missing)[0])]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.config import ReadConfig, Task
+from egocnn.config import ReadConfig, Task, split_names
 from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS, rule
@@ -182,7 +182,7 @@ class GraphFields:
     def add(self, place: str, name: str, row: Mapping[str, Any], smiles: Any = None) -> None:
         """Add one graph; of its fields only those are stored that may be read: a table may have a thousand others."""
         config = self.config
-        named = (config.name, config.target, config.split, config.group)
+        named = (config.name, config.target, *split_names(config.target or ""), config.split, config.group)
         self.places.append(place)
         self.names.append(name)
         self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
@@ -192,15 +192,20 @@ class GraphFields:
     def columns(self) -> dict[str, Any]:
         """Names, target, class_names, part, group and smiles of Graphs, once all graphs are added."""
         config, available = self.config, list(self.available)
-        wanted = ((config.name, NAME_FIELDS), (config.target, TARGET_FIELDS), (config.split, ()), (config.group, ()))
-        name, target, split, group = (choose_field(available, one, usual, self.where) for one, usual in wanted)
+        targets = choose_targets(available, config.target, self.where)
+        wanted = ((config.name, NAME_FIELDS), (config.split, ()), (config.group, ()))
+        name, split, group = (choose_field(available, one, usual, self.where) for one, usual in wanted)
         columns: dict[str, Any] = {"names": tuple(self.names)}
         if name is not None:
             columns["names"] = tuple(own or other for own, other in zip(self._texts(name), self.names, strict=True))
-        if target is not None:
-            values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
-            encode = encode_values if self.typed else encode_targets
-            columns["target"], columns["class_names"] = encode(values, config.task, self.where, self.places)
+        encoded = {target: self._encoded(target, several=len(targets) > 1) for target in targets}
+        if len(targets) > 1:
+            found = {one: (values, names) for one, (values, names) in encoded.items() if values is not None}
+            several = [np.where(values < 0, np.nan, values) if names else values for values, names in found.values()]
+            columns["target"] = np.stack(several, axis=1).astype(np.float64) if several else None
+            columns["targets"] = tuple((one, names) for one, (_, names) in found.items())
+        elif targets:
+            columns["target"], columns["class_names"] = encoded[targets[0]]
         if split is not None:
             columns["part"] = encode_parts(self._texts(split), self.places)
         if group is not None or self.groups:
@@ -209,10 +214,34 @@ class GraphFields:
             columns["smiles"] = tuple(self.smiles)
         for kind in ("names", "smiles", "class_names"):
             check_texts(self.where, columns.get(kind, ()))
+        for one, names in columns.get("targets", ()):
+            check_texts(self.where, (one, *names))
         return columns
+
+    def _encoded(self, target: str, *, several: bool) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
+        values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
+        encode = encode_values if self.typed else encode_targets
+        return encode(values, self.config.task, f"{self.where}, {target}" if several else self.where, self.places)
 
     def _texts(self, name: str) -> list[str]:
         return ["" if (value := row.get(name)) is None else str(value).strip() for row in self.rows]
+
+
+def choose_targets(available: Sequence[str], wanted: str | None, where: str) -> list[str]:
+    """The fields to predict: the one that the user named or that there is, or several, named with commas between."""
+    names = [] if wanted is None or wanted in available else split_names(wanted)
+    if len(names) < 2:
+        target = choose_field(available, wanted, TARGET_FIELDS, where)
+        return [] if target is None else [target]
+    missing = tuple(name for name in names if name not in available)
+    try:
+        for name in missing[:1]:
+            choose_field(available, name, (), where)
+    except MissingColumnError as error:
+        error.missing = missing
+        raise
+    rule(len(set(names)) == len(names), f"{where}: the targets {listed(names)} name a column twice")
+    return names
 
 
 def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequence[str], where: str) -> str | None:

@@ -77,10 +77,10 @@ def from_frame(frame: Any, config: ReadConfig) -> Graphs:
 
 
 def frame_target(frame: Any, config: ReadConfig) -> Any | None:
-    """The column to predict, with the type that it has in the table; None where there is none."""
+    """The column to predict, with the type that it has in the table; None where there is none, or several."""
     names = {str(name): name for name in frame.columns}
-    target = choose_field(list(names), config.target, builder.TARGET_FIELDS, "DataFrame")
-    return None if target is None else frame[names[target]]
+    target = builder.choose_targets(list(names), config.target, "DataFrame")
+    return frame[names[target[0]]] if len(target) == 1 else None
 
 
 def from_smiles(
