@@ -80,6 +80,11 @@ class Model:
             raise ConfigError(f"this model predicts several targets ({', '.join(self.targets)}); {TAKE_ONE}")
         return self.encoder.class_names
 
+    @property
+    def predicts_classes(self) -> bool:
+        """Whether it predicts a class, of one target at least."""
+        return any(each.class_names for each in self.encoder.targets_of) or bool(self.encoder.class_names)
+
     def of_target(self, name: str | None = None) -> Model:
         """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
         if not self.targets:
@@ -331,9 +336,7 @@ def _restore(
     own = ("format", "model", "encoder", "networks", *FITTED, "fitted_of", "custom_embedding", DIGESTS)
     about = {name: value for name, value in plain.items() if name not in own}
     several = {name: {key: float(one[key]) for key in FITTED} for name, one in plain.get("fitted_of", {}).items()}
-    return Model(
-        config=config, encoder=encoder, networks=tuple(networks), about=about, fitted_of=several, **fitted
-    )
+    return Model(config=config, encoder=encoder, networks=tuple(networks), about=about, fitted_of=several, **fitted)
 
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -111,6 +111,8 @@ def add_explanation_options(command: Parser) -> None:
     add_settings_files(command, "read", "explain")
     which = "the class to explain (default: the predicted one)"
     command.add_option("explanation", "--class", dest="explained", metavar="NAME", help=which)
+    asked = "of several targets, the one to explain (default: the first)"
+    command.add_option("explanation", "--explain-target", metavar="NAME", help=asked)
     add_options(command, ExplainConfig)
 
 

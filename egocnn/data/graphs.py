@@ -242,7 +242,6 @@ class Graphs:
             n_nodes=last - first,
             edges=np.stack([node[once], neighbour[once]], axis=1),
             target=None if self.targets else self.target_of(g),
-            targets={name: self.of_target(name).target_of(g) for name in self.target_names},
             smiles=None if self.smiles is None else self.smiles[g],
             **{name: columns[name] for name in (*NODE_COLUMNS, *EDGE_COLUMNS)},
         )

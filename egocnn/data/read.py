@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.config import ReadConfig, join_names, split_names
+from egocnn.config import ReadConfig, split_names
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
@@ -201,11 +201,10 @@ def _is_frame(source: Any) -> bool:
 
 def _from_graphs(graphs: Sequence[Graph], config: ReadConfig) -> Graphs:
     """Put single graphs of collections into one again; column names in ``config`` do not count."""
-    several = join_names(tuple(graphs[0].targets)) if graphs[0].targets else None
-    settings = replace(config, target=several, name=None, split=None, group=None)
+    settings = replace(config, target=None, name=None, split=None, group=None)
     fields, records = GraphFields("graphs", settings), []
     for i, graph in enumerate(graphs):
-        fields.add(f"graph {i}", graph.name, graph.targets if several else {"target": graph.target}, graph.smiles)
+        fields.add(f"graph {i}", graph.name, {"target": graph.target}, graph.smiles)
         own: dict[str, Any] = {name: getattr(graph, name) for name in ("n_nodes", "edges", "edge_weight", "node_attr")}
         own |= {name: _known(getattr(graph, name)) for name in ("node_label", "edge_label", "node_truth", "edge_truth")}
         records.append(GraphRecord(place=f"graph {i}", **own))

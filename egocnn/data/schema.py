@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,8 +55,6 @@ class Graph:
     """(N) whether the node is known to be critical"""
     edge_truth: Bools | None
     """(E) whether the edge is known to be critical"""
-    targets: Mapping[str, str | float | None] = field(default_factory=dict)
-    """what is to be predicted by the name of the target, where there are several"""
 
 
 def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.config import ExplainConfig, ReadConfig
+from egocnn.config import ExplainConfig, ReadConfig, join_names
 from egocnn.data.collection import choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import Source, read, stream_source
@@ -40,17 +40,31 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
         source = list(source)
     trained = predictor.about.get("read", {})
     usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
-    usual["task"] = "classification" if predictor.class_names else "regression"
+    if predictor.targets:
+        usual |= {"task": trained.get("task", "auto"), "target": join_names(predictor.targets)}
+    else:
+        usual["task"] = "classification" if predictor.class_names else "regression"
     # new data need not have the target, nor name its graphs as the training data did
     for absent in ((), ("name",), ("target",), ("name", "target")):
         try:
             graphs = read(source, **{name: value for name, value in usual.items() if name not in absent} | said)
         except MissingColumnError as error:
             missing = error
+            there = [name for name in predictor.targets if name not in error.missing]
+            if error.missing and there and "target" not in said:  # of several targets some are known
+                return read_as_trained(source, predictor, **said, target=join_names(there))
             continue
+        if predictor.targets and "target" in said and graphs.target is not None and not graphs.targets:
+            graphs = _as_one_of_several(graphs, said["target"])
         is_other = "target" in absent and "target" in usual and "target" not in said
-        return graphs.replace(target=None, class_names=()) if is_other else graphs
+        return graphs.replace(target=None, class_names=(), targets=()) if is_other else graphs
     raise missing
+
+
+def _as_one_of_several(graphs: Graphs, name: str) -> Graphs:
+    assert graphs.target is not None
+    values = np.where(graphs.target < 0, np.nan, graphs.target) if graphs.class_names else graphs.target
+    return graphs.replace(target=values[:, None], class_names=(), targets=((name, graphs.class_names),))
 
 
 def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None:

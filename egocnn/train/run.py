@@ -8,6 +8,7 @@ import io
 import json
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
@@ -175,13 +176,11 @@ def facts(predictor: Model, history: History) -> dict[str, Any]:
     """How the training went; of several networks: the mean of their scores, the most epochs, the best epoch of each."""
     best = [each.best for each in history.of_each if each.best is not None]
     epochs = [each.epoch for each in best]
-    scored = fmean(each.validation_score for each in best) if best else None
-    if predictor.targets:
-        task: dict[str, Any] = {"task": "several targets", "targets": predictor.targets}
-    elif predictor.class_names:
-        task = {"task": "classification", "validation_accuracy": scored}
-    else:
-        task = {"task": "regression", "validation_r2": scored}
+    task = {"task": "several targets", "targets": predictor.targets}
+    if not predictor.targets:
+        kind, score = ("classification", "accuracy") if predictor.class_names else ("regression", "r2")
+        scored = fmean(each.validation_score for each in best) if best else None
+        task = {"task": kind, f"validation_{score}": scored}
     return {
         **task,
         "validation_loss": fmean(each.validation_loss for each in best) if best else None,
@@ -202,13 +201,8 @@ def _scores(predictor: Model, collection: Collection, outputs: Tensor) -> dict[s
         chosen = collection.choose(np.flatnonzero(collection.outline.part == PARTS.index("test")))
         check_finite(mean_output(outputs.numpy()), [name for some in chosen.portions() for name in some.names])
     scores = scores_by_target(predictor, tested, outputs.numpy())
-    return {"test_graphs": len(tested), **{_of_test(name): value for name, value in scores.items()}}
-
-
-def _of_test(name: str) -> str:
-    """accuracy -> test_accuracy; of one of several targets, logS.r2 -> logS.test_r2"""
-    target, dot, score = name.rpartition(".")
-    return f"{target}{dot}test_{score}"
+    of_test = {re.sub(r"[^.]*$", r"test_\g<0>", name, count=1): value for name, value in scores.items()}
+    return {"test_graphs": len(tested), **of_test}  # test_accuracy; of one of several targets, NAME.test_accuracy
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:

@@ -40,9 +40,13 @@ def check_targets(graphs: Graphs) -> None:
         raise DataError("these graphs have no target to learn; name its column with --target")
     for name in graphs.target_names:
         known = graphs.of_target(name).target
-        known = np.zeros(0) if known is None else known[known >= 0 if dict(graphs.targets)[name] else np.isfinite(known)]
+        known = (
+            np.zeros(0) if known is None else known[known >= 0 if dict(graphs.targets)[name] else np.isfinite(known)]
+        )
         if len(np.unique(known)) < 2:
-            raise DataError(f"target {name}: every graph where it is known has the same; there is nothing to tell apart")
+            raise DataError(
+                f"target {name}: every graph where it is known has the same; there is nothing to tell apart"
+            )
     if graphs.targets:
         return
     missing = graphs.target < 0 if graphs.is_classification else ~np.isfinite(graphs.target)

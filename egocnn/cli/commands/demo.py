@@ -24,7 +24,9 @@ def add_arguments(parser: Parser) -> None:
     # what training and explaining take, at its usual value; --seed and --device are the command's own
     for config in (ModelConfig, TrainConfig, ExplainConfig, ReadConfig):
         parser.set_defaults(**asdict(config()))
-    parser.set_defaults(explained=None, test=0.2, limit=None, resume=False, overwrite=True, tensorboard=False)
+    parser.set_defaults(
+        explained=None, explain_target=None, test=0.2, limit=None, resume=False, overwrite=True, tensorboard=False
+    )
 
 
 def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStructure]:

@@ -39,14 +39,15 @@ def explain(options: Options) -> None:
 
     check_folder(options.out)
     model = Model.load(options.run_folder)
+    class_names = model.of_target(options.explain_target).class_names
     graphs = open_graphs(options, model)
     structures = find_structures(options, model, graphs, run_folder=options.run_folder)
     shown = list(islice(structures, options.show))
     summary = write_explanations(
         *(chain(shown, structures), options.out),
-        model=str(options.run_folder),
+        model=f"{options.run_folder}{f', {options.explain_target or model.targets[0]}' if model.targets else ''}",
         data=options.data,
-        class_names=model.class_names,
+        class_names=class_names,
         figures=options.figures,
         on_page=None if isinstance(graphs, Graphs) else ON_PAGE,
     )
@@ -64,8 +65,9 @@ def find_structures(
     from egocnn.train.progress import counting_report
 
     config = from_options(options, ExplainConfig)
-    attention = load_attention(run_folder, model) if config.technique == "paper" else None
-    if config.technique == "paper" and attention is None:
+    is_paper = config.technique == "paper" and not model.targets
+    attention = load_attention(run_folder, model) if is_paper else None
+    if is_paper and attention is None:
         attention = fit_attention(model, graphs.whole(), seed=options.seed, device=options.device)
         try:  # the attention layers are fitted at the first use and kept in the run folder
             save_attention(attention, run_folder)
@@ -73,4 +75,5 @@ def find_structures(
             print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
     with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
         how: dict[str, Any] = {"attention": attention, "fidelity": fidelity, "device": options.device}
+        how["target"] = options.explain_target
         yield from explain_portions(model, graphs.portions(), config, report, classes=options.explained, **how)
