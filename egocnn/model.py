@@ -45,7 +45,6 @@ FORMAT = 5
 MODEL = "model.safetensors"
 DIGESTS = "digests"  # The field of config.json with the checksums; folders of older versions do not have it.
 MAY_BE_ZERO = ("noise", "spread_scale")
-SCALES = ("target_mean", "target_scale")
 TAKE_ONE = "here they are taken one at a time, by model.of_target(NAME) or --explain-target NAME where there is one"
 FITTED = ("temperature", *MAY_BE_ZERO)  # Numbers in config.json that were fitted on the validation part.
 
@@ -65,7 +64,6 @@ class Model:
     temperature: float = 1.0  # what logits are divided by: fitted on the validation part to make probabilities true
     noise: float = 0.0  # standard deviation of the error that a regressor's networks share, standardised; fitted too
     spread_scale: float = 1.0  # what that of their values is multiplied by to be that of their error beside the noise
-    fitted_of: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # these three of each of several targets
     about: Mapping[str, Any] = field(default_factory=dict)  # for the reader of the run folder: data, settings, versions
 
     @property
@@ -95,9 +93,10 @@ class Model:
         name = self.targets[0] if name is None else name
         if name not in self.targets:
             raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(self.targets)}")
-        networks = tuple(network.of_target(self.targets.index(name)) for network in self.networks)
-        fitted = dict(self.fitted_of.get(name, {}))
-        return replace(self, encoder=self.encoder.of_target(name), networks=networks, fitted_of={}, **fitted)
+        number = self.targets.index(name)
+        one, networks = self.encoder.targets_of[number], tuple(each.of_target(number) for each in self.networks)
+        fitted = {key: getattr(one, key) for key in FITTED}
+        return replace(self, encoder=self.encoder.of_target(one), networks=networks, **fitted)
 
     def each_target(self, outputs: NDArray[np.float32]) -> Iterator[tuple[str, Model, NDArray[np.float32]]]:
         """Outputs (R, G, C) -> for each of several targets its name, its model, and its columns of the outputs"""
@@ -232,7 +231,6 @@ class Model:
         """The content of ``config.json`` but for the checksums."""
         own = {"format": FORMAT, "model": asdict(self.config), "encoder": self.encoder.texts()}
         own |= {"networks": len(self.networks), **{name: getattr(self, name) for name in FITTED}}
-        own |= {"fitted_of": self.fitted_of} if self.targets else {}
         return {**own, "custom_embedding": self.custom_embedding, **self.about}
 
     @staticmethod
@@ -333,18 +331,15 @@ def _restore(
         network.load_state_dict(state)
         networks.append(network.eval())
     fitted = {name: float(plain[name]) for name in FITTED}
-    own = ("format", "model", "encoder", "networks", *FITTED, "fitted_of", "custom_embedding", DIGESTS)
+    own = ("format", "model", "encoder", "networks", *FITTED, "custom_embedding", DIGESTS)
     about = {name: value for name, value in plain.items() if name not in own}
-    several = {name: {key: float(one[key]) for key in FITTED} for name, one in plain.get("fitted_of", {}).items()}
-    return Model(config=config, encoder=encoder, networks=tuple(networks), about=about, fitted_of=several, **fitted)
+    return Model(config=config, encoder=encoder, networks=tuple(networks), about=about, **fitted)
 
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse numbers that no training writes, before anything is computed from them."""
-    numbers = [(name, (plain if name in FITTED else plain["encoder"])[name]) for name in (*FITTED, *SCALES)]
-    numbers += [(name, one[name]) for one in plain.get("fitted_of", {}).values() for name in FITTED]
-    numbers += [(name, one[name]) for one in plain["encoder"].get("targets_of", ()) for name in SCALES]
-    for name, number in numbers:
+    several = [{**plain["encoder"], **plain}, *plain["encoder"].get("targets_of", ())]
+    for name, number in ((name, each[name]) for each in several for name in (*FITTED, "target_mean", "target_scale")):
         is_number = isinstance(number, (int, float)) and math.isfinite(number)
         if not (is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))):
             raise RunError(f"{name} must be a number in its range, got {number!r}")

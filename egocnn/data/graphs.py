@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -29,7 +28,6 @@ from egocnn.errors import DataError
 from egocnn.files import replacing
 
 Names: TypeAlias = tuple[str, ...]
-NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 NAME_LISTS = {"node_label": "node_label_names", "edge_label": "edge_label_names", "target": "class_names"}
 
 
@@ -261,31 +259,20 @@ class Graphs:
             return None if np.isnan(self.target[g]) else float(self.target[g])
         return None if self.target[g] < 0 else self.class_names[int(self.target[g])]
 
-    def of_target(self, name: str, *, classes: bool | None = None) -> Graphs:
+    def of_target(self, name: str) -> Graphs:
         """The same graphs with one of several targets alone.
 
         Arguments:
             name: Which of ``targets``; by another name than these, nothing is known.
-            classes: Whether it is to be a class, by what is written, or a value, whatever it was taken for.
 
         Returns:
             A collection with one target, or with none.
         """
-        kinds = dict(self.targets)
-        if name not in kinds or self.target is None:
-            return replace(self, target=None, class_names=(), targets=())
-        values, names = self.target[:, self.target_names.index(name)], kinds[name]
-        if classes is False and names:
-            numbers = [float(each) if NUMBER.fullmatch(each) else np.nan for each in names]
-            values, names = np.array([*numbers, np.nan])[np.where(np.isnan(values), -1, values).astype(np.int64)], ()
-        elif classes and not names:
-            found, codes = np.unique(values[~np.isnan(values)], return_inverse=True)
-            names = tuple(f"{each:.17g}" if each % 1 else str(int(each)) for each in found.tolist())
-            values = values.copy()
-            values[~np.isnan(values)] = codes
-        if names:
-            values = np.where(np.isnan(values), -1, values).astype(np.int64)
-        return replace(self, target=values, class_names=names, targets=())
+        kinds, values = dict(self.targets), None
+        if name in kinds and self.target is not None:
+            values = self.target[:, self.target_names.index(name)]
+            values = np.where(np.isnan(values), -1, values).astype(np.int64) if kinds[name] else values
+        return replace(self, target=values, class_names=kinds.get(name, ()), targets=())
 
     def _some(self, chosen: Ints) -> Graphs:
         nodes = ranges(self.node_ptr[chosen], self.node_ptr[chosen + 1])

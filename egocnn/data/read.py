@@ -185,7 +185,7 @@ def targets_inside(source: Any, config: ReadConfig) -> Any | None:
     if _is_networkx(items[0]):
         rows: list[dict[str, Any]] = [item.graph for item in items]
     elif hasattr(items[0], "edge_index"):
-        rows = [plain_fields(item, {config.target or "y", *split_names(config.target or "")}, "data") for item in items]
+        rows = [plain_fields(item, {config.target or "y", *split_names(config.target)}, "data") for item in items]
     else:
         return None
     names = dict.fromkeys(str(name) for row in rows for name in row)

@@ -38,6 +38,9 @@ class TargetScale:
     class_names: tuple[str, ...]
     target_mean: float
     target_scale: float
+    temperature: float = 1.0  # these three as a model has them
+    noise: float = 0.0
+    spread_scale: float = 1.0
 
     @property
     def width(self) -> int:
@@ -102,10 +105,10 @@ class Encoder:
             targets_of=tuple(TargetScale(*each) for each in several),
         )
 
-    def of_target(self, name: str) -> Encoder:
+    def of_target(self, one: TargetScale) -> Encoder:
         """The encoder of a model that predicts this one of several targets alone."""
-        (one,) = (asdict(each) for each in self.targets_of if each.name == name)
-        return replace(self, targets_of=(), **{key: value for key, value in one.items() if key != "name"})
+        own: dict[str, Any] = {key: getattr(one, key) for key in ("class_names", "target_mean", "target_scale")}
+        return replace(self, targets_of=(), **own)
 
     def shape(self, config: ModelConfig) -> PatchShape:
         """How large Patchy-San's table is."""
@@ -204,8 +207,8 @@ class Encoder:
         return torch.from_numpy(standard)
 
     def _column(self, graphs: Graphs, target: TargetScale) -> Tensor:
-        own = graphs.of_target(target.name, classes=bool(target.class_names))
-        found = self.of_target(target.name).targets(own.with_names(classes=target.class_names or None))
+        own = graphs.of_target(target.name).with_names(classes=target.class_names or None)
+        found = self.of_target(target).targets(own)
         column = torch.full((len(graphs),), torch.nan) if found is None else found.float()
         return torch.where(column < 0, torch.nan, column) if target.class_names else column
 

@@ -49,8 +49,7 @@ def explain(
     if predictor.targets:
         if config.technique == "paper":
             raise ConfigError("the paper's technique explains a model of one target, and this one predicts several")
-        name = predictor.targets[0] if target is None else target
-        graphs = graphs.of_target(name, classes=bool(predictor.of_target(name).class_names))
+        graphs = graphs.of_target(predictor.targets[0] if target is None else target)
     predictor = predictor.of_target(target)
     chosen_classes = _class_numbers(predictor, len(graphs), classes)
     found: list[CriticalStructure] = []

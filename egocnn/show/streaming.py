@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.config import ExplainConfig, ReadConfig, join_names
+from egocnn.config import ExplainConfig, ReadConfig
 from egocnn.data.collection import choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import Source, read, stream_source
@@ -41,7 +41,7 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
     trained = predictor.about.get("read", {})
     usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
     if predictor.targets:
-        usual |= {"task": trained.get("task", "auto"), "target": join_names(predictor.targets)}
+        usual |= {"task": trained.get("task", "auto"), "target": ",".join(predictor.targets)}
     else:
         usual["task"] = "classification" if predictor.class_names else "regression"
     # new data need not have the target, nor name its graphs as the training data did
@@ -52,7 +52,7 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
             missing = error
             there = [name for name in predictor.targets if name not in error.missing]
             if error.missing and there and "target" not in said:  # of several targets some are known
-                return read_as_trained(source, predictor, **said, target=join_names(there))
+                return read_as_trained(source, predictor, **said, target=",".join(there))
             continue
         if predictor.targets and "target" in said and graphs.target is not None and not graphs.targets:
             graphs = _as_one_of_several(graphs, said["target"])

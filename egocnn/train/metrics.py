@@ -157,8 +157,9 @@ def scores_by_target(predictor: Model, graphs: Graphs, outputs: NDArray[np.float
         return scores_of(found, truth) if len(truth) else {}
     scores, several = dict[str, float](), dict[str, list[float]]()
     for name, one, own in predictor.each_target(outputs):
-        of_one = graphs.of_target(name, classes=bool(one.class_names))
-        found = {} if of_one.target is None else scores_by_target(one, of_one, own)
+        of_one = graphs.of_target(name)
+        is_same = of_one.target is not None and bool(of_one.class_names) == bool(one.class_names)
+        found = scores_by_target(one, of_one, own) if is_same else {}
         scores |= {f"{name}.{score}": value for score, value in found.items()}
         for score, value in found.items():
             several.setdefault(score, []).append(value)

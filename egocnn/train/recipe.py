@@ -172,14 +172,13 @@ def _concluded(
 def _calibrated(predictor: Model, outputs: Tensor, target: Tensor) -> Model:
     """Outputs (R, V, C) and targets (V), or (V, T), of the validation part -> the model with what is fitted on them"""
     if predictor.targets:
-        fitted = {}
-        for (name, one, own), values in zip(predictor.each_target(outputs.numpy()), target.T, strict=True):
-            known = ~values.isnan()
-            values = values[known].long() if one.class_names else values[known]
-            if len(values):
-                one = _calibrated(one, torch.from_numpy(own)[:, known], values)
-            fitted[name] = {number: getattr(one, number) for number in FITTED}
-        return replace(predictor, fitted_of=fitted)
+        several = list(predictor.encoder.targets_of)
+        for t, (_, one, own) in enumerate(predictor.each_target(outputs.numpy())):
+            known = ~target[:, t].isnan()
+            values = target[known, t].long() if one.class_names else target[known, t]
+            one = _calibrated(one, torch.from_numpy(own)[:, known], values) if len(values) else one
+            several[t] = replace(several[t], **{number: getattr(one, number) for number in FITTED})
+        return replace(predictor, encoder=replace(predictor.encoder, targets_of=tuple(several)))
     if predictor.class_names:
         mean = torch.from_numpy(mean_output(outputs.numpy()))
         return replace(predictor, temperature=calibrate(mean, target))

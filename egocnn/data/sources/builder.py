@@ -182,7 +182,7 @@ class GraphFields:
     def add(self, place: str, name: str, row: Mapping[str, Any], smiles: Any = None) -> None:
         """Add one graph; of its fields only those are stored that may be read: a table may have a thousand others."""
         config = self.config
-        named = (config.name, config.target, *split_names(config.target or ""), config.split, config.group)
+        named = (config.name, config.target, *split_names(config.target), config.split, config.group)
         self.places.append(place)
         self.names.append(name)
         self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
@@ -229,7 +229,7 @@ class GraphFields:
 
 def choose_targets(available: Sequence[str], wanted: str | None, where: str) -> list[str]:
     """The fields to predict: the one that the user named or that there is, or several, named with commas between."""
-    names = [] if wanted is None or wanted in available else split_names(wanted)
+    names = [] if wanted in available else split_names(wanted)
     if len(names) < 2:
         target = choose_field(available, wanted, TARGET_FIELDS, where)
         return [] if target is None else [target]
