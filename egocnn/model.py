@@ -45,7 +45,6 @@ FORMAT = 5
 MODEL = "model.safetensors"
 DIGESTS = "digests"  # The field of config.json with the checksums; folders of older versions do not have it.
 MAY_BE_ZERO = ("noise", "spread_scale")
-TAKE_ONE = "here they are taken one at a time, by model.of_target(NAME) or --explain-target NAME where there is one"
 FITTED = ("temperature", *MAY_BE_ZERO)  # Numbers in config.json that were fitted on the validation part.
 
 UNREADABLE = (SafetensorError, LookupError, ArithmeticError, TypeError, ValueError, RuntimeError, AttributeError)
@@ -75,7 +74,8 @@ class Model:
     def class_names(self) -> tuple[str, ...]:
         """Empty where the model predicts a value; a model of several targets has them for each of these alone."""
         if self.targets:
-            raise ConfigError(f"this model predicts several targets ({', '.join(self.targets)}); {TAKE_ONE}")
+            takes_one = "what is asked of it takes a model of one target: in Python model.of_target(NAME)"
+            raise ConfigError(f"this model predicts several targets ({', '.join(self.targets)}); {takes_one}")
         return self.encoder.class_names
 
     @property
@@ -99,7 +99,10 @@ class Model:
         return replace(self, encoder=self.encoder.of_target(one), networks=networks, **fitted)
 
     def each_target(self, outputs: NDArray[np.float32]) -> Iterator[tuple[str, Model, NDArray[np.float32]]]:
-        """Outputs (R, G, C) -> for each of several targets its name, its model, and its columns of the outputs"""
+        """Outputs (R, G, C) -> for each of several targets, or for the one, its name ('' for that), model and outputs"""
+        if not self.targets:
+            yield "", self, outputs
+            return
         ends = np.cumsum([each.width for each in self.encoder.targets_of])[:-1]
         for name, own in zip(self.targets, np.split(outputs, ends, axis=2), strict=True):
             yield name, self.of_target(name), own

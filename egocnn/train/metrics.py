@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -150,20 +150,22 @@ def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float
 
 
 def scores_by_target(predictor: Model, graphs: Graphs, outputs: NDArray[np.float32]) -> dict[str, float]:
-    """Outputs (R, G, C) and what is true -> scores; of several targets ``NAME.score`` of each, and means of scores"""
-    if not predictor.targets:
-        known, truth = known_truth(graphs, predictor.class_names)
-        found = predictor.interpret(torch.from_numpy(outputs[:, known].mean(axis=0)))
-        return scores_of(found, truth) if len(truth) else {}
-    scores, several = dict[str, float](), dict[str, list[float]]()
+    """Outputs (R, G, C) and what is true -> scores; see :func:`together`"""
+    several = {}
     for name, one, own in predictor.each_target(outputs):
-        of_one = graphs.of_target(name)
-        is_same = of_one.target is not None and bool(of_one.class_names) == bool(one.class_names)
-        found = scores_by_target(one, of_one, own) if is_same else {}
-        scores |= {f"{name}.{score}": value for score, value in found.items()}
-        for score, value in found.items():
-            several.setdefault(score, []).append(value)
-    return scores | {score: float(np.mean(values)) for score, values in several.items()}
+        known, truth = known_truth(graphs.of_target(name) if name else graphs, one.class_names)
+        predicted = one.interpret(torch.from_numpy(own.mean(axis=0)))
+        several[name] = scores_of(predicted[known], truth) if len(truth) else {}
+    return together(several)
+
+
+def together(several: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Scores of every target by its name -> NAME.SCORE of each, and SCORE, their mean; of one target, called '', alone"""
+    if "" in several:
+        return dict(several[""])
+    every = {f"{name}.{score}": value for name, own in several.items() for score, value in own.items()}
+    names = dict.fromkeys(score for own in several.values() for score in own)
+    return every | {score: float(np.mean([own[score] for own in several.values() if score in own])) for score in names}
 
 
 def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:
@@ -179,7 +181,8 @@ def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, f
 
 def known_truth(graphs: Graphs, class_names: tuple[str, ...]) -> tuple[Bools, NDArray[Any]]:
     """Which graphs (G) have a target that is known, and these targets, classes by their numbers in ``class_names``."""
-    assert graphs.target is not None
+    if graphs.target is None or graphs.is_classification != bool(class_names):
+        return np.zeros(len(graphs), bool), np.zeros(0)
     known = graphs.target >= 0 if graphs.is_classification else np.isfinite(graphs.target)
     truth = graphs.with_names(classes=class_names or None).target
     assert truth is not None
