@@ -56,10 +56,14 @@ class ReadConfig:
     hydrogens: bool = False
     """Make the hydrogen atoms of SMILES nodes of the graph."""
     skip_invalid: bool = False
-    """Leave out rows that do not parse instead of stopping at the first."""
+    """Leave out rows that do not parse, however many (else: up to 5% of the rows of a file)."""
+    strict: bool = False
+    """Stop at the first row that does not parse."""
 
     def __post_init__(self) -> None:
         _check_choices(self)
+        if self.strict and self.skip_invalid:
+            raise ConfigError("strict and skip_invalid exclude each other: rows that do not parse stop or are left out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,9 @@
-"""A trained model and graphs, in portions where they are many -> a store, predictions as CSV, critical structures."""
+"""A trained model and graphs, in portions where they are many -> a store, a table of predictions, structures."""
 
 from __future__ import annotations
 
-import csv
-import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +15,12 @@ from egocnn.config import ExplainConfig, ReadConfig
 from egocnn.data.collection import choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import Source, read, stream_source
+from egocnn.data.rows import RowPortion
 from egocnn.data.store import Store, Stored, is_store, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
 from egocnn.errors import ConfigError, DataError, MissingColumnError
-from egocnn.files import replacing
+from egocnn.show.tables import Kinds, table_writer
 
 if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
@@ -38,9 +36,7 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
         return source
     if isinstance(source, Iterator):  # which can be gone through once
         source = list(source)
-    trained = predictor.about.get("read", {})
-    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
-    usual["task"] = "classification" if predictor.class_names else "regression"
+    usual = usual_settings(predictor)
     # new data need not have the target, nor name its graphs as the training data did
     for absent in ((), ("name",), ("target",), ("name", "target")):
         try:
@@ -51,6 +47,13 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
         is_other = "target" in absent and "target" in usual and "target" not in said
         return graphs.replace(target=None, class_names=()) if is_other else graphs
     raise missing
+
+
+def usual_settings(predictor: Model) -> dict[str, Any]:
+    """How the training data of the model were read, as far as that is of use for others."""
+    trained = predictor.about.get("read", {})
+    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
+    return {**usual, "task": "classification" if predictor.class_names else "regression"}
 
 
 def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None:
@@ -95,83 +98,96 @@ def prepare(
     return write_store(source.portions, folder, source=data, read=asdict(config), facts=source.facts, **settings)
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    name: str
-    predicted: str | float  # the likeliest class, or the value
-    probability: float | None  # of the predicted class; None where a value is predicted
-    true: str | float | None  # what the data says, if it says
-    spread: float | None = None
-    """the model's doubt, where it has several networks; see :meth:`egocnn.model.Model.spread`"""
+def prediction_kinds(predictor: Model) -> dict[str, Any]:
+    """The columns of a prediction, and what each holds."""
+    predicted = "string" if predictor.class_names else "double"
+    probabilities = ["probability", *(f"p_{name}" for name in predictor.class_names)] if predictor.class_names else []
+    numbers = [*probabilities, *(["spread"] if len(predictor.networks) > 1 else [])]
+    return {"predicted": predicted, **dict.fromkeys(numbers, "double"), "true": predicted}
 
 
-def predictions(
+def prediction_rows(
     predictor: Model,
     graphs: Graphs,
     found: tuple[NDArray[Any], NDArray[Any] | None] | None = None,
     *,
     device: str = "auto",
-) -> Iterator[Prediction]:
-    """Predictions in the order of the graphs; ``found``: what ``predictions_and_spread`` of the model has given."""
+) -> Iterator[dict[str, Any]]:
+    """The same columns of every graph, in order; ``found``: what ``predictions_and_spread`` of the model has given."""
     predicted, spread = found or predictor.predictions_and_spread(graphs, device=device)
-    doubts = [None] * len(graphs) if spread is None else spread.tolist()
-    for g, (one, doubt) in enumerate(zip(predicted, doubts, strict=True)):
-        known = graphs.names[g], graphs.target_of(g)
-        if predictor.class_names:
-            yield Prediction(known[0], predictor.class_names[int(one.argmax())], float(one.max()), known[1], doubt)
-        else:
-            yield Prediction(known[0], float(one), None, known[1], doubt)
+    for g, one in enumerate(predicted):
+        if not np.isfinite(one).all():
+            raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
+        row: dict[str, Any] = (
+            {"predicted": float(one)}
+            if not predictor.class_names
+            else {
+                "predicted": predictor.class_names[int(one.argmax())],
+                "probability": float(one.max()),
+                **{f"p_{name}": p for name, p in zip(predictor.class_names, one.tolist(), strict=True)},
+            }
+        )
+        yield {**row, **({} if spread is None else {"spread": float(spread[g])}), "true": graphs.target_of(g)}
 
 
-def write_csv(rows: Sequence[Prediction], path: Path) -> None:
-    with csv_writer(path, spread=any(row.spread is not None for row in rows)) as write:
-        write(rows)
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The columns of a table that is written: the graph's name, what came in, what was found, and why it was not."""
+
+    kinds: Kinds
+    came_in: Mapping[str, str]  # column to write -> column that came in
+
+    @staticmethod
+    def of(came_in: Mapping[str, Any], found: Mapping[str, Any]) -> Echo:
+        """Both by name, with what they hold; a column that came in under the name of ours becomes input_NAME."""
+        names: dict[str, str] = {}
+        for name in came_in:
+            own = name
+            while own in ("name", "error", *found) or own in names or (own != name and own in came_in):
+                own = f"input_{own}"
+            names[own] = name
+        kinds = {own: came_in[name] for own, name in names.items()}
+        return Echo({"name": "string", **kinds, **found, "error": "string"}, names)
+
+    def rows(self, portion: RowPortion, found: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """One for every row of the portion; ``found``: for those that have a graph."""
+        several = iter(found)
+        for row, name, error in zip(portion.rows, portion.names, portion.errors, strict=True):
+            own = {"error": error} if error else next(several)
+            yield {"name": name, **{to: row.get(column) for to, column in self.came_in.items()}, **own}
 
 
-@contextmanager
-def csv_writer(path: Path, *, spread: bool = False) -> Iterator[Callable[[Sequence[Prediction]], None]]:
-    """What appends rows to a file, which is put in place at the end: not all of them need to be in memory together.
-
-    ``spread``: whether there is a column for it
-    """
-    columns = ("name", "predicted", "probability", *(["spread"] if spread else []), "true")
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerow(columns)
-
-        def write(rows: Sequence[Prediction]) -> None:
-            for row in rows:
-                numbers = [x for x in (row.predicted, row.probability, row.spread) if isinstance(x, float)]
-                if not all(map(math.isfinite, numbers)):
-                    raise DataError(f"graph {row.name!r}: what is predicted is not a finite number")
-            # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
-            returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
-            writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
-            several = ([getattr(row, column) for column in columns] for row in rows)
-            writer.writerows(["" if value is None else value for value in values] for values in several)
-
-        yield write
-
-
-def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, device: str = "auto") -> dict[str, Any]:
+def predict_to_file(
+    predictor: Model, portions: Iterable[RowPortion], path: Path, columns: Mapping[str, Any], *, device: str = "auto"
+) -> dict[str, Any]:
     """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known.
 
-    Of every graph its prediction is kept for the scores, and nothing else.
+    ``columns``: those that come in, and what they hold. Of every graph its prediction is kept for the scores alone.
     """
     from egocnn.train.metrics import known_truth, scores_of
 
-    done, doubt = 0, 0.0
+    done, failed, doubt, first = 0, 0, 0.0, ""
     kept: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    with csv_writer(path, spread=len(predictor.networks) > 1) as write:
-        for graphs in portions:
-            predicted, spread = predictor.predictions_and_spread(graphs, device=device)
-            doubt += 0.0 if spread is None else float(spread.sum())
-            done += len(graphs)
-            if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
-                known, truth = known_truth(graphs, predictor.class_names)
-                kept.append((predicted[known], truth))
-            write(list(predictions(predictor, graphs, (predicted, spread))))
-    result: dict[str, Any] = {"graphs": done, "file": str(path)}
-    if len(predictor.networks) > 1 and done:
+    echo = Echo.of(columns, prediction_kinds(predictor))
+    with table_writer(path, echo.kinds) as write:
+        for portion in portions:
+            wrong = [(name, error) for name, error in zip(portion.names, portion.errors, strict=True) if error]
+            failed += len(wrong)
+            first = first or next((f"{name}: {error}" for name, error in wrong), "")
+            found: Iterable[Mapping[str, Any]] = ()
+            if (graphs := portion.graphs) is not None:
+                predicted, spread = predictor.predictions_and_spread(graphs, device=device)
+                doubt += 0.0 if spread is None else float(spread.sum())
+                done += len(graphs)
+                if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
+                    known, truth = known_truth(graphs, predictor.class_names)
+                    kept.append((predicted[known], truth))
+                found = prediction_rows(predictor, graphs, (predicted, spread))
+            write(list(echo.rows(portion, found)))
+        if not done:  # the wrong column, say; what was in the file stays
+            raise DataError(f"none of {failed} rows can be predicted; row {first}" if failed else "no rows to predict")
+    result: dict[str, Any] = {"graphs": done, "failed": failed, "file": str(path)}
+    if len(predictor.networks) > 1:
         result["mean_spread"] = doubt / done
     if any(len(truth) for _, truth in kept):
         result |= scores_of(*map(np.concatenate, zip(*kept, strict=True)))
