@@ -16,9 +16,7 @@ class DataError(EgoCNNError):
 
 
 class MissingColumnError(DataError):
-    """A column or field that was asked for by name is not there; ``missing``: which, of several targets."""
-
-    missing: tuple[str, ...] = ()
+    """A column or field that was asked for by name is not there."""
 
 
 class DuplicateEdgeError(DataError):

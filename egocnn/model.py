@@ -192,6 +192,13 @@ class Model:
         each = self.outputs_of_each(graphs, device=device)
         return self.interpret(torch.from_numpy(mean_output(each))), self.spread_of(each)
 
+    def by_target(
+        self, graphs: Graphs, *, device: str = "auto"
+    ) -> Iterator[tuple[str, Model, NDArray[np.float64], NDArray[np.float64] | None]]:
+        """The same, with name and model, for each of several targets, or for the one, called ''."""
+        for name, one, own in self.each_target(self.outputs_of_each(graphs, device=device)):
+            yield name, one, one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
+
     def spread(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64] | None:
         """(G) the model's doubt, in probability or in the unit of the target; None for a single network.
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.options import Options, from_options
-from egocnn.config import ReadConfig
+from egocnn.config import IF_THERE, ReadConfig
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
+    from egocnn.data.rows import RowPortion
     from egocnn.model import Model
 
 
@@ -26,10 +29,8 @@ def open_graphs(options: Options, model: Model | None = None) -> Collection:
     from egocnn.data.store import Stored
     from egocnn.show.streaming import open_store, read_as_trained
 
-    column, part = split_and_part(options)
-    said = {**vars(options), "split": column}
-    usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
-    settings = {f.name: said[f.name] for f in fields(ReadConfig) if said[f.name] not in (None, usual.get(f.name))}
+    _, part = split_and_part(options)
+    settings = said_settings(options, model)
     store = open_store(options.data, settings)
     collection: Collection
     if store is not None:
@@ -39,6 +40,41 @@ def open_graphs(options: Options, model: Model | None = None) -> Collection:
             read(options.data, **settings) if model is None else read_as_trained(options.data, model, **settings)
         )
     return choose_part(collection, options.data, part, options.limit)
+
+
+def said_settings(options: Options, model: Model | None = None) -> dict[str, Any]:
+    """The settings of reading that are typed or in a file, and not the usual ones."""
+    said = {**vars(options), "split": split_and_part(options)[0]}
+    usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
+    if model is not None and model.targets and said["target"]:
+        said["target"] += f",{IF_THERE}"
+    return {f.name: said[f.name] for f in fields(ReadConfig) if said[f.name] not in (None, usual.get(f.name))}
+
+
+def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[RowPortion]]:
+    """The columns of DATA, with what they hold, and its rows in portions; those that do not parse keep their place."""
+    from egocnn.data.rows import ROW_SUFFIXES, RowFile, RowPortion
+    from egocnn.data.sources.text import suffix_of
+    from egocnn.show.streaming import usual_settings
+    from egocnn.show.tables import column_kinds
+
+    path = Path(options.data)
+    if not path.is_file() or suffix_of(path) not in ROW_SUFFIXES:
+        graphs = open_graphs(options, model)
+        has_smiles = graphs.outline.smiles is not None
+        return {"smiles": "string"} if has_smiles else {}, map(RowPortion.of, graphs.portions())
+    part = split_and_part(options)[1]
+    file = RowFile.open(path, usual_settings(model), said_settings(options, model), part)
+    return column_kinds(path, file.echoed), _first_rows(map(file.reader, file.chunks), options.limit)
+
+
+def _first_rows(portions: Iterable[RowPortion], limit: int | None) -> Iterator[RowPortion]:
+    for portion in portions:
+        some = portion if limit is None else portion.choose(range(min(limit, len(portion.rows))))
+        yield some
+        limit = None if limit is None else limit - len(some.rows)
+        if limit == 0:
+            return
 
 
 def read_with(options: Options, graphs: Collection) -> dict[str, Any]:

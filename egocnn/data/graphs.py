@@ -82,6 +82,8 @@ class Graphs:
     """(M) whether the edge is known to be critical"""
     smiles: Names | None = None
     """(G) where the graphs are molecules"""
+    skipped: tuple[tuple[int, str, str], ...] = ()
+    """rows of the source that were left out: number, SMILES, and why it has no graph; not saved with the graphs"""
 
     @classmethod
     def from_edges(
@@ -527,4 +529,4 @@ def recode(old: Names, new: Names) -> Ints:
 
 
 ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
-TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in ARRAYS)
+TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in (*ARRAYS, "skipped"))

@@ -29,9 +29,9 @@ from egocnn.data.store import GraphColumns, Store, is_store
 from egocnn.errors import DataError, MissingExtraError
 
 ACCEPTED = (
-    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv or .smi with SMILES, .jsonl, "
-    ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, RDKit molecules, a "
-    "DataFrame, networkx graphs, or objects with an edge_index"
+    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv, .smi or .parquet with SMILES, "
+    ".jsonl, .graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, molecules of "
+    "RDKit, a DataFrame, networkx graphs, or objects with an edge_index"
 )
 FILE_NAME = re.compile(r"[~./].*|.*[.]\w{2,}")
 """A text like this that is no file is a mistyped one: that it is no SMILES either goes without saying."""
@@ -47,6 +47,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
                                                         the cache, else downloaded
     ``"folder/MUTAG"``, ``"MUTAG.zip"``                 a TU set as a folder or a zip
     ``"molecules.csv"``, ``.tsv``, ``.tab``, ``.smi``   a table with a column of SMILES (needs RDKit), ``.gz`` too
+    ``"molecules.parquet"``                             the same (needs pyarrow)
     ``"graphs.jsonl"``, ``.ndjson``, ``.json``          JSON lines, one graph an object
     ``"network.graphml"``, ``.gexf``, a folder of them  files of other tools (needs networkx)
     ``"graphs.safetensors"``                            what ``graphs.save`` wrote
@@ -130,7 +131,7 @@ def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
 def _read_molecule(source: str, config: ReadConfig, error: DataError) -> Graphs:
     """One SMILES; where the text is none, the error that there was before, with the reason if it looks like one."""
     try:
-        return from_smiles([source], config=replace(config, skip_invalid=False))
+        return from_smiles([source], config=replace(config, skip_invalid=False, strict=True))
     except (DataError, MissingExtraError) as reason:
         if FILE_NAME.fullmatch(source) or not re.search(r"[]()=#\d]", source):
             raise error from None
@@ -189,8 +190,8 @@ def targets_inside(source: Any, config: ReadConfig) -> Any | None:
     else:
         return None
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    target = choose_targets(list(names), config.target, "graphs")
-    return [row.get(target[0]) for row in rows] if len(target) == 1 else None
+    target, is_several = choose_targets(list(names), config.target, "graphs")
+    return [row.get(target[0]) for row in rows] if target and not is_several else None
 
 
 def _is_frame(source: Any) -> bool:

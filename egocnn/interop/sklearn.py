@@ -10,7 +10,6 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
@@ -25,13 +24,14 @@ from egocnn.explain import AttentionHead, explain, fit_attention, load_attention
 from egocnn.explain.structure import CriticalStructure
 from egocnn.files import write_json, write_text
 from egocnn.interop import targets
-from egocnn.model import Model, mean_output
+from egocnn.model import Model
 from egocnn.show.streaming import read_as_trained
 from egocnn.train.history import History
 from egocnn.train.metrics import known_truth, test_scores
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
 from egocnn.train.run import facts, history_csv, versions
+from egocnn.train.validation import with_known_target
 
 
 class _EgoCNN(BaseEstimator):
@@ -130,6 +130,7 @@ class _EgoCNN(BaseEstimator):
         y = None if y is None else targets.checked_targets(y, len(graphs))
         # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
         graphs, about = self._with_targets(graphs.replace(part=None), y)
+        graphs = with_known_target(graphs) if graphs.targets else graphs
         if column is not None and graphs.is_classification:
             about |= targets.as_in_column(graphs.class_names, column)
         # numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON
@@ -166,9 +167,8 @@ class _EgoCNN(BaseEstimator):
 
     def _of_each_target(self, graphs: Any, *, proba: bool = False) -> dict[str, Any]:
         """By the names of several targets: (G) classes by name, or (G, C) probabilities of those, and (G) values."""
-        model, found = self._fitted, dict[str, Any]()
-        for name, one, own in model.each_target(model.outputs_of_each(self._read(graphs), device=self.device)):
-            predicted = one.interpret(torch.from_numpy(mean_output(own)))
+        found: dict[str, Any] = {}
+        for name, one, predicted, _ in self._fitted.by_target(self._read(graphs), device=self.device):
             found[name] = np.array(one.class_names)[predicted.argmax(1)] if one.class_names and not proba else predicted
         return found
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 import platform
@@ -24,7 +22,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection, split_in_two
 from egocnn.data.schema import PARTS
 from egocnn.errors import DivergedError, RunError
-from egocnn.files import to_toml, write_json, write_text
+from egocnn.files import csv_text, to_toml, write_json, write_text
 from egocnn.model import MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
@@ -32,7 +30,7 @@ from egocnn.train.history import Epoch, History, Report
 from egocnn.train.metrics import scores_by_target
 from egocnn.train.recipe import Test, learn, read_if_small
 from egocnn.train.run_folder import LOG, check_free, clear, forget, growing_place, locked, put_in_place, restore
-from egocnn.train.validation import check_targets
+from egocnn.train.validation import check_targets, with_known_target
 
 Log = Callable[[Path, Report | None], AbstractContextManager[Report | None]]
 """A folder for logs and a report -> a report that also logs there, until the end of the context."""
@@ -61,7 +59,7 @@ def train_run(
     In a group of processes all of them call this and train together; rank 0 writes and returns, the others end. What
     torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``.
     """
-    collection = with_test_part(read_if_small(collection), test, train.seed)
+    collection = with_test_part(with_known_target(read_if_small(collection)), test, train.seed)
     used = to_toml(settings or {"model": asdict(model), "train": {**asdict(train), "test": test}})
     digest = fingerprint(collection, model, train)
     world, group = World.here(), current()
@@ -126,6 +124,8 @@ def _train(
     def write_history(history: History) -> None:
         if not (place / "settings.toml").exists():  # a run that is resumed has the same
             write_text(place / "settings.toml", settings)
+        if skipped := collection.outline.skipped:
+            write_text(place / "invalid.csv", csv_text([("row", "smiles", "reason"), *skipped]))
         write_text(place / "history.csv", history_csv(history))
 
     def tell(history: History, config: TrainConfig) -> None:
@@ -234,12 +234,8 @@ def finished_metrics(folder: Path, expected: str) -> dict[str, Any] | None:
 
 
 def history_csv(history: History) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["network", *(f.name for f in fields(Epoch))], lineterminator="\n")
-    writer.writeheader()
-    for number, each in enumerate(history.of_each, start=1):
-        writer.writerows({"network": number, **asdict(epoch)} for epoch in each.epochs)
-    return text.getvalue()
+    rows = [(n, *asdict(epoch).values()) for n, each in enumerate(history.of_each, start=1) for epoch in each.epochs]
+    return csv_text([("network", *(f.name for f in fields(Epoch))), *rows])
 
 
 def versions() -> dict[str, str]:

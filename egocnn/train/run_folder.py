@@ -19,7 +19,10 @@ from egocnn.encode.cache import PREFIX
 from egocnn.errors import RunError
 from egocnn.files import check_is_no_file, check_writable, is_left, is_still_at, lock, put_folder, remove
 
-FILES = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml")
+FILES = (
+    *("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors", "settings.toml"),
+    "invalid.csv",
+)
 """What a run folder may hold, the one that makes it complete first."""
 LOG = "tensorboard"
 EVENTS = "events.out.tfevents."

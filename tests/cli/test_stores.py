@@ -19,7 +19,7 @@ from egocnn.data.read import read
 from egocnn.data.store import Store, write_store
 from egocnn.explain.structure import read_structures
 from egocnn.model import Model
-from egocnn.show.streaming import predictions
+from egocnn.show.streaming import prediction_rows
 from egocnn.train.recipe import learn
 from tests.cli.limited import check_limited, wide
 from tests.data.store.damage import flip
@@ -129,7 +129,7 @@ def test_a_store_larger_than_the_address_space_left_is_described_predicted_and_e
     check_limited(tmp_path, 30, commands("before", "--limit", "2"), commands("it"))
     streamed = rows(tmp_path / "it.csv")
     assert len(streamed) == 800
-    whole = list(predictions(Model.load(model), wide(7)))
+    whole = list(prediction_rows(Model.load(model), wide(7)))
     for one, other in zip(streamed[-100:], whole, strict=True):
         assert (one["name"], one["predicted"]) == (other.name, other.predicted)
         assert float(one["probability"]) == pytest.approx(other.probability, rel=1e-5)

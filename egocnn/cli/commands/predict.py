@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files
-from egocnn.cli.data import open_graphs
+from egocnn.cli.data import open_rows
 from egocnn.cli.options import Options, Parser
-from egocnn.cli.output import check_file, print_result
+from egocnn.cli.output import check_table, print_result
 
 
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_settings_files(parser, "read")
-    add_out(parser, "FILE.csv", "where to write [%(default)s]", default="predictions.csv")
+    add_out(parser, "FILE", "where to write: .csv, .jsonl or .parquet [%(default)s]", default="predictions.csv")
 
 
 def predict(options: Options) -> None:
     """Predict, and write the table."""
     from egocnn.model import Model
-    from egocnn.show.streaming import predict_to_csv
+    from egocnn.show.streaming import predict_to_file
 
-    check_file(options.out, options.data)
+    check_table(options.out, options.data)
     model = Model.load(options.run_folder)
-    result = predict_to_csv(model, open_graphs(options, model).portions(), options.out, device=options.device)
+    columns, portions = open_rows(options, model)
+    result = predict_to_file(model, portions, options.out, columns, device=options.device)
     scores = ", ".join(f"{k.replace('_', ' ')} {v:.4f}" for k, v in result.items() if isinstance(v, float))
     text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
+    if failed := result["failed"]:
+        text += f"; {failed} row{'' if failed == 1 else 's'} without, the column error says why"
     print_result(options, result, [text])

@@ -34,7 +34,7 @@ from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
 from egocnn.train.metrics import accuracy, r2
-from egocnn.train.validation import check_targets
+from egocnn.train.validation import check_targets, with_known_target
 
 
 def ignore(*_: object) -> None:
@@ -301,7 +301,7 @@ def cross_validate(
     is_ego = isinstance(model, ModelConfig)
     _check_request(graphs, model, protocol, execution)
     train = execution.train_config(train)
-    graphs = recipe.read_if_small(graphs).with_parts(None)
+    graphs = with_known_target(recipe.read_if_small(graphs)).with_parts(None)
     check_targets(graphs.outline)
     device = choose_device(train.device)
     stacked = is_ego and execution.is_stacked(graphs, device)
