@@ -99,11 +99,11 @@ class Model:
         return replace(self, encoder=self.encoder.of_target(one), networks=networks, **fitted)
 
     def each_target(self, outputs: NDArray[np.float32]) -> Iterator[tuple[str, Model, NDArray[np.float32]]]:
-        """Outputs (R, G, C) -> for each of several targets, or for the one, its name ('' for that), model and outputs"""
+        """Outputs (R, G, C) -> of each of several targets, or of the one, called '': name, model and outputs"""
         if not self.targets:
             yield "", self, outputs
             return
-        ends = np.cumsum([each.width for each in self.encoder.targets_of])[:-1]
+        ends = np.cumsum(self.networks[0].widths)[:-1]
         for name, own in zip(self.targets, np.split(outputs, ends, axis=2), strict=True):
             yield name, self.of_target(name), own
 
@@ -112,7 +112,7 @@ class Model:
         config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
     ) -> Model:
         """One untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
-        outputs = [each.width for each in encoder.targets_of] or len(encoder.class_names) or 1
+        outputs = [len(each.class_names) or 1 for each in encoder.targets_of] or len(encoder.class_names) or 1
         sizes: dict[str, Any] = {"attributes": len(encoder.attr_mean), "outputs": outputs}
         shape, embed = encoder.shape(config), copy.deepcopy(embed)
         network = EgoCNN(config, shape=shape, **sizes, embed=embed, embed_width=embed_width)

@@ -115,10 +115,8 @@ class RowFile:
         chunks = iter(lambda: list(islice(rows, AT_ONCE)), [])
         first = next(chunks, [])
         columns = tuple(dict.fromkeys(name for _, row, _ in first for name in row))
-        # of several targets those count that are there
-        several = {"target": usual["target"]} if str(usual.get("target")).endswith(IF_THERE) else {}
-        known = {name: value for name, value in usual.items() if name in ("hydrogens", "task") or value in columns}
-        known |= several
+        there = (*columns, *(text for text in usual.values() if str(text).endswith(IF_THERE)))
+        known = {name: value for name, value in usual.items() if name in ("hydrogens", "task") or value in there}
         config = ReadConfig(**known | said)
         smiles = None
         if columns and (is_table or all(isinstance(graph, DataError) for *_, graph in first)):

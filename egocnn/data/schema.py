@@ -98,7 +98,14 @@ def checked(graphs: Graphs) -> Graphs:
         rule(len(set(names)) == len(names), f"two of the targets {', '.join(names)} have one name")
         rule(shape == (len(graphs), len(names)), f"target has shape {shape}, not a column for each of {len(names)}")
     for one in [graphs.of_target(name) for name, _ in graphs.targets] or [graphs]:
-        _check_target(one)
+        if one.target is not None and one.class_names:
+            known = (one.target >= -1) & (one.target < len(one.class_names))
+            rule(known.all(), "target names a class that does not exist")
+        elif one.target is not None:
+            rule(not np.isinf(one.target).any(), "target must be finite, or NaN where it is unknown")
+            for g in np.flatnonzero(np.abs(one.target) > LARGEST).tolist():
+                value = f"target of graph {graphs.names[g]!r} is {one.target[g]:g}"
+                raise DataError(f"{value}; at most {LARGEST:.2g} is allowed: rescale them")
     if graphs.part is not None:
         rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")
@@ -115,18 +122,6 @@ def checked(graphs: Graphs) -> Graphs:
         rule(ascending.all(), "the neighbours of a node must be in ascending order, each once")
         rule(_is_symmetric(graphs), "an edge must stand in the rows of both its ends, with the same label and weight")
     return graphs
-
-
-def _check_target(graphs: Graphs) -> None:
-    if graphs.target is not None and graphs.is_classification:
-        known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
-        rule(known.all(), "target names a class that does not exist")
-    elif graphs.target is not None:
-        rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
-        beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
-        if len(beyond):
-            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
-            raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
 
 
 def _is_symmetric(graphs: Graphs) -> bool:

@@ -42,11 +42,6 @@ class TargetScale:
     noise: float = 0.0
     spread_scale: float = 1.0
 
-    @property
-    def width(self) -> int:
-        """Its columns."""
-        return len(self.class_names) or 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoder:

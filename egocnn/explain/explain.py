@@ -47,8 +47,6 @@ def explain(
     """
     config = config or ExplainConfig()
     if predictor.targets:
-        if config.technique == "paper":
-            raise ConfigError("the paper's technique explains a model of one target, and this one predicts several")
         graphs = graphs.of_target(predictor.targets[0] if target is None else target)
     predictor = predictor.of_target(target)
     chosen_classes = _class_numbers(predictor, len(graphs), classes)

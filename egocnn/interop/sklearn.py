@@ -403,11 +403,9 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
         Returns:
             (G) values in the unit of the target. Of several targets, these by their names.
         """
-        return (
-            self._of_each_target(graphs)
-            if self._fitted.targets
-            else self._fitted.values(self._read(graphs), device=self.device)
-        )
+        if self._fitted.targets:
+            return self._of_each_target(graphs)
+        return self._fitted.values(self._read(graphs), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R², the share of the variance that is predicted.

@@ -191,11 +191,8 @@ class EgoCNN(nn.Module):
         """The network that predicts this one of several targets alone; all but the last layer is shared with it."""
         first, width = sum(self.widths[:number]), self.widths[number]
         network, out = copy(self), Dense(self.config.hidden, width, device=self.out.weight.device)
-        with torch.no_grad():
-            out.weight.copy_(self.out.weight[first : first + width])
-            out.bias.copy_(self.out.bias[first : first + width])
-        network._modules = {**self._modules, "out": out}
-        network.widths = ()
+        out.load_state_dict({name: value[first : first + width] for name, value in self.out.state_dict().items()})
+        network._modules, network.widths = {**self._modules, "out": out}, ()
         return network
 
     @property

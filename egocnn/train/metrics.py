@@ -35,45 +35,37 @@ class SeveralTargets:
     Where classes are weighed, w is that of the class.
     """
 
-    widths: tuple[int, ...]  # columns of each: its classes, or 1 for a value
-    weights: Tensor  # (C)
+    weights: tuple[Tensor, ...]  # (T) of each as many as it has columns: its classes, or 1 for a value
 
     @staticmethod
-    def of(widths: tuple[int, ...], target: Tensor, *, balanced: bool) -> SeveralTargets:
+    def of(widths: Sequence[int], target: Tensor, *, balanced: bool) -> SeveralTargets:
         """For graphs with these targets (G, T); ``balanced``: all classes of a target count alike"""
-        weights = [torch.ones(width, device=target.device) for width in widths]
+        weights = tuple(torch.ones(width, device=target.device) for width in widths)
         for own, values in zip(weights, target.T, strict=True):
             if balanced and len(own) > 1:
                 own /= torch.bincount(values[~values.isnan()].long(), minlength=len(own)).clamp(min=1)
-        return SeveralTargets(widths, torch.cat(weights)).on(target)
+        return SeveralTargets(weights).on(target)
 
     def on(self, target: Tensor) -> SeveralTargets:
         """The same for other graphs, so that the known values of each target weigh as much as all graphs together."""
-        scaled = [
-            own * (len(target) / total if (total := float(self._weight(own, values).sum())) else 0)
-            for own, values in zip(self.weights.split(self.widths), target.T, strict=True)
-        ]
-        return SeveralTargets(self.widths, torch.cat(scaled))
+        totals = [float(_weight(own, values).sum()) for own, values in zip(self.weights, target.T, strict=True)]
+        scales = (len(target) / total if total else 0 for total in totals)
+        return SeveralTargets(tuple(own * scale for own, scale in zip(self.weights, scales, strict=True)))
 
     def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
         """Outputs (B, C), targets (B, T)"""
-        total = outputs.new_zeros(())
-        for own, logits, values in zip(
-            self.weights.split(self.widths), outputs.split(self.widths, dim=1), target.T, strict=True
-        ):
+        total, blocks = outputs.new_zeros(()), torch.split(outputs, [len(own) for own in self.weights], dim=1)
+        for own, logits, values in zip(self.weights, blocks, target.T, strict=True):
             known = values.nan_to_num()
-            if len(own) > 1:
-                each = F.cross_entropy(logits, known.long(), reduction="none")
-            else:
-                each = (logits[:, 0] - known).square()
-            total = total + (each * self._weight(own, values)).sum()
+            is_class = len(own) > 1
+            each = F.cross_entropy(logits, known.long(), reduction="none") if is_class else (logits[:, 0] - known) ** 2
+            total = total + (each * _weight(own, values)).sum()
         return total / target.numel()
 
-    @staticmethod
-    def _weight(own: Tensor, values: Tensor) -> Tensor:
-        """(B) what each value of one target counts; nothing where it is not known"""
-        column = values.nan_to_num().long() if len(own) > 1 else torch.zeros_like(values).long()
-        return torch.where(values.isnan(), 0, own[column])
+
+def _weight(own: Tensor, values: Tensor) -> Tensor:
+    """(B) what the values of one target count, each by its column; nothing where they are not known"""
+    return torch.where(values.isnan(), 0, own[values.nan_to_num().long().clamp(0, len(own) - 1)])
 
 
 Weights: TypeAlias = Tensor | SeveralTargets | None
@@ -160,7 +152,7 @@ def scores_by_target(predictor: Model, graphs: Graphs, outputs: NDArray[np.float
 
 
 def together(several: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Scores of every target by its name -> NAME.SCORE of each, and SCORE, their mean; of one target, called '', alone"""
+    """Scores of every target by its name -> NAME.SCORE of each, and SCORE, their mean; of one, called '', its own"""
     if "" in several:
         return dict(several[""])
     every = {f"{name}.{score}": value for name, own in several.items() for score, value in own.items()}

@@ -176,7 +176,7 @@ def facts(predictor: Model, history: History) -> dict[str, Any]:
     """How the training went; of several networks: the mean of their scores, the most epochs, the best epoch of each."""
     best = [each.best for each in history.of_each if each.best is not None]
     epochs = [each.epoch for each in best]
-    task = {"task": "several targets", "targets": predictor.targets}
+    task: dict[str, Any] = {"task": "several targets", "targets": predictor.targets}
     if not predictor.targets:
         kind, score = ("classification", "accuracy") if predictor.class_names else ("regression", "r2")
         scored = fmean(each.validation_score for each in best) if best else None

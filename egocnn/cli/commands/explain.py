@@ -65,9 +65,8 @@ def find_structures(
     from egocnn.train.progress import counting_report
 
     config = from_options(options, ExplainConfig)
-    is_paper = config.technique == "paper" and not model.targets
-    attention = load_attention(run_folder, model) if is_paper else None
-    if is_paper and attention is None:
+    attention = load_attention(run_folder, model) if config.technique == "paper" else None
+    if config.technique == "paper" and attention is None:
         attention = fit_attention(model, graphs.whole(), seed=options.seed, device=options.device)
         try:  # the attention layers are fitted at the first use and kept in the run folder
             save_attention(attention, run_folder)

@@ -247,10 +247,7 @@ class GraphFields:
 
 
 def choose_targets(available: Sequence[str], wanted: str | None, where: str) -> tuple[list[str], bool]:
-    """The fields to predict, and whether they are several, named with commas between; else one at most.
-
-    It is the one that the user named or that has a usual name.
-    """
+    """The fields to predict, and whether they are several, named with commas between; else it is one, or none."""
     names = [] if wanted in available else split_names(wanted)
     if len(names) < 2:
         target = choose_field(available, wanted, TARGET_FIELDS, where)

@@ -37,8 +37,9 @@ class Member:
 
     def weights(self, config: TrainConfig) -> Weights:
         """What :func:`egocnn.train.metrics.loss_of` takes."""
-        if self.network.widths and self.train.target is not None:
-            return SeveralTargets.of(self.network.widths, self.train.target, balanced=config.class_weights)
+        widths, target = self.network.widths, self.train.target
+        if widths and target is not None:
+            return SeveralTargets.of(widths, target, balanced=config.class_weights)
         return self.class_weights if config.class_weights else None
 
     @property
