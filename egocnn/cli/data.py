@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.options import Options, from_options
+from egocnn.cli.output import check_place, print_result, remarks
 from egocnn.config import IF_THERE, ReadConfig
+from egocnn.errors import ConfigError
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
@@ -66,6 +68,28 @@ def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[
     part = split_and_part(options)[1]
     file = RowFile.open(path, usual_settings(model), said_settings(options, model), part)
     return column_kinds(path, file.echoed), _first_rows(map(file.reader, file.chunks), options.limit)
+
+
+def answer_shards(options: Options, model: Model, shards: list[Path], settings: Mapping[str, Any], **work: Any) -> None:
+    """Write what the model says of the rows of all shards, and print how many there are; ``work``: kinds, answer."""
+    from joblib import cpu_count
+
+    from egocnn.scale.shards import ShardWork, model_digest
+    from egocnn.show.streaming import usual_settings
+
+    if options.limit is not None:
+        raise ConfigError("--limit is for one file, not for a folder of shards")
+    check_place(options.out)
+    said, part = said_settings(options, model), split_and_part(options)[1]
+    about = {"command": options.command, "model": model_digest(options.run_folder)}
+    about["settings"] = {**said, "part": part, **settings}
+    asked = ShardWork(**work, about=about, usual=usual_settings(model), said=said, part=part)
+    jobs = options.jobs or cpu_count()
+    manifest = asked.over(shards, options.out, share=options.shard, jobs=jobs, report=remarks(options))
+    rows, failed = (sum(shard[what] for shard in manifest["shards"]) for what in ("rows", "failed"))
+    result = {"shards": len(manifest["shards"]), "rows": rows, "failed": failed, "folder": str(options.out)}
+    text = f"{result['shards']} of {len(shards)} shards in {options.out}: {rows} rows, {failed} without a graph"
+    print_result(options, result, [text])
 
 
 def _first_rows(portions: Iterable[RowPortion], limit: int | None) -> Iterator[RowPortion]:

@@ -54,6 +54,7 @@ class RowReader:
 
     where: str
     config: ReadConfig
+    unit: str  # what the numbers of the rows count
     part: str = ""  # of the data's own split: other rows are left out
     smiles: str | None = None  # the column; None where rows bring their graphs
     has_truth: bool = True  # whether the target is the one that the model predicts
@@ -63,7 +64,7 @@ class RowReader:
         records: list[GraphRecord] = []
         errors: list[str] = []
         for number, row, graph in rows:
-            place, smiles = f"{self.where}, row {number}", row.get(self.smiles or "smiles")
+            place, smiles = f"{self.where}, {self.unit} {number}", row.get(self.smiles or "smiles")
             fields.add(place, str(number), row, smiles if self.smiles is None else str(smiles or "").strip())
             try:
                 if isinstance(graph, DataError):
@@ -122,7 +123,8 @@ class RowFile:
         if columns and (is_table or all(isinstance(graph, DataError) for *_, graph in first)):
             smiles = smiles_column(columns, config, path.name, "--smiles")
         has_truth = "target" not in usual or "target" in known or "target" in said
-        reader = RowReader(where=path.name, config=config, part=part, smiles=smiles, has_truth=has_truth)
+        own = {"where": path.name, "unit": "row" if is_table else "line"}
+        reader = RowReader(**own, config=config, part=part, smiles=smiles, has_truth=has_truth)
         several = chain([first] if first else [], chunks)
         # a line of JSON that is an object without a graph has a SMILES
         return RowFile(columns, reader, ([_bare(row) for row in some] for some in several) if smiles else several)

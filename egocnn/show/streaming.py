@@ -150,6 +150,20 @@ def prediction_rows(
         yield {**row, **({} if spread is None else {"spread": float(spread[g])}), "true": graphs.target_of(g)}
 
 
+def explanation_kinds(predictor: Model) -> dict[str, Any]:
+    """The columns of an explanation, and what each holds; classes of a classifier, else a value."""
+    classes = {"predicted": "string", "probability": "double", "explained": "string"}
+    numbers = dict.fromkeys(("base", "output"), "double")
+    own = classes if predictor.class_names else {"predicted": "double"}
+    return {**own, **numbers, "contributions": "list<float>", "critical_atoms": "list<int>"}
+
+
+def explanation_row(found: CriticalStructure) -> dict[str, Any]:
+    """The same columns of one structure, atoms in the order of the input."""
+    row = {name: getattr(found, name) for name in ("predicted", "probability", "explained", "base", "output")}
+    return {**row, "contributions": found.node_importance.tolist(), "critical_atoms": found.critical_nodes.tolist()}
+
+
 @dataclass(frozen=True, slots=True)
 class Echo:
     """The columns of a table that is written: the graph's name, what came in, what was found, and why it was not."""

@@ -38,18 +38,19 @@ def column_kinds(path: Path | None, columns: Sequence[str]) -> dict[str, Any]:
 def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None) -> Iterator[Write]:
     """What appends rows to a file, which is put in place at the end; what is not a text or a number becomes one.
 
-    ``note``: texts to keep in a Parquet file beside its rows
+    ``note``: texts that a Parquet file keeps beside its rows; they may be added until the end
     """
     with replacing(path) as temporary:
         if path.suffix.lower() == ".parquet":
             pa = arrow()
             types = {"string": pa.string(), "double": pa.float64()}
             types |= {"list<float>": pa.list_(pa.float32()), "list<int>": pa.list_(pa.int32())}
-            schema = pa.schema({name: types.get(kind, kind) for name, kind in kinds.items()}, note)
+            schema = pa.schema({name: types.get(kind, kind) for name, kind in kinds.items()})
             with pa.parquet.ParquetWriter(temporary, schema) as writer:
                 yield lambda rows: writer.write_table(
                     pa.table([_column(rows, name, kind, schema) for name, kind in kinds.items()], schema=schema)
                 )
+                writer.add_key_value_metadata(note or {})
             return
         with temporary.open("w", encoding="utf-8", newline="") as file:
             if path.suffix.lower() == ".jsonl":

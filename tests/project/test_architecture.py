@@ -19,7 +19,7 @@ ROOT = PACKAGE.parent
 
 ROOMS = (
     *("errors", "files", "config"),
-    *("data", "nn", "encode", "model", "train", "explain", "show", "study", "interop", "cli", "__main__"),
+    *("data", "nn", "encode", "model", "train", "explain", "show", "study", "interop", "scale", "cli", "__main__"),
 )
 """A room imports only from the rooms before it. ``nn`` says what a network reads, ``encode`` makes it from graphs."""
 

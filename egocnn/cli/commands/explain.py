@@ -8,14 +8,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
-from egocnn.cli.data import open_graphs
+from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, add_shard_options, whole_number
+from egocnn.cli.data import answer_shards, open_graphs
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_remark, print_result
 from egocnn.config import ExplainConfig
+from egocnn.errors import ConfigError
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
+    from egocnn.data.graphs import Graphs
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_explanation_options(parser)
+    add_shard_options(parser)
     add_out(parser, "REPORT", "the folder for the report")
     pictures = "pictures to write to figures/ [24]"
     parser.add_option("output", "--figures", type=whole_number, default=24, metavar="N", help=pictures)
@@ -33,10 +36,14 @@ def explain(options: Options) -> None:
     """Explain every prediction and write the report."""
     from egocnn.data.graphs import Graphs
     from egocnn.model import Model
+    from egocnn.scale.shards import find_shards
     from egocnn.show.report import sentences
     from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.show.streaming import ON_PAGE
 
+    if (shards := find_shards(options.data)) is not None:
+        explain_shards(options, Model.load(options.run_folder), shards)
+        return
     check_folder(options.out)
     model = Model.load(options.run_folder)
     class_names = model.of_target(options.explain_target).class_names
@@ -54,6 +61,24 @@ def explain(options: Options) -> None:
     page = options.out / "index.html"
     last = f"{summary.graphs} graph{'' if summary.graphs == 1 else 's'} explained: open {page}"
     print_result(options, {**asdict(summary), "page": str(page)}, [*map(str, shown), *sentences(summary), last])
+
+
+def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
+    """Contributions and critical atoms of every row, as columns; no report and no fidelity."""
+    from egocnn.show.streaming import explain_portions, explanation_kinds, explanation_row
+
+    config = from_options(options, ExplainConfig)
+    if config.technique == "paper":
+        raise ConfigError(
+            "the paper's attention is fitted to all graphs together; choose another --technique for shards"
+        )
+    how: dict[str, Any] = {"classes": options.explained, "fidelity": False, "device": options.device}
+
+    def answer(graphs: Graphs) -> Iterator[dict[str, Any]]:
+        return map(explanation_row, explain_portions(model, [graphs], config, **how))
+
+    settings = {**asdict(config), "class": options.explained}
+    answer_shards(options, model, shards, settings, kinds=explanation_kinds(model), answer=answer)
 
 
 def find_structures(

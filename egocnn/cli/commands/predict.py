@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files
-from egocnn.cli.data import open_rows
+from functools import partial
+
+from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, add_shard_options
+from egocnn.cli.data import answer_shards, open_rows
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import check_table, print_result
 
@@ -11,14 +13,26 @@ from egocnn.cli.output import check_table, print_result
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_settings_files(parser, "read")
-    add_out(parser, "FILE", "where to write: .csv, .jsonl or .parquet [%(default)s]", default="predictions.csv")
+    add_shard_options(parser)
+    add_out(
+        parser,
+        "FILE",
+        "where to write: .csv, .jsonl, .parquet, or a folder for shards [%(default)s]",
+        default="predictions.csv",
+    )
 
 
 def predict(options: Options) -> None:
     """Predict, and write the table."""
     from egocnn.model import Model
-    from egocnn.show.streaming import predict_to_file
+    from egocnn.scale.shards import find_shards
+    from egocnn.show.streaming import predict_to_file, prediction_kinds, prediction_rows
 
+    if (shards := find_shards(options.data)) is not None:
+        model = Model.load(options.run_folder)
+        answer = partial(prediction_rows, model, device=options.device)
+        answer_shards(options, model, shards, {}, kinds=prediction_kinds(model), answer=answer)
+        return
     check_table(options.out, options.data)
     model = Model.load(options.run_folder)
     columns, portions = open_rows(options, model)
