@@ -85,14 +85,12 @@ class Model:
 
     def of_target(self, name: str | None = None) -> Model:
         """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
+        known = self.targets or (self.about.get("read", {}).get("target") or "one without a name",)
+        name = known[0] if name is None else name
+        if name not in known:
+            raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(known)}")
         if not self.targets:
-            own = self.about.get("read", {}).get("target")
-            if name is not None and name != own:
-                raise ConfigError(f"this model predicts one target{f', {own}' if own else ''}, and not {name!r}")
             return self
-        name = self.targets[0] if name is None else name
-        if name not in self.targets:
-            raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(self.targets)}")
         number = self.targets.index(name)
         one, networks = self.encoder.targets_of[number], tuple(each.of_target(number) for each in self.networks)
         fitted = {key: getattr(one, key) for key in FITTED}
@@ -100,12 +98,9 @@ class Model:
 
     def each_target(self, outputs: NDArray[np.float32]) -> Iterator[tuple[str, Model, NDArray[np.float32]]]:
         """Outputs (R, G, C) -> of each of several targets, or of the one, called '': name, model and outputs"""
-        if not self.targets:
-            yield "", self, outputs
-            return
         ends = np.cumsum(self.networks[0].widths)[:-1]
-        for name, own in zip(self.targets, np.split(outputs, ends, axis=2), strict=True):
-            yield name, self.of_target(name), own
+        for name, own in zip(self.targets or ("",), np.split(outputs, ends, axis=2), strict=True):
+            yield name, self.of_target(name) if name else self, own
 
     @staticmethod
     def build(

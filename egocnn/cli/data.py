@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.options import Options, from_options
 from egocnn.cli.output import check_place, print_result, remarks
-from egocnn.config import IF_THERE, ReadConfig
+from egocnn.config import ReadConfig
 from egocnn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ def said_settings(options: Options, model: Model | None = None) -> dict[str, Any
     """The settings of reading that are typed or in a file, and not the usual ones."""
     said = {**vars(options), "split": split_and_part(options)[0]}
     usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
-    if model is not None and model.targets and said["target"]:
-        said["target"] += f",{IF_THERE}"
     return {f.name: said[f.name] for f in fields(ReadConfig) if said[f.name] not in (None, usual.get(f.name))}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,7 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
             missing = error
             continue
         is_other = "target" in absent and "target" in usual and "target" not in said
-        graphs = as_predicted(graphs, predictor) if predictor.targets else graphs
-        return graphs.replace(target=None, class_names=(), targets=()) if is_other else graphs
+        return graphs.replace(target=None, class_names=(), targets=()) if is_other else as_predicted(graphs, predictor)
     raise missing
 
 
@@ -62,7 +61,7 @@ def usual_settings(predictor: Model) -> dict[str, Any]:
 
 def as_predicted(graphs: Graphs, predictor: Model) -> Graphs:
     """Several targets as words -> those that the model predicts as values as numbers, NaN where they are none."""
-    if graphs.target is None or not graphs.targets:
+    if graphs.target is None or not graphs.targets or not predictor.targets:
         return graphs
     target, kinds = graphs.target.copy(), dict(graphs.targets)
     for t, (name, words) in enumerate(graphs.targets):
@@ -127,27 +126,27 @@ def prediction_kinds(predictor: Model) -> dict[str, Any]:
 
 
 def prediction_rows(
-    predictor: Model,
-    graphs: Graphs,
-    found: tuple[NDArray[Any], NDArray[Any] | None] | None = None,
-    *,
-    device: str = "auto",
+    predictor: Model, graphs: Graphs, found: Sequence[Any] | None = None, *, device: str = "auto"
 ) -> Iterator[dict[str, Any]]:
-    """The same columns of every graph, in order; ``found``: what ``predictions_and_spread`` of the model has given."""
-    predicted, spread = found or predictor.predictions_and_spread(graphs, device=device)
-    for g, one in enumerate(predicted):
-        if not np.isfinite(one).all():
-            raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
-        row: dict[str, Any] = (
-            {"predicted": float(one)}
-            if not predictor.class_names
-            else {
-                "predicted": predictor.class_names[int(one.argmax())],
-                "probability": float(one.max()),
-                **{f"p_{name}": p for name, p in zip(predictor.class_names, one.tolist(), strict=True)},
-            }
-        )
-        yield {**row, **({} if spread is None else {"spread": float(spread[g])}), "true": graphs.target_of(g)}
+    """The same columns of every graph, in order; ``found``: what ``by_target`` of the model has given."""
+    graphs = as_predicted(graphs, predictor)
+    found = found or list(predictor.by_target(graphs, device=device))
+    of_each = [graphs.of_target(name) if name else graphs for name, *_ in found]
+    for g in range(len(graphs)):
+        row: dict[str, Any] = {}
+        for (name, one, predicted, spread), own in zip(found, of_each, strict=True):
+            if not np.isfinite(predicted[g]).all():
+                raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
+            columns: dict[str, Any] = {"predicted": predicted[g].item()} if not one.class_names else {}
+            if one.class_names:
+                columns |= {
+                    "predicted": one.class_names[int(predicted[g].argmax())],
+                    "probability": predicted[g].max().item(),
+                }
+                columns |= {f"p_{label}": p for label, p in zip(one.class_names, predicted[g].tolist(), strict=True)}
+            columns |= {**({} if spread is None else {"spread": float(spread[g])}), "true": own.target_of(g)}
+            row |= {f"{name} {column}" if name else column: value for column, value in columns.items()}
+        yield row
 
 
 def explanation_kinds(predictor: Model) -> dict[str, Any]:
@@ -209,27 +208,23 @@ def predict_to_file(
             wrong = [(name, error) for name, error in zip(portion.names, portion.errors, strict=True) if error]
             failed += len(wrong)
             first = first or next((f"{name}: {error}" for name, error in wrong), "")
-            rows: list[dict[str, Any]] = []
+            rows: Iterable[Mapping[str, Any]] = ()
             if portion.graphs is not None:
-                graphs = as_predicted(portion.graphs, predictor) if predictor.targets else portion.graphs
-                rows = [{} for _ in range(len(graphs))]
-                done += len(graphs)
-                for name, one, predicted, spread in predictor.by_target(graphs, device=device):
-                    own, before = (graphs.of_target(name), f"{name} ") if name else (graphs, "")
+                graphs = as_predicted(portion.graphs, predictor)
+                found = list(predictor.by_target(graphs, device=device))
+                for name, one, predicted, spread in found:
                     doubt[name] += 0.0 if spread is None else float(spread.sum())
-                    known, truth = known_truth(own, one.class_names)
+                    known, truth = known_truth(graphs.of_target(name) if name else graphs, one.class_names)
                     kept[name] += [(predicted[known], truth)] if len(truth) else []
-                    for row, found in zip(rows, prediction_rows(one, own, (predicted, spread)), strict=True):
-                        row |= {f"{before}{column}": value for column, value in found.items()}
+                done += len(graphs)
+                rows = prediction_rows(predictor, graphs, found)
             write(list(echo.rows(portion, rows)))
         if not done:  # the wrong column, say; what was in the file stays
             raise DataError(f"none of {failed} rows can be predicted; row {first}" if failed else "no rows to predict")
     result: dict[str, Any] = {"graphs": done, "failed": failed, "file": str(path)}
-    scores = {
-        name: scores_of(*map(np.concatenate, zip(*own, strict=True))) if own else {} for name, own in kept.items()
-    }
-    if len(predictor.networks) > 1:
-        scores = {name: {"mean_spread": doubt[name] / done, **own} for name, own in scores.items()}
+    scores = {name: {"mean_spread": doubt[name] / done} if len(predictor.networks) > 1 else {} for name in kept}
+    for name, own in kept.items():
+        scores[name] |= scores_of(*map(np.concatenate, zip(*own, strict=True))) if own else {}
     return result | together(scores)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -30,9 +30,8 @@ class SeveralTargets:
 
     .. math:: L = \frac1B \sum_g \frac1T \sum_t m_{gt} \, w_t \, \ell_{gt}, \qquad w_t = \frac{G}{\sum_g m_{gt}}
 
-    with m = 1 where the target is known, 0 elsewhere. Over all G graphs that is the mean, over the targets, of the mean
-    loss of the graphs where each is known; over the B graphs of a batch it does not depend on how graphs fall together.
-    Where classes are weighed, w is that of the class.
+    with m = 1 where the target is known, else 0. Over all G graphs that is the mean over the targets of the mean loss
+    where each is known; a known value counts the same in any batch of B. Classes that are weighed have a w each.
     """
 
     weights: tuple[Tensor, ...]  # (T) of each as many as it has columns: its classes, or 1 for a value
@@ -68,10 +67,7 @@ def _weight(own: Tensor, values: Tensor) -> Tensor:
     return torch.where(values.isnan(), 0, own[values.nan_to_num().long().clamp(0, len(own) - 1)])
 
 
-Weights: TypeAlias = Tensor | SeveralTargets | None
-
-
-def loss_of(outputs: Tensor, target: Tensor, weights: Weights = None) -> Tensor:
+def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | SeveralTargets | None = None) -> Tensor:
     """Cross-entropy for classes, mean squared error for (standardised) values; ``weights`` (C): of the classes."""
     if isinstance(weights, SeveralTargets):
         return weights.loss(outputs, target)
@@ -80,7 +76,7 @@ def loss_of(outputs: Tensor, target: Tensor, weights: Weights = None) -> Tensor:
     return F.cross_entropy(outputs, target, weight=weights)
 
 
-def weight_of(target: Tensor, weights: Weights) -> Tensor | float:
+def weight_of(target: Tensor, weights: Tensor | SeveralTargets | None) -> Tensor | float:
     """What the graphs count together in the mean that the loss is."""
     return weights[target].sum() if isinstance(weights, Tensor) else len(target)
 
@@ -108,20 +104,19 @@ def accuracy(outputs: Tensor, target: Tensor) -> float:
 
 
 def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[float, float]:
-    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and accuracy or R².
-
-    Accuracies and R² of several targets (B, T) have no common scale: their score is the loss, negated.
-    """
+    """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and accuracy or R²."""
     outputs, target = (torch.cat([batch[side] for batch in batches]) for side in (0, 1))
     loss = torch.stack([loss * len(own) for _, own, loss in batches]).sum()
-    if target.ndim == 2:
+    if target.ndim == 2:  # (B, T), whose accuracies and R² have no common scale: the lower loss is better
         return float(loss) / len(target), -float(loss) / len(target)
     score = r2(outputs[:, 0], target) if target.is_floating_point() else accuracy(outputs, target)
     return float(loss) / len(target), score
 
 
 @torch.no_grad()
-def evaluate(network: EgoCNN, data: Batchable, *, weights: Weights = None) -> tuple[float, float]:
+def evaluate(
+    network: EgoCNN, data: Batchable, *, weights: Tensor | SeveralTargets | None = None
+) -> tuple[float, float]:
     """Loss and score (accuracy, or R²) in evaluation mode."""
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
@@ -165,10 +160,7 @@ def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, f
 
     Graphs whose target is not known do not count; a class that the model was not trained on counts as missed.
     """
-    known, truth = known_truth(graphs, predictor.class_names)
-    if not known.any():
-        return {}
-    return scores_of(predictor.predictions(graphs if known.all() else graphs[known], device=device), truth)
+    return scores_by_target(predictor, graphs, predictor.outputs_of_each(graphs, device=device))
 
 
 def known_truth(graphs: Graphs, class_names: tuple[str, ...]) -> tuple[Bools, NDArray[Any]]:

@@ -231,8 +231,7 @@ class GraphFields:
             columns["smiles"] = tuple(self.smiles)
         for kind in ("names", "smiles", "class_names"):
             check_texts(self.where, columns.get(kind, ()))
-        for one, names in columns.get("targets", ()):
-            check_texts(self.where, (one, *names))
+        check_texts(self.where, [text for one, names in columns.get("targets", ()) for text in (one, *names)])
         return columns
 
     def _encoded(self, target: str, *, several: bool) -> tuple[NDArray[Any] | None, tuple[str, ...]]:

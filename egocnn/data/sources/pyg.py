@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.config import ReadConfig, split_names
+from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import rule
@@ -31,12 +31,10 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     """
     settings = config or ReadConfig()
     target = settings.target or "y"
-    names = (settings.name,) if settings.name else NAME_FIELDS
-    keys = {target, *split_names(target), settings.split, settings.group, *names} - {None}
+    keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
     records = [_record(item, f"graph {i}") for i, item in enumerate(data)]
     rows = [plain_fields(item, keys, f"graph {i}") for i, item in enumerate(data)]
-    is_one = len(split_names(target)) == 1 or any(target in row for row in rows)
-    if settings.task == "auto" and is_one and not any(isinstance(row.get(target), float) for row in rows):
+    if settings.task == "auto" and not any(isinstance(row.get(target), float) for row in rows):
         settings = replace(settings, task="classification")
     fields = GraphFields("data", settings)
     for i, row in enumerate(rows):
