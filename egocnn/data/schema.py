@@ -94,10 +94,10 @@ def checked(graphs: Graphs) -> Graphs:
             least, most = -1, len(getattr(graphs, f"{name}_names")) - 1
             rule(least <= codes.min() and codes.max() <= most, f"{name} out of range")
     if graphs.targets:
-        names, shape = [name for name, _ in graphs.targets], np.shape(graphs.target)
+        names, shape = graphs.target_names, None if graphs.target is None else graphs.target.shape
         rule(len(set(names)) == len(names), f"two of the targets {', '.join(names)} have one name")
         rule(shape == (len(graphs), len(names)), f"target has shape {shape}, not a column for each of {len(names)}")
-    for one in [graphs.of_target(name) for name, _ in graphs.targets] or [graphs]:
+    for one in [graphs.of_target(name) for name in graphs.target_names] or [graphs]:
         if one.target is not None and one.class_names:
             known = (one.target >= -1) & (one.target < len(one.class_names))
             rule(known.all(), "target names a class that does not exist")

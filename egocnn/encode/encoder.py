@@ -189,7 +189,7 @@ class Encoder:
         if self.targets_of:
             columns = [self._column(graphs, each) for each in self.targets_of]
             return torch.stack(columns, dim=1) if graphs.targets else None
-        if graphs.target is None or graphs.is_classification != bool(self.class_names):
+        if graphs.target is None or graphs.targets or graphs.is_classification != bool(self.class_names):
             return None
         if self.class_names:
             return torch.from_numpy(graphs.target.astype(np.int64))

@@ -75,5 +75,5 @@ def check_targets(graphs: Graphs) -> None:
 def _is_missing(graphs: Graphs) -> Bools:
     assert graphs.target is not None
     if graphs.targets:
-        return np.isnan(graphs.target).all(axis=1)
+        return np.asarray(np.isnan(graphs.target).all(axis=1))
     return graphs.target < 0 if graphs.is_classification else ~np.isfinite(graphs.target)
