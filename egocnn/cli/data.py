@@ -81,9 +81,10 @@ def answer_shards(options: Options, model: Model, shards: list[Path], settings: 
     said, part = said_settings(options, model), split_and_part(options)[1]
     about = {"command": options.command, "model": model_digest(options.run_folder)}
     about["settings"] = {**said, "part": part, **settings}
-    asked = ShardWork(**work, about=about, usual=usual_settings(model), said=said, part=part)
-    jobs = options.jobs or cpu_count()
-    manifest = asked.over(shards, options.out, share=options.shard, jobs=jobs, report=remarks(options))
+    how: dict[str, Any] = {"usual": usual_settings(model), "said": said, "jobs": options.jobs or cpu_count()}
+    manifest = ShardWork(**work, about=about, part=part, **how).over(
+        shards, options.out, options.shard, remarks(options)
+    )
     rows, failed = (sum(shard[what] for shard in manifest["shards"]) for what in ("rows", "failed"))
     result = {"shards": len(manifest["shards"]), "rows": rows, "failed": failed, "folder": str(options.out)}
     text = f"{result['shards']} of {len(shards)} shards in {options.out}: {rows} rows, {failed} without a graph"

@@ -200,10 +200,7 @@ class Graphs:
     @property
     def is_classification(self) -> bool:
         """Whether classes are predicted, not values; not to be asked of several targets together."""
-        rule(
-            not self.targets,
-            f"these graphs have several targets ({', '.join(self.target_names)}), and here one is needed",
-        )
+        rule(not self.targets, f"several targets ({', '.join(self.target_names)}), and here one is needed")
         return len(self.class_names) > 0
 
     @property

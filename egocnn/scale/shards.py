@@ -22,7 +22,6 @@ from egocnn.data.store import is_store
 from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, finite_json, write_json
 from egocnn.model import MODEL
-from egocnn.scale.workers import parsed, worker_pool
 from egocnn.show.streaming import Echo
 from egocnn.show.tables import Kinds, column_kinds, table_writer
 
@@ -54,25 +53,16 @@ def model_digest(folder: Path) -> str:
 class ShardWork:
     """What is to be found for every row, and how the rows are read."""
 
-    kinds: Kinds
-    """the columns that are found, and what they hold"""
-    answer: Callable[[Graphs], Iterable[Mapping[str, Any]]]
-    """graphs -> those columns of each, in order"""
-    about: Mapping[str, Any]
-    """what the answers follow from: command, digest of the model, settings"""
-    usual: Mapping[str, Any]
-    """as :meth:`egocnn.data.rows.RowFile.open` takes it"""
+    kinds: Kinds  # the columns that are found, and what they hold
+    answer: Callable[[Graphs], Iterable[Mapping[str, Any]]]  # graphs -> those columns of each, in order
+    about: Mapping[str, Any]  # what the answers follow from: command, digest of the model, settings
+    usual: Mapping[str, Any]  # how rows are read, as :meth:`egocnn.data.rows.RowFile.open` takes it
     said: Mapping[str, Any]
     part: str = ""
+    jobs: int = 1  # processes that parse rows
 
     def over(
-        self,
-        shards: Sequence[Path],
-        out: Path,
-        *,
-        share: tuple[int, int] = (1, 1),
-        jobs: int = 1,
-        report: Callable[[str], None] | None = None,
+        self, shards: Sequence[Path], out: Path, share: tuple[int, int] = (1, 1), report: Callable[[str], None] = str
     ) -> dict[str, Any]:
         """Write what is missing of the i-th of n shares of the shards; the manifest of all that is there then."""
         targets = {out / f"{shard.name.split('.', 1)[0]}.parquet": shard for shard in shards}
@@ -83,22 +73,16 @@ class ShardWork:
         check_is_no_file(out)
         if any(shard.parent.resolve() == out.resolve() for shard in shards):
             raise DataError(f"{out}: holds the shards to be read; write to another folder")
-        missing = [target for target, shard in targets.items() if not self._is_written(target, shard)]
+        missing = {target for target, shard in targets.items() if not self._is_written(target, shard)}
         out.mkdir(exist_ok=True)
-        own = set(list(targets)[share[0] - 1 :: share[1]])
         try:
-            with worker_pool(jobs if own.intersection(missing) else 1) as pool:
-                for target in [target for target in missing if target in own]:
-                    self._write(targets[target], target, lambda file: parsed(file, pool, jobs + 1))
-                    if report is not None:
-                        report(str(target))
+            for target in list(targets)[share[0] - 1 :: share[1]]:
+                if target in missing:
+                    self._write(targets[target], target)
+                    report(str(target))
         finally:
-            manifest = {
-                **self.about,
-                "version": __version__,
-                "shards": [_note(each) for each in targets if each.exists()],
-            }
-            write_json(out / MANIFEST, manifest)
+            there = [_note(target) for target in targets if target.exists()]
+            write_json(out / MANIFEST, manifest := {**self.about, "version": __version__, "shards": there})
         return manifest
 
     def _is_written(self, target: Path, shard: Path) -> bool:
@@ -111,13 +95,16 @@ class ShardWork:
             raise DataError(f"{shard}: has changed since {target} was written; remove that, or write to another folder")
         return True
 
-    def _write(self, shard: Path, target: Path, portions: Callable[[RowFile], Iterable[Any]]) -> None:
-        started, rows, failed = time.perf_counter(), 0, 0
-        state = _state(shard)
+    def _write(self, shard: Path, target: Path) -> None:
+        from joblib import Parallel, delayed
+
+        started, rows, failed, state = time.perf_counter(), 0, 0, _state(shard)
         file = RowFile.open(shard, self.usual, self.said, self.part)
         echo, footer = Echo.of(column_kinds(shard, file.echoed), self.kinds), dict[str, str]()
+        # a few portions ahead: the processor that predicts never waits, and memory stays as it is
+        parse = Parallel(n_jobs=self.jobs, return_as="generator", pre_dispatch=self.jobs + 1, batch_size=1)
         with table_writer(target, echo.kinds, footer) as write:
-            for portion in portions(file):
+            for portion in parse(delayed(file.reader)(chunk) for chunk in file.chunks):
                 found = () if portion.graphs is None else self.answer(portion.graphs)
                 write(list(echo.rows(portion, found)))
                 rows, failed = rows + len(portion.rows), failed + sum(map(bool, portion.errors))

@@ -35,7 +35,6 @@ def patterns(options: Options) -> None:
 
     check_folder(options.out)
     model = Model.load(options.run_folder)
-    model.of_target(options.explain_target)  # first, to refuse early a name that it does not know
     graphs = open_graphs(options, model).whole()
     count, run = len(graphs), options.run_folder
     structures = list(find_structures(options, model, graphs, run_folder=run, fidelity=False))
