@@ -58,11 +58,11 @@ class Parser(argparse.ArgumentParser):
         self._action_groups.sort(key=lambda group: titles.index(group.title) + 1 if group.title in titles else 0)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but an option that is given twice is an error, unless it takes a list."""
+        """As argparse does, but an option given two values is an error, unless it collects them."""
         words = [word.partition("=")[0] for word in takewhile(lambda word: word != "--", args or ())]
         for action in self.options():
             given = [word for word in words if word in action.option_strings]
-            if len(given) > 1 and not isinstance(action, argparse._AppendAction):
+            if len(given) > 1 and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
                 self.error(f"{given[-1]} is given twice")
         return super().parse_known_args(args, namespace)
 
