@@ -64,7 +64,7 @@ class ShardWork:
     jobs: int = 1  # processes that parse rows
 
     def over(
-        self, shards: Sequence[Path], out: Path, share: tuple[int, int] = (1, 1), report: Callable[[str], None] = str
+        self, shards: Sequence[Path], out: Path, share: tuple[int, int] = (1, 1), report: Callable[[str], object] = str
     ) -> dict[str, Any]:
         """Write what is missing of the i-th of n shares of the shards; the manifest of all that is there then."""
         targets = {out / f"{shard.name.split('.', 1)[0]}.parquet": shard for shard in shards}
