@@ -44,8 +44,9 @@ class RowPortion:
         """The rows with these positions, ascending."""
         number = np.cumsum([not error for error in self.errors]) - 1
         graphs = [int(number[row]) for row in which if not self.errors[row]]
-        rows, names, errors = ([column[row] for row in which] for column in (self.rows, self.names, self.errors))
-        return RowPortion(rows, names, errors, self.graphs[graphs] if self.graphs is not None and graphs else None)
+        rows, names = [self.rows[row] for row in which], [self.names[row] for row in which]
+        chosen = self.graphs[graphs] if self.graphs is not None and graphs else None
+        return RowPortion(rows, names, [self.errors[row] for row in which], chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class RowFile:
         columns = tuple(dict.fromkeys(name for _, row, _ in first for name in row))
         there = (*columns, *(text for text in usual.values() if str(text).endswith(IF_THERE)))
         known = {name: value for name, value in usual.items() if name in ("hydrogens", "task") or value in there}
-        config = ReadConfig(**known | said)
+        config = ReadConfig(**{**known, **said})
         smiles = None
         if columns and (is_table or all(isinstance(graph, DataError) for *_, graph in first)):
             smiles = smiles_column(columns, config, path.name, "--smiles")

@@ -7,6 +7,7 @@ anything else; ``manifest.json`` is put together from the footers.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from egocnn.data.store import is_store
 from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, digest_of_file, digest_of_plain, finite_json, write_json
 from egocnn.model import MODEL
+from egocnn.scale.parse import read_portion
 from egocnn.show.streaming import Echo
 from egocnn.show.tables import Kinds, column_kinds, table_writer
 
@@ -62,7 +64,7 @@ class ShardWork:
     jobs: int = 1  # processes that parse rows
 
     def over(
-        self, shards: Sequence[Path], out: Path, share: tuple[int, int] = (1, 1), report: Callable[[str], None] = str
+        self, shards: Sequence[Path], out: Path, share: tuple[int, int] = (1, 1), report: Callable[[str], object] = str
     ) -> dict[str, Any]:
         """Write what is missing of the i-th of n shares of the shards; the manifest of all that is there then."""
         targets = {out / f"{shard.name.split('.', 1)[0]}.parquet": shard for shard in shards}
@@ -104,7 +106,7 @@ class ShardWork:
         # a few portions ahead: the processor that predicts never waits, and memory stays as it is
         parse = Parallel(n_jobs=self.jobs, return_as="generator", pre_dispatch=self.jobs + 1, batch_size=1)
         with table_writer(target, echo.kinds, footer) as write:
-            for portion in parse(delayed(file.reader)(chunk) for chunk in file.chunks):
+            for portion in parse(delayed(read_portion)(file.reader, chunk, os.getpid()) for chunk in file.chunks):
                 found = () if portion.graphs is None else self.answer(portion.graphs)
                 write(list(echo.rows(portion, found)))
                 rows, failed = rows + len(portion.rows), failed + sum(map(bool, portion.errors))

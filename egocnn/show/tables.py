@@ -60,7 +60,7 @@ def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None
                 )
                 return
             file.write(csv_text([tuple(kinds)]))
-            yield lambda rows: file.write(csv_text([row.get(name) for name in kinds] for row in rows)) and None
+            yield lambda rows: file.writelines([csv_text([row.get(name) for name in kinds] for row in rows)])
 
 
 def _column(rows: Sequence[Mapping[str, Any]], name: str, kind: Any, schema: Any) -> Any:

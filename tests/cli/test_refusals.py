@@ -145,7 +145,7 @@ def test_what_is_not_a_run_folder_is_refused(run: Run, tmp_path: Path) -> None:
     check_refused(run, "not a run folder", "predict", tmp_path / "nowhere", ALCOHOLS, "-o", tmp_path / "p.csv")
     check_refused(run, "not a run folder", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
     (tmp_path / "config.json").write_text("{}")
-    check_refused(run, "format None; this egocnn reads format 4", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p")
+    check_refused(run, "format None; this egocnn reads", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
     assert names_in(tmp_path) == ["config.json"]
 
 
