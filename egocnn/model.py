@@ -36,7 +36,7 @@ from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, replacing, to_json
 from egocnn.nn.device import choose_device
-from egocnn.nn.model import EgoCNN, Output
+from egocnn.nn.model import EgoCNN, Output, alone
 from egocnn.nn.predict import predict_each
 
 FORMAT = 5
@@ -92,7 +92,7 @@ class Model:
         if not self.targets:
             return self
         number = self.targets.index(name)
-        one, networks = self.encoder.targets_of[number], tuple(each.of_target(number) for each in self.networks)
+        one, networks = self.encoder.targets_of[number], tuple(alone(each, number) for each in self.networks)
         fitted = {key: getattr(one, key) for key in FITTED}
         return replace(self, encoder=self.encoder.of_target(one), networks=networks, **fitted)
 

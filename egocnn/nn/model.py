@@ -187,15 +187,16 @@ class EgoCNN(nn.Module):
         logits: Tensor = self.out(rows.activate(self.hidden(graph), self.norm, self.dropout, layer))
         return logits
 
-    def of_target(self, number: int) -> EgoCNN:
-        """The network that predicts this one of several targets alone; all but the last layer is shared with it."""
-        first, width = sum(self.widths[:number]), self.widths[number]
-        network, out = copy(self), Dense(self.config.hidden, width, device=self.out.weight.device)
-        out.load_state_dict({name: value[first : first + width] for name, value in self.out.state_dict().items()})
-        network._modules, network.widths = {**self._modules, "out": out}, ()
-        return network
-
     @property
     def n_parameters(self) -> int:
         """Numbers that training can change; a tied filter bank counts once."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
+
+
+def alone(network: EgoCNN, number: int) -> EgoCNN:
+    """The network that predicts this one of several targets alone; all but the last layer is shared with it."""
+    first, width = sum(network.widths[:number]), network.widths[number]
+    one, out = copy(network), Dense(network.config.hidden, width, device=network.out.weight.device)
+    out.load_state_dict({name: value[first : first + width] for name, value in network.out.state_dict().items()})
+    one._modules, one.widths = {**network._modules, "out": out}, ()
+    return one
