@@ -55,8 +55,7 @@ class SeveralTargets:
         """Outputs (B, C), targets (B, T)"""
         total, blocks = outputs.new_zeros(()), torch.split(outputs, [len(own) for own in self.weights], dim=1)
         for own, logits, values in zip(self.weights, blocks, target.T, strict=True):
-            known = values.nan_to_num()
-            is_class = len(own) > 1
+            known, is_class = values.nan_to_num(), len(own) > 1
             each = F.cross_entropy(logits, known.long(), reduction="none") if is_class else (logits[:, 0] - known) ** 2
             total = total + (each * _weight(own, values)).sum()
         return total / target.numel()
