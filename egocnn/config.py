@@ -28,6 +28,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 Technique = Literal["contributions", "relevance", "paper", "grad-cam", "gradient", "integrated-gradients", "occlusion"]
 Selection = Literal["connected", "threshold", "top", "smallest"]
 Auto = Literal["auto"]
+IF_THERE = "…"  # the last of the names of several targets where those that a source does not have do not count
 
 LARGEST_RATE = 1e30
 """Of a learning rate: beyond, a step does not fit into the 32 bits of the weights."""
@@ -48,7 +49,7 @@ class ReadConfig:
     smiles: str | None = None
     """Column with SMILES (a CSV; default: the column called smiles)."""
     target: str | None = None
-    """Column or field to predict (default: the one called target, label, class or y)."""
+    """Column or field to predict, or several: A,B,C (default: the one called target, label, class or y)."""
     name: str | None = None
     """Column or field with the graphs' names (default: the one called name or id, else row numbers)."""
     split: str | None = None
@@ -61,10 +62,16 @@ class ReadConfig:
     hydrogens: bool = False
     """Make the hydrogen atoms of SMILES nodes of the graph."""
     skip_invalid: bool = False
-    """Leave out rows that do not parse instead of stopping at the first."""
+    """Leave out rows that do not parse, however many (else: up to 5% of the rows of a file)."""
+    strict: bool = False
+    """Stop at the first row that does not parse."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.target, (list, tuple)):  # the names of several, as Python has them
+            object.__setattr__(self, "target", ",".join(map(str, self.target)))
         _check_choices(self)
+        if self.strict and self.skip_invalid:
+            raise ConfigError("strict and skip_invalid exclude each other: rows that do not parse stop or are left out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +244,11 @@ def _check_choices(config: Any) -> None:
         kind, words = KINDS.get(str(field.type), (object, ""))
         if not isinstance(value, kind):
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
+
+
+def split_names(text: str | None) -> list[str]:
+    """A,B -> the names A and B; a column with a comma in its name can be named alone."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
 
 
 def _check_at_least(least: float, **values: float) -> None:

@@ -5,14 +5,16 @@ What a killed process leaves is a hidden file or folder that no lock is on; the 
 
 from __future__ import annotations
 
+import csv
 import ctypes
 import errno
 import hashlib
+import io
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -199,6 +201,27 @@ def write_text(path: Path, text: str) -> None:
     """Whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """The text of a CSV file, None as an empty field; a spreadsheet runs nothing of it."""
+    rows = [["" if value is None else _harmless(value) for value in row] for row in rows]
+    # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
+    returns = any("\r" in value for row in rows for value in row if isinstance(value, str))
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL).writerows(rows)
+    return text.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """The value, a text that a spreadsheet would take for a formula with an apostrophe before it."""
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

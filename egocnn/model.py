@@ -12,8 +12,8 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,7 +36,7 @@ from egocnn.encode.encoder import Encoder
 from egocnn.errors import ConfigError, DataError, EgoCNNError, RunError
 from egocnn.files import digest_of_file, digest_of_plain, regular, replacing, to_json
 from egocnn.nn.device import choose_device
-from egocnn.nn.model import EgoCNN, Output
+from egocnn.nn.model import EgoCNN, Output, alone
 from egocnn.nn.predict import predict_each
 
 FORMAT = 5
@@ -66,23 +66,56 @@ class Model:
     about: Mapping[str, Any] = field(default_factory=dict)  # for the reader of the run folder: data, settings, versions
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of several targets; empty where there is one."""
+        return tuple(each.name for each in self.encoder.targets_of)
+
+    @property
     def class_names(self) -> tuple[str, ...]:
-        """Empty where the model predicts a value."""
+        """Empty where the model predicts a value; a model of several targets has them for each of these alone."""
+        if self.targets:
+            takes_one = "what is asked of it takes a model of one target: in Python model.of_target(NAME)"
+            raise ConfigError(f"this model predicts several targets ({', '.join(self.targets)}); {takes_one}")
         return self.encoder.class_names
+
+    @property
+    def predicts_classes(self) -> bool:
+        """Whether it predicts a class, of one target at least."""
+        return any(each.class_names for each in self.encoder.targets_of) or bool(self.encoder.class_names)
+
+    def of_target(self, name: str | None = None) -> Model:
+        """The model that predicts this one of several targets alone, by default the first; see :attr:`targets`."""
+        known = self.targets or (self.about.get("read", {}).get("target") or "one without a name",)
+        name = known[0] if name is None else name
+        if name not in known:
+            raise ConfigError(f"the model knows no target {name!r}; it knows {', '.join(known)}")
+        if not self.targets:
+            return self
+        number = self.targets.index(name)
+        one, networks = self.encoder.targets_of[number], tuple(alone(each, number) for each in self.networks)
+        fitted = {key: getattr(one, key) for key in FITTED}
+        return replace(self, encoder=self.encoder.of_target(one), networks=networks, **fitted)
+
+    def each_target(self, outputs: NDArray[np.float32]) -> Iterator[tuple[str, Model, NDArray[np.float32]]]:
+        """Outputs (R, G, C) -> of each of several targets, or of the one, called '': name, model and outputs"""
+        ends = np.cumsum(self.networks[0].widths)[:-1]
+        for name, own in zip(self.targets or ("",), np.split(outputs, ends, axis=2), strict=True):
+            yield name, self.of_target(name) if name else self, own
 
     @staticmethod
     def build(
         config: ModelConfig, encoder: Encoder, *, embed: nn.Module | None = None, embed_width: int | None = None
     ) -> Model:
         """One untrained network that fits the encoded graphs; the caller seeds torch, and ``embed`` is copied."""
-        sizes = {"attributes": len(encoder.attr_mean), "outputs": len(encoder.class_names) or 1}
+        outputs = [len(each.class_names) or 1 for each in encoder.targets_of] or len(encoder.class_names) or 1
+        sizes: dict[str, Any] = {"attributes": len(encoder.attr_mean), "outputs": outputs}
         shape, embed = encoder.shape(config), copy.deepcopy(embed)
         network = EgoCNN(config, shape=shape, **sizes, embed=embed, embed_width=embed_width)
         return Model(config=config, encoder=encoder, networks=(network,))
 
     @property
     def n_outputs(self) -> int:
-        """C: classes, or 1 for a value."""
+        """C: classes, or 1 for a value; of several targets all together."""
         return self.networks[0].out.out_features
 
     @property
@@ -153,6 +186,13 @@ class Model:
         """:meth:`predictions` and :meth:`spread` from one pass over the graphs."""
         each = self.outputs_of_each(graphs, device=device)
         return self.interpret(torch.from_numpy(mean_output(each))), self.spread_of(each)
+
+    def by_target(
+        self, graphs: Graphs, *, device: str = "auto"
+    ) -> Iterator[tuple[str, Model, NDArray[np.float64], NDArray[np.float64] | None]]:
+        """The same, with name and model, for each of several targets, or for the one, called ''."""
+        for name, one, own in self.each_target(self.outputs_of_each(graphs, device=device)):
+            yield name, one, one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
 
     def spread(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64] | None:
         """(G) the model's doubt, in probability or in the unit of the target; None for a single network.
@@ -311,8 +351,8 @@ def _restore(
 
 def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse numbers that no training writes, before anything is computed from them."""
-    for name in (*FITTED, "target_mean", "target_scale"):
-        number = (plain if name in FITTED else plain["encoder"])[name]
+    several = [{**plain["encoder"], **plain}, *plain["encoder"].get("targets_of", ())]
+    for name, number in ((name, each[name]) for each in several for name in (*FITTED, "target_mean", "target_scale")):
         is_number = isinstance(number, (int, float)) and math.isfinite(number)
         if not (is_number and (name == "target_mean" or number > 0 or (number == 0 and name in MAY_BE_ZERO))):
             raise RunError(f"{name} must be a number in its range, got {number!r}")
@@ -327,7 +367,8 @@ def _check_numbers(plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
 
 def _check_encoder(encoder: Encoder) -> None:
     words = (encoder.node_words, encoder.edge_words)
-    lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names, *words)
+    several = ((each.name, *each.class_names) for each in encoder.targets_of)
+    lists = (encoder.node_label_names, encoder.edge_label_names, encoder.class_names, *words, *several)
     if not all(isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in lists):
         raise RunError("the names of labels and classes must be lists of texts")
     if not isinstance(encoder.by_degree, bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -98,6 +99,13 @@ def add_out(command: Parser, name: str, meaning: str, *, required: bool = True, 
     command.add_option("output", "-o", "--out", type=Path, metavar=name, help=meaning, **place)
 
 
+def add_shard_options(command: Parser) -> None:
+    """``--shard`` and ``--jobs``, for DATA that is a folder of files or a pattern."""
+    share, jobs = "of a folder of shards, the i-th of n shares (array jobs)", "processes that parse shards [the cores]"
+    command.add_option("run", "--shard", rare=True, type=share_of, default=(1, 1), metavar="I/N", help=share)
+    command.add_option("run", "--jobs", rare=True, **COUNT, help=jobs)
+
+
 def add_training_options(command: Parser) -> None:
     """Where settings come from, the network and the training."""
     add_settings_files(command, "read", "model", "train")
@@ -111,6 +119,8 @@ def add_explanation_options(command: Parser) -> None:
     add_settings_files(command, "read", "explain")
     which = "the class to explain (default: the predicted one)"
     command.add_option("explanation", "--class", dest="explained", metavar="NAME", help=which)
+    asked = "of several targets, the one to explain (default: the first)"
+    command.add_option("explanation", "--explain-target", metavar="NAME", help=asked)
     add_options(command, ExplainConfig)
 
 
@@ -162,6 +172,14 @@ def share(text: str) -> float:
         if 0 <= float(text) < 1:
             return float(text)
     raise argparse.ArgumentTypeError(f"a share must be at least 0 and below 1, got {text!r}")
+
+
+def share_of(text: str) -> tuple[int, int]:
+    """2/8: the second of eight shares."""
+    numbers = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+    if numbers is None or not 1 <= int(numbers[1]) <= int(numbers[2]):
+        raise argparse.ArgumentTypeError(f"a share is I/N with I from 1 to N, got {text!r}")
+    return int(numbers[1]), int(numbers[2])
 
 
 def whole_number(text: str, least: int = 0, rule: str = "a whole number, 0 or more") -> int:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from egocnn.cli.options import Options, from_options
+from egocnn.cli.output import check_place, print_result, remarks
 from egocnn.config import ReadConfig
 from egocnn.errors import ConfigError, MissingColumnError
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
+    from egocnn.data.rows import RowPortion
     from egocnn.model import Model
 
 
@@ -31,9 +35,7 @@ def open_graphs(options: Options, model: Model | None = None) -> Collection:
 
     reading = read if model is None else partial(read_as_trained, predictor=model)
     column, part = split_and_part(options)
-    said = {**vars(options), "split": column}
-    usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
-    settings = {f.name: said[f.name] for f in fields(ReadConfig) if said[f.name] not in (None, usual.get(f.name))}
+    settings = said_settings(options, model)
     store = open_store(options.data, settings)
     collection: Collection
     if store is not None:
@@ -51,6 +53,62 @@ def open_graphs(options: Options, model: Model | None = None) -> Collection:
         raise ConfigError(f"{drawn}; split.csv in the run folder says which graphs were in each")
     collection = choose_part(collection, options.data, part, options.limit)
     return draw_parts(collection, str(column), options.seed) if is_drawn and model is None else collection
+
+
+def said_settings(options: Options, model: Model | None = None) -> dict[str, Any]:
+    """The settings of reading that are typed or in a file, and not the usual ones."""
+    said = {**vars(options), "split": split_and_part(options)[0]}
+    usual = {} if model is not None else asdict(ReadConfig())  # with a model, its own settings are the usual ones
+    return {f.name: said[f.name] for f in fields(ReadConfig) if said[f.name] not in (None, usual.get(f.name))}
+
+
+def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[RowPortion]]:
+    """The columns of DATA, with what they hold, and its rows in portions; those that do not parse keep their place."""
+    from egocnn.data.rows import ROW_SUFFIXES, RowFile, RowPortion
+    from egocnn.data.sources.text import suffix_of
+    from egocnn.show.streaming import usual_settings
+    from egocnn.show.tables import column_kinds
+
+    path = Path(options.data)
+    if not path.is_file() or suffix_of(path) not in ROW_SUFFIXES:
+        graphs = open_graphs(options, model)
+        has_smiles = graphs.outline.smiles is not None
+        return {"smiles": "string"} if has_smiles else {}, map(RowPortion.of, graphs.portions())
+    part = split_and_part(options)[1]
+    file = RowFile.open(path, usual_settings(model), said_settings(options, model), part)
+    return column_kinds(path, file.echoed), _first_rows(map(file.reader, file.chunks), options.limit)
+
+
+def answer_shards(options: Options, model: Model, shards: list[Path], settings: Mapping[str, Any], **work: Any) -> None:
+    """Write what the model says of the rows of all shards, and print how many there are; ``work``: kinds, answer."""
+    from joblib import cpu_count
+
+    from egocnn.scale.shards import ShardWork, model_digest
+    from egocnn.show.streaming import usual_settings
+
+    if options.limit is not None:
+        raise ConfigError("--limit is for one file, not for a folder of shards")
+    check_place(options.out)
+    said, part = said_settings(options, model), split_and_part(options)[1]
+    about = {"command": options.command, "model": model_digest(options.run_folder)}
+    about["settings"] = {**said, "part": part, **settings}
+    how: dict[str, Any] = {"usual": usual_settings(model), "said": said, "jobs": options.jobs or cpu_count()}
+    manifest = ShardWork(**work, about=about, part=part, **how).over(
+        shards, options.out, options.shard, remarks(options)
+    )
+    rows, failed = (sum(shard[what] for shard in manifest["shards"]) for what in ("rows", "failed"))
+    result = {"shards": len(manifest["shards"]), "rows": rows, "failed": failed, "folder": str(options.out)}
+    text = f"{result['shards']} of {len(shards)} shards in {options.out}: {rows} rows, {failed} without a graph"
+    print_result(options, result, [text])
+
+
+def _first_rows(portions: Iterable[RowPortion], limit: int | None) -> Iterator[RowPortion]:
+    for portion in portions:
+        some = portion if limit is None else portion.choose(range(min(limit, len(portion.rows))))
+        yield some
+        limit = None if limit is None else limit - len(some.rows)
+        if limit == 0:
+            return
 
 
 def read_with(options: Options, graphs: Collection) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def main(words: Sequence[str] | None = None) -> int:
     words = spell_out(sys.argv[1:] if words is None else words, ModelConfig)
     options = build_parser(words).parse_args(words)
     logging.basicConfig(format="%(message)s", stream=sys.stderr)  # the library's remarks go to stderr, plainly
-    logging.getLogger("egocnn").setLevel(logging.WARNING if options.quiet or options.json else logging.INFO)
+    level = logging.ERROR if options.quiet else logging.WARNING if options.json else logging.INFO
+    logging.getLogger("egocnn").setLevel(level)
     if getattr(options, "offline", False):
         os.environ["EGOCNN_OFFLINE"] = "1"  # for worker processes, too
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 from egocnn.config import ExplainConfig, ModelConfig, ReadConfig, TrainConfig, field_help
@@ -56,6 +56,15 @@ class Parser(argparse.ArgumentParser):
     def put_last(self, *titles: str) -> None:
         """Show the groups with these titles below all others."""
         self._action_groups.sort(key=lambda group: titles.index(group.title) + 1 if group.title in titles else 0)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but an option given two values is an error, unless it collects them."""
+        words = [word.partition("=")[0] for word in takewhile(lambda word: word != "--", args or ())]
+        for action in self.options():
+            given = [word for word in words if word in action.option_strings]
+            if len(given) > 1 and action.nargs != 0 and not isinstance(action, argparse._AppendAction):
+                self.error(f"{given[-1]} is given twice")
+        return super().parse_known_args(args, namespace)
 
     def options(self) -> list[argparse.Action]:
         """Its arguments with a flag."""

@@ -50,3 +50,23 @@ def check_file(path: Path, data: str) -> None:
         raise DataError(f"{path}: is a folder; name the file to write")
     check_is_no_file(path.parent)
     check_writable(path)
+
+
+def check_table(path: Path, data: str) -> None:
+    """The same for a table of results, which no folder of ours may hold, nor one that is mistyped be made for."""
+    from egocnn.show.tables import check_format
+
+    check_file(path, data)
+    check_format(path)
+    if not path.parent.exists():
+        raise DataError(f"{path.parent}: no such folder; make it, or name another file to write")
+    check_place(path.parent)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse to write into a run folder or a store: what is there is sealed, and may be replaced as a whole."""
+    from egocnn.data.store import is_store
+
+    for place in (folder.absolute(), *folder.absolute().parents):
+        if is_store(place) or all((place / name).is_file() for name in ("config.json", "model.safetensors")):
+            raise DataError(f"{place}: is a {'store' if is_store(place) else 'run folder'}; write to another folder")

@@ -101,7 +101,7 @@ def fill_parts(groups: Ints, *shares: float) -> Ints:
 
 def split_off(outline: Graphs, share: float, seed: int) -> tuple[Ints, Ints]:
     """Numbers of the graphs without a share of them, and of the share: classes in equal parts, groups never torn"""
-    classes = outline.target if outline.is_classification else None
+    classes = outline.target if outline.class_names else None
     return split_in_two(len(outline), share, classes=classes, groups=outline.group, seed=seed)
 
 

@@ -71,6 +71,8 @@ class Graphs:
     """(G) position in ``class_names`` (-1: unknown), or a real value (NaN: unknown) where there are no classes"""
     class_names: Names = ()
     """what the numbers in ``target`` stand for; empty where values are predicted"""
+    targets: tuple[tuple[str, Names], ...] = ()
+    """(T) where there are several: name and class names of each; ``target`` is (G, T) numbers, NaN where unknown"""
     group: Ints | None = None
     """(G) graphs of one group, for example copies of a molecule, always stay on one side of a split"""
     part: Ints | None = None
@@ -81,6 +83,8 @@ class Graphs:
     """(M) whether the edge is known to be critical"""
     smiles: Names | None = None
     """(G) where the graphs are molecules"""
+    skipped: tuple[tuple[int, str, str], ...] = ()
+    """rows of the source that were left out: number, SMILES, and why it has no graph; not saved with the graphs"""
 
     @classmethod
     def from_edges(
@@ -148,7 +152,8 @@ class Graphs:
         checked(self)
 
     def __repr__(self) -> str:
-        kind = f", classes {', '.join(self.class_names)}" if self.is_classification else ""
+        kind = f", classes {', '.join(self.class_names)}" if self.class_names else ""
+        kind = f", targets {', '.join(self.target_names)}" if self.targets else kind
         return f"Graphs({len(self)} graphs, {self.n_nodes} nodes, {self.n_edges} edges{kind})"
 
     def __len__(self) -> int:
@@ -203,8 +208,14 @@ class Graphs:
 
     @property
     def is_classification(self) -> bool:
-        """Whether classes are predicted, not values."""
+        """Whether classes are predicted, not values; not to be asked of several targets together."""
+        rule(not self.targets, f"several targets ({', '.join(self.target_names)}), and here one is needed")
         return len(self.class_names) > 0
+
+    @property
+    def target_names(self) -> Names:
+        """What is predicted, where there are several targets."""
+        return tuple(name for name, _ in self.targets)
 
     # ── parts of the collection ───────────────────────────────────────────────────────────────────
 
@@ -239,7 +250,7 @@ class Graphs:
             name=self.names[g],
             n_nodes=last - first,
             edges=np.stack([node[once], neighbour[once]], axis=1),
-            target=self.target_of(g),
+            target=None if self.targets else self.target_of(g),
             smiles=None if self.smiles is None else self.smiles[g],
             **{name: columns[name] for name in (*NODE_COLUMNS, *EDGE_COLUMNS)},
         )
@@ -258,6 +269,21 @@ class Graphs:
         if not self.is_classification:
             return None if np.isnan(self.target[g]) else float(self.target[g])
         return None if self.target[g] < 0 else self.class_names[int(self.target[g])]
+
+    def of_target(self, name: str) -> Graphs:
+        """The same graphs with one of several targets alone.
+
+        Arguments:
+            name: Which of ``targets``; by another name than these, nothing is known.
+
+        Returns:
+            A collection with one target, or with none.
+        """
+        kinds, values = dict(self.targets), None
+        if name in kinds and self.target is not None:
+            values = self.target[:, self.target_names.index(name)]
+            values = np.where(np.isnan(values), -1, values).astype(np.int64) if kinds[name] else values
+        return replace(self, target=values, class_names=kinds.get(name, ()), targets=())
 
     def _some(self, chosen: Ints) -> Graphs:
         nodes = ranges(self.node_ptr[chosen], self.node_ptr[chosen + 1])
@@ -339,7 +365,8 @@ class Graphs:
             DataError: some have a column that others lack.
         """
         rule(collections, "nothing to put together: no collection is given")
-        kinds = {c.is_classification for c in collections if c.target is not None}
+        rule(len({c.targets for c in collections}) == 1, "these collections have other targets, or other classes")
+        kinds = {bool(c.class_names) for c in collections if c.target is not None}
         rule(len(kinds) <= 1, "some of these collections have classes and some have values to predict")
         every = ([getattr(c, names) for c in collections] for names in NAME_LISTS.values())
         nodes, edges, classes = (tuple(dict.fromkeys(sum(names, ()))) for names in every)
@@ -382,7 +409,7 @@ class Graphs:
     @property
     def digest(self) -> str:
         """SHA-256 of all arrays and texts."""
-        digest = hashlib.sha256(json.dumps({name: getattr(self, name) for name in TEXTS}, sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(self._texts(), sort_keys=True).encode())
         for name in ARRAYS:
             values = getattr(self, name)
             digest.update(f"{name} {None if values is None else (values.shape, values.dtype.str)}".encode())
@@ -446,9 +473,13 @@ class Graphs:
             path: A file that ends in ``.safetensors``, so that :func:`egocnn.read` knows it.
         """
         arrays = {name: np.ascontiguousarray(v) for name in ARRAYS if (v := getattr(self, name)) is not None}
-        arrays["texts"] = np.frombuffer(json.dumps({name: getattr(self, name) for name in TEXTS}).encode(), np.uint8)
+        arrays["texts"] = np.frombuffer(json.dumps(self._texts()).encode(), np.uint8)
         with replacing(Path(path)) as temporary:
             temporary.write_bytes(save(arrays, metadata={"format": "egocnn graphs", "version": "1"}))
+
+    def _texts(self) -> dict[str, Any]:
+        """What is saved as JSON."""
+        return {name: getattr(self, name) for name in TEXTS if name != "targets" or self.targets}
 
     @classmethod
     def load(cls, path: str | Path) -> Graphs:
@@ -467,6 +498,7 @@ class Graphs:
             arrays = load_file(path)
             texts = json.loads(arrays.pop("texts").tobytes())
             columns: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
+            columns["targets"] = tuple((name, tuple(classes)) for name, classes in columns.get("targets", ()))
             return checked(cls(**(arrays | columns)))
         except FileNotFoundError:
             raise DataError(f"{path}: no such file") from None
@@ -493,7 +525,7 @@ class Graphs:
         changes: dict[str, Any] = {}
         for (column, list_name), names in zip(NAME_LISTS.items(), (nodes, edges, classes), strict=True):
             values, old = getattr(self, column), getattr(self, list_name)
-            is_number = column == "target" and values is not None and not self.is_classification
+            is_number = column == "target" and values is not None and not self.class_names
             if names is None or names == old or is_number:
                 continue
             if values is not None:
@@ -521,4 +553,4 @@ def recode(old: Names, new: Names) -> Ints:
 
 
 ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
-TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in ARRAYS)
+TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in (*ARRAYS, "skipped"))

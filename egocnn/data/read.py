@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from egocnn.config import ReadConfig
+from egocnn.config import ReadConfig, split_names
 from egocnn.data.generated import read_compounds
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.schema import rule
 from egocnn.data.sources import smiles as smiles_reader
-from egocnn.data.sources.builder import TARGET_FIELDS, GraphFields, GraphRecord, assemble, choose_field, sort_names
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, choose_targets, sort_names
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_records, read_jsonlines
 from egocnn.data.sources.networkx import GRAPH_SUFFIXES, from_networkx, read_graph_files
 from egocnn.data.sources.pyg import from_pyg, plain_fields
@@ -30,9 +30,9 @@ from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import regular
 
 ACCEPTED = (
-    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv or .smi with SMILES, .jsonl, "
-    ".graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, RDKit molecules, a "
-    "DataFrame, networkx graphs, or objects with an edge_index"
+    "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv, .smi or .parquet with SMILES, "
+    ".jsonl, .graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, molecules of "
+    "RDKit, a DataFrame, networkx graphs, or objects with an edge_index"
 )
 FILE_NAME = re.compile(r"[~./].*|.*[.]\w{2,}")
 """A text like this that is no file is a mistyped one: that it is no SMILES either goes without saying."""
@@ -48,6 +48,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
                                                         the cache, else downloaded
     ``"folder/MUTAG"``, ``"MUTAG.zip"``                 a TU set as a folder or a zip
     ``"molecules.csv"``, ``.tsv``, ``.tab``, ``.smi``   a table with a column of SMILES (needs RDKit), ``.gz`` too
+    ``"molecules.parquet"``                             the same (needs pyarrow)
     ``"graphs.jsonl"``, ``.ndjson``, ``.json``          JSON lines, one graph an object
     ``"network.graphml"``, ``.gexf``, a folder of them  files of other tools (needs networkx)
     ``"graphs.safetensors"``                            what ``graphs.save`` wrote
@@ -132,7 +133,7 @@ def _read_named(given: str | Path, config: ReadConfig) -> Graphs:
 def _read_molecule(source: str, config: ReadConfig, error: DataError) -> Graphs:
     """One SMILES; where the text is none, the error that there was before, with the reason if it looks like one."""
     try:
-        return from_smiles([source], config=replace(config, skip_invalid=False))
+        return from_smiles([source], config=replace(config, skip_invalid=False, strict=True))
     except (DataError, MissingExtraError) as reason:
         if FILE_NAME.fullmatch(source) or not re.search(r"[]()=#\d]", source):
             raise error from None
@@ -187,12 +188,12 @@ def targets_inside(source: Any, config: ReadConfig) -> Any | None:
     if _is_networkx(items[0]):
         rows: list[dict[str, Any]] = [item.graph for item in items]
     elif hasattr(items[0], "edge_index"):
-        rows = [plain_fields(item, {config.target or "y"}, "data") for item in items]
+        rows = [plain_fields(item, {config.target or "y", *split_names(config.target)}, "data") for item in items]
     else:
         return None
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    target = choose_field(list(names), config.target, TARGET_FIELDS, "graphs")
-    return None if target is None else [row.get(target) for row in rows]
+    target, is_several = choose_targets(list(names), config.target, "graphs")
+    return [row.get(target[0]) for row in rows] if target and not is_several else None
 
 
 def _is_frame(source: Any) -> bool:

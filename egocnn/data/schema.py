@@ -73,7 +73,7 @@ def rule(holds: object, message: str) -> None:
 def checked(graphs: Graphs) -> Graphs:
     """The same, once kinds, lengths, ranges and symmetry have been checked by what the fields of Graphs say."""
     node_ptr, indptr, indices = graphs.node_ptr, graphs.indptr, graphs.indices
-    for name in INTEGERS + (("target",) if graphs.is_classification else ()):
+    for name in INTEGERS + (("target",) if graphs.class_names else ()):
         values = getattr(graphs, name)
         rule(values is None or np.issubdtype(values.dtype, np.integer), f"{name} must be whole numbers")
     for name, pointer in (("node_ptr", node_ptr), ("indptr", indptr)):
@@ -94,15 +94,19 @@ def checked(graphs: Graphs) -> Graphs:
         if (codes := getattr(graphs, name)) is not None and codes.size:
             least, most = -1, len(getattr(graphs, f"{name}_names")) - 1
             rule(least <= codes.min() and codes.max() <= most, f"{name} out of range")
-    if graphs.target is not None and graphs.is_classification:
-        known = (graphs.target >= -1) & (graphs.target < len(graphs.class_names))
-        rule(known.all(), "target names a class that does not exist")
-    elif graphs.target is not None:
-        rule(not np.isinf(graphs.target).any(), "target must be finite, or NaN where it is unknown")
-        beyond = np.flatnonzero(np.abs(graphs.target) > LARGEST)
-        if len(beyond):
-            name, value = graphs.names[int(beyond[0])], graphs.target[beyond[0]]
-            raise DataError(f"target of graph {name!r} is {value:g}; at most {LARGEST:.2g} is allowed: rescale them")
+    if graphs.targets:
+        names, shape = graphs.target_names, None if graphs.target is None else graphs.target.shape
+        rule(len(set(names)) == len(names), f"two of the targets {', '.join(names)} have one name")
+        rule(shape == (len(graphs), len(names)), f"target has shape {shape}, not a column for each of {len(names)}")
+    for one in [graphs.of_target(name) for name in graphs.target_names] or [graphs]:
+        if one.target is not None and one.class_names:
+            known = (one.target >= -1) & (one.target < len(one.class_names))
+            rule(known.all(), "target names a class that does not exist")
+        elif one.target is not None:
+            rule(not np.isinf(one.target).any(), "target must be finite, or NaN where it is unknown")
+            for g in np.flatnonzero(np.abs(one.target) > LARGEST).tolist():
+                value = f"target of graph {graphs.names[g]!r} is {one.target[g]:g}"
+                raise DataError(f"{value}; at most {LARGEST:.2g} is allowed: rescale them")
     if graphs.part is not None:
         rule(((graphs.part >= 0) & (graphs.part < len(PARTS))).all(), f"part must be one of {', '.join(PARTS)}")
     rule(graphs.group is None or graphs.group.min(initial=0) >= 0, "group must not be negative")

@@ -7,7 +7,7 @@ rows, standardised attributes and targets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,19 @@ from egocnn.nn.embed import PatchShape
 FAR = "too far from those that were trained on to be computed with"
 
 
+@dataclass(frozen=True, slots=True)
+class TargetScale:
+    """One of several targets: the columns of the output that are its classes, or one for a value, come in this order"""
+
+    name: str
+    class_names: tuple[str, ...]
+    target_mean: float
+    target_scale: float
+    temperature: float = 1.0  # these three as a model has them
+    noise: float = 0.0
+    spread_scale: float = 1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoder:
     """Names, colour counts and scales of the training graphs: saved with the model, applied to every graph."""
@@ -45,6 +58,7 @@ class Encoder:
     attr_scale: Floats
     target_mean: float
     target_scale: float
+    targets_of: tuple[TargetScale, ...] = ()  # where there are several, and then class_names is empty
 
     @staticmethod
     def fit(graphs: Graphs, config: ModelConfig) -> Encoder:
@@ -68,9 +82,9 @@ class Encoder:
                 moments.add(graphs.node_attr)
         assert moments is not None, "no portion at all"
         attr_mean, deviation = moments.result()
-        known = np.zeros(1)
-        if target is not None and not graphs.is_classification:
-            known = target[np.isfinite(target)]
+        mean, scale = _target_scale(target if not graphs.class_names and not graphs.targets else None)
+        columns = zip(graphs.targets, target.T, strict=True) if graphs.targets and target is not None else ()
+        several = [(*one, *_target_scale(None if one[1] else values)) for one, values in columns]
         return Encoder(
             ranking=colours.ranking(),
             by_degree=by_degree,
@@ -81,9 +95,15 @@ class Encoder:
             class_names=graphs.class_names,
             attr_mean=attr_mean,
             attr_scale=_scale(deviation, attr_mean),
-            target_mean=float(known.mean()),
-            target_scale=float(_scale(known.std(), known.mean())),
+            target_mean=mean,
+            target_scale=scale,
+            targets_of=tuple(TargetScale(*each) for each in several),
         )
+
+    def of_target(self, one: TargetScale) -> Encoder:
+        """The encoder of a model that predicts this one of several targets alone."""
+        own: dict[str, Any] = {key: getattr(one, key) for key in ("class_names", "target_mean", "target_scale")}
+        return replace(self, targets_of=(), **own)
 
     def shape(self, config: ModelConfig) -> PatchShape:
         """How large Patchy-San's table is."""
@@ -162,8 +182,14 @@ class Encoder:
         return standard
 
     def targets(self, graphs: Graphs) -> Tensor | None:
-        """(G) class numbers or standardised values; None where these graphs have none of the kind"""
-        if graphs.target is None or graphs.is_classification != bool(self.class_names):
+        """(G) class numbers or standardised values; None where these graphs have none of the kind.
+
+        Of several targets (G, T), both as numbers, NaN where they are not known.
+        """
+        if self.targets_of:
+            columns = [self._column(graphs, each) for each in self.targets_of]
+            return torch.stack(columns, dim=1) if graphs.targets else None
+        if graphs.target is None or graphs.targets or graphs.is_classification != bool(self.class_names):
             return None
         if self.class_names:
             return torch.from_numpy(graphs.target.astype(np.int64))
@@ -175,6 +201,12 @@ class Encoder:
             raise DataError(f"graph {name!r}: target {value:g} is {FAR}")
         return torch.from_numpy(standard)
 
+    def _column(self, graphs: Graphs, target: TargetScale) -> Tensor:
+        own = graphs.of_target(target.name).with_names(classes=target.class_names or None)
+        found = self.of_target(target).targets(own)
+        column = torch.full((len(graphs),), torch.nan) if found is None else found.float()
+        return torch.where(column < 0, torch.nan, column) if target.class_names else column
+
     # ── on disk ───────────────────────────────────────────────────────────────────────────────────
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -185,7 +217,8 @@ class Encoder:
     def texts(self) -> dict[str, Any]:
         """What is saved as JSON."""
         names = ("node_label_names", "edge_label_names", "node_words", "edge_words", "class_names")
-        return {name: getattr(self, name) for name in (*names, "by_degree", "target_mean", "target_scale")}
+        texts = {name: getattr(self, name) for name in (*names, "by_degree", "target_mean", "target_scale")}
+        return texts | ({"targets_of": [asdict(each) for each in self.targets_of]} if self.targets_of else {})
 
     @staticmethod
     def restore(arrays: Mapping[str, NDArray[Any]], texts: Mapping[str, Any]) -> Encoder:
@@ -195,6 +228,8 @@ class Encoder:
         plain: dict[str, Any] = {"by_degree": False}  # as in models that were saved before there was a choice
         plain |= {name: tuple(v) if isinstance(v, list) else v for name, v in texts.items()}
         plain |= {name: arrays[name] for name in ("attr_mean", "attr_scale")}
+        several = ({**each, "class_names": tuple(each["class_names"])} for each in plain.get("targets_of", ()))
+        plain["targets_of"] = tuple(TargetScale(**each) for each in several)
         return Encoder(ranking=Ranking.from_state(ranking), **plain)
 
 
@@ -202,6 +237,13 @@ def check_nodes(graphs: int, nodes: int) -> None:
     """Refuse graphs without any node."""
     if nodes == 0:
         raise DataError(f"{graphs} training graphs have no nodes at all; there is nothing to learn from")
+
+
+def _target_scale(target: NDArray[Any] | None) -> tuple[float, float]:
+    """Mean and scale of the values that are known; of classes, or where none is known, 0 and 1"""
+    known = np.zeros(1) if target is None else target[np.isfinite(target)]
+    known = known if len(known) else np.zeros(1)
+    return float(known.mean()), float(_scale(known.std(), known.mean()))
 
 
 def _scale(deviation: Any, mean: Any) -> Any:

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
-from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import listed
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.words import heads
 from egocnn.errors import DataError
 
+T = TypeVar("T", bound=Graphs | None)
 FAR = 10.0  # Standard deviations of the training graphs from which an attribute is said to be far from theirs.
 
 
-def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:
-    """The portions of a collection, and in the end a warning about graphs that are unlike the training graphs.
+def familiar(encoder: Encoder, portions: Iterable[T], total: int = 0, *, warn: bool = True) -> Iterator[T]:
+    """The portions of graphs, or None, and in the end a warning about graphs that are unlike the training graphs.
 
-    Refused where the model knows nothing of any of them: of a collection in memory, before anything is computed.
+    Refused where the model knows nothing of any: judged by so many graphs in all, by default by the first portion.
     """
     count: Counter[str] = Counter()
     names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
-    for graphs in collection.portions():
-        _count(encoder, graphs, count, names)
-        if count["graphs"] == len(collection) and not count["known"] and count["node"] and not len(encoder.attr_mean):
+    for graphs in portions:
+        if graphs is not None:
+            _count(encoder, graphs, count, names)
+        if count["graphs"] >= total and not count["known"] and count["node"] and not len(encoder.attr_mean):
             ours, theirs = listed(encoder.node_label_names, 5), listed(names["node"], 5)
             rest = f"their nodes are labelled {theirs}, those that it was trained on {ours}"
             raise DataError(f"the model knows no label of these {count['graphs']} graphs: {rest}")
@@ -42,7 +43,7 @@ def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> 
 
 def check_familiar(encoder: Encoder, graphs: Graphs, *, warn: bool = True) -> Graphs:
     """The same for graphs in memory, which are given back."""
-    list(familiar(encoder, graphs, warn=warn))
+    list(familiar(encoder, graphs.portions(), len(graphs), warn=warn))
     return graphs
 
 

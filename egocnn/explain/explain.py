@@ -31,6 +31,7 @@ def explain(
     graphs: Graphs,
     config: ExplainConfig | None = None,
     *,
+    target: str | None = None,
     classes: str | Sequence[str] | None = None,
     attention: Sequence[AttentionHead] | None = None,
     fidelity: bool = True,
@@ -40,10 +41,14 @@ def explain(
     """The critical structure of every graph, in order.
 
     Importances are the means of those that the networks of the model give. ``attention``: a head for each of them.
+    ``target``: which of several the model is asked about, the first by default.
     ``classes``: the class to explain, by name, one for all graphs or one for each; the predicted ones by default.
     ``fidelity=False`` saves the two further predictions per graph. ``report`` is called with the number of graphs done.
     """
     config = config or ExplainConfig()
+    if predictor.targets:
+        graphs = graphs.of_target(predictor.targets[0] if target is None else target)
+    predictor = predictor.of_target(target)
     chosen_classes = _class_numbers(predictor, len(graphs), classes)
     found: list[CriticalStructure] = []
     for portion in _portions(predictor, graphs, chosen_classes, config, attention, device):

@@ -23,7 +23,7 @@ from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
 from egocnn.explain.structure import CriticalStructure
-from egocnn.files import write_json
+from egocnn.files import write_json, write_text
 from egocnn.interop import targets
 from egocnn.model import DIGESTS, Model
 from egocnn.show.streaming import read_as_trained
@@ -31,7 +31,8 @@ from egocnn.train.history import History
 from egocnn.train.metrics import known_truth, test_scores
 from egocnn.train.progress import training_report
 from egocnn.train.recipe import learn
-from egocnn.train.run import digests, facts, history_rows, versions, write_rows
+from egocnn.train.run import digests, facts, history_csv, versions
+from egocnn.train.validation import with_known_target
 
 
 class _EgoCNN(BaseEstimator):
@@ -131,6 +132,7 @@ class _EgoCNN(BaseEstimator):
         y = None if y is None else targets.checked_targets(y, len(graphs))
         # without a split of their own: a fold of scikit-learn mixes its parts, or has none to train on
         graphs, about = self._with_targets(graphs.replace(part=None), y)
+        graphs = with_known_target(graphs) if graphs.targets else graphs
         if column is not None and graphs.is_classification:
             about |= targets.as_in_column(graphs.class_names, column)
         # numpy's numbers, from a grid of settings say, as Python's: only these can be written as JSON
@@ -156,7 +158,7 @@ class _EgoCNN(BaseEstimator):
         to be ``scored``. Where they are ``asked`` about, a warning says what is unlike those that were trained on.
         """
         model = self._fitted
-        is_any = not (scored or model.class_names or model.about.get("read", {}).get("target"))
+        is_any = not (model.targets or scored or model.class_names or model.about.get("read", {}).get("target"))
         found = read_as_trained(graphs, model, **({"task": "auto"} if is_any else {}))
         return check_familiar(model.encoder, found) if asked else found
 
@@ -165,6 +167,13 @@ class _EgoCNN(BaseEstimator):
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; call fit first")
         return self.model_
+
+    def _of_each_target(self, graphs: Any, *, proba: bool = False) -> dict[str, Any]:
+        """By the names of several targets: (G) classes by name, or (G, C) probabilities of those, and (G) values."""
+        found: dict[str, Any] = {}
+        for name, one, predicted, _ in self._fitted.by_target(self._read(graphs), device=self.device):
+            found[name] = np.array(one.class_names)[predicted.argmax(1)] if one.class_names and not proba else predicted
+        return found
 
     def spread(self, graphs: Any) -> NDArray[np.float64] | None:
         """The model's doubt in its prediction for every graph, by how far its networks disagree.
@@ -180,7 +189,7 @@ class _EgoCNN(BaseEstimator):
         return self._fitted.spread(self._read(graphs, asked=True), device=self.device)
 
     def explain(
-        self, graphs: Any, *, classes: Any = None, fidelity: bool = True, **settings: Any
+        self, graphs: Any, *, target: str | None = None, classes: Any = None, fidelity: bool = True, **settings: Any
     ) -> list[CriticalStructure]:
         """The critical structure behind the prediction for every graph.
 
@@ -189,6 +198,7 @@ class _EgoCNN(BaseEstimator):
 
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes.
+            target: Of several targets the one to explain (default: the first).
             classes: The class to explain, one for all graphs or one for each (default: the predicted ones).
             fidelity: Predict once more without each structure, and with nothing else.
             settings: The fields of :class:`egocnn.config.ExplainConfig`, ``technique="occlusion"`` say.
@@ -202,8 +212,8 @@ class _EgoCNN(BaseEstimator):
         if classes is not None:  # by name, as the model has them, whatever y was
             classes = str(classes) if np.ndim(classes) == 0 else list(map(str, np.asarray(classes).tolist()))
         more: dict[str, Any] = {"attention": getattr(self, "attention_", None), "device": self.device}
-        found = explain(self._fitted, graphs, how, classes=classes, fidelity=fidelity, **more)
-        names = self._fitted.class_names
+        found = explain(self._fitted, graphs, how, target=target, classes=classes, fidelity=fidelity, **more)
+        names = self._fitted.of_target(target).class_names
         classes = targets.restored_classes(names, self._fitted.about).tolist()
         return [targets.with_classes(structure, names, classes) for structure in found]
 
@@ -231,7 +241,7 @@ class _EgoCNN(BaseEstimator):
             save_attention(self.attention_, Path(folder))
         if hasattr(self, "history_"):
             metrics = facts(self._fitted, self.history_)
-            write_rows(Path(folder) / "history.csv", *history_rows(self.history_))
+            write_text(Path(folder) / "history.csv", history_csv(self.history_))
             write_json(Path(folder) / "metrics.json", metrics | {DIGESTS: digests(Path(folder), metrics)})
 
     @classmethod
@@ -251,7 +261,7 @@ class _EgoCNN(BaseEstimator):
             DataError: the folder holds a model of the other kind.
         """
         loaded = Model.load(folder, embed=embed, embed_width=embed_width)
-        kind, right = ("class", EgoCNNClassifier) if loaded.class_names else ("value", EgoCNNRegressor)
+        kind, right = ("class", EgoCNNClassifier) if loaded.predicts_classes else ("value", EgoCNNRegressor)
         if not issubclass(cls, right):
             name = right.__name__
             raise DataError(f"{folder}: this model predicts a {kind}; load it as {name}, or with egocnn.load")
@@ -306,33 +316,39 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         return targets.restored_classes(self._fitted.class_names, self._fitted.about)
 
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
-        if y is None and not graphs.is_classification:
+        if y is None and any(names for _, names in graphs.targets):
+            return graphs, {}
+        if y is None and not graphs.class_names:
             raise DataError("these graphs have no classes; pass y, or use EgoCNNRegressor")
         if y is None:
             return graphs, {"classes": list(graphs.class_names)}
         codes, about = targets.encode_classes(y)
-        return graphs.replace(target=codes, class_names=tuple(map(str, about["classes"]))), about
+        return graphs.replace(target=codes, class_names=tuple(map(str, about["classes"])), targets=()), about
 
-    def predict_proba(self, graphs: Any) -> NDArray[np.float64]:
+    def predict_proba(self, graphs: Any) -> Any:
         """Calibrated probabilities.
 
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes.
 
         Returns:
-            (G, C) numbers, the columns as in ``classes_``.
+            (G, C) numbers, the columns as in ``classes_``. Of several targets, these, or values, by the target's name.
         """
+        if self._fitted.targets:
+            return self._of_each_target(graphs, proba=True)
         return self._fitted.probabilities(self._read(graphs, asked=True), device=self.device)
 
-    def predict(self, graphs: Any) -> NDArray[Any]:
+    def predict(self, graphs: Any) -> Any:
         """The likeliest class of every graph.
 
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes.
 
         Returns:
-            (G) classes, as ``y`` had them, else by name.
+            (G) classes, as ``y`` had them, else by name. Of several targets, classes or values by the target's name.
         """
+        if self._fitted.targets:
+            return self._of_each_target(graphs)
         likeliest: NDArray[Any] = self.classes_[self.predict_proba(graphs).argmax(axis=1)]
         return likeliest
 
@@ -377,20 +393,22 @@ class EgoCNNRegressor(RegressorMixin, _EgoCNN):
 
     def _with_targets(self, graphs: Graphs, y: NDArray[Any] | None) -> tuple[Graphs, dict[str, Any]]:
         if y is not None:
-            graphs = graphs.replace(target=targets.encode_values(y), class_names=())
-        elif graphs.target is None or graphs.is_classification:
+            graphs = graphs.replace(target=targets.encode_values(y), class_names=(), targets=())
+        elif graphs.target is None or graphs.class_names or any(names for _, names in graphs.targets):
             raise DataError("these graphs have no values to predict; pass y, or use EgoCNNClassifier")
         return graphs, {}
 
-    def predict(self, graphs: Any) -> NDArray[np.float64]:
+    def predict(self, graphs: Any) -> Any:
         """The predicted number of every graph.
 
         Arguments:
             graphs: Anything that :func:`egocnn.read` takes.
 
         Returns:
-            (G) values in the unit of the target.
+            (G) values in the unit of the target. Of several targets, these by their names.
         """
+        if self._fitted.targets:
+            return self._of_each_target(graphs)
         return self._fitted.values(self._read(graphs, asked=True), device=self.device)
 
     def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -437,6 +455,6 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
         >>> egocnn.load("runs/alcohols").predict(graphs).shape
         (10,)
     """
-    is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).class_names
+    is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).predicts_classes
     kind = EgoCNNClassifier if is_classifier else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)

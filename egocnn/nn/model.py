@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,7 +41,7 @@ class EgoCNN(nn.Module):
         config: The settings of the network.
         shape: How many slots and labels Patchy-San reads, as the training graphs have them.
         attributes: Numbers that every node brings along.
-        outputs: Classes, or 1 for a value (C).
+        outputs: Classes, or 1 for a value (C); of several targets these numbers, whose columns stand side by side.
         embed: In place of the configured node embedding: any module that turns a :class:`Batch` of N nodes into
             (N, ``embed_width``).
         embed_width: The width that this module returns.
@@ -66,7 +67,7 @@ class EgoCNN(nn.Module):
         *,
         shape: PatchShape,
         attributes: int,
-        outputs: int,
+        outputs: int | Sequence[int],
         embed: nn.Module | None = None,
         embed_width: int | None = None,
     ) -> None:
@@ -102,7 +103,8 @@ class EgoCNN(nn.Module):
         self.pool_norm: nn.Module = nn.BatchNorm1d(read * factor) if config.pool_norm else nn.Identity()
         self.hidden = Dense(read * factor, config.hidden)
         self.norm: nn.Module = nn.BatchNorm1d(config.hidden) if config.head_norm else nn.Identity()
-        self.out = Dense(config.hidden, outputs)
+        self.widths: tuple[int, ...] = () if isinstance(outputs, int) else tuple(outputs)  # of several targets
+        self.out = Dense(config.hidden, outputs if isinstance(outputs, int) else sum(outputs))
 
     def forward(self, batch: Batch, presence: Tensor | None = None, *, embedded: Tensor | None = None) -> Output:
         """Predict: embedding, ego-convolutions, readout, head.
@@ -189,3 +191,12 @@ class EgoCNN(nn.Module):
     def n_parameters(self) -> int:
         """Numbers that training can change; a tied filter bank counts once."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
+
+
+def alone(network: EgoCNN, number: int) -> EgoCNN:
+    """The network that predicts this one of several targets alone; all but the last layer is shared with it."""
+    first, width = sum(network.widths[:number]), network.widths[number]
+    one, out = copy(network), Dense(network.config.hidden, width, device=network.out.weight.device)
+    out.load_state_dict({name: value[first : first + width] for name, value in network.out.state_dict().items()})
+    one._modules, one.widths = {**network._modules, "out": out}, ()
+    return one

@@ -1,12 +1,9 @@
-"""A trained model and graphs, in portions where they are many -> a store, predictions as CSV, critical structures."""
+"""A trained model and graphs, in portions where they are many -> a store, a table of predictions, structures."""
 
 from __future__ import annotations
 
-import csv
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.config import ExplainConfig, ReadConfig
+from egocnn.config import IF_THERE, ExplainConfig, ReadConfig
 from egocnn.data.collection import choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import Source, read, stream_source
+from egocnn.data.rows import RowPortion
 from egocnn.data.schema import DRAWN
+from egocnn.data.sources.builder import NUMBER
 from egocnn.data.store import Store, Stored, is_store, write_store
 from egocnn.data.store.manifest import Manifest
 from egocnn.data.store.write import check_place
 from egocnn.errors import ConfigError, DataError, MissingColumnError
-from egocnn.files import replacing
+from egocnn.show.tables import Kinds, table_writer
 
 if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
@@ -39,9 +38,7 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
         return source
     if isinstance(source, Iterator):  # which can be gone through once
         source = list(source)
-    trained = predictor.about.get("read", {})
-    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
-    usual["task"] = "classification" if predictor.class_names else "regression"
+    usual = usual_settings(predictor)
     # new data need not have the target, nor name its graphs as the training data did
     for absent in ((), ("name",), ("target",), ("name", "target")):
         try:
@@ -50,8 +47,30 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
             missing = error
             continue
         is_other = "target" in absent and "target" in usual and "target" not in said
-        return graphs.replace(target=None, class_names=()) if is_other else graphs
+        return graphs.replace(target=None, class_names=(), targets=()) if is_other else as_predicted(graphs, predictor)
     raise missing
+
+
+def usual_settings(predictor: Model) -> dict[str, Any]:
+    """How the training data of the model were read, as far as that is of use for others."""
+    trained = predictor.about.get("read", {})
+    usual = {name: trained.get(name) for name in ("smiles", "target", "name", "hydrogens") if trained.get(name)}
+    if predictor.targets:  # as words: some rows alone do not show which are numbers
+        return {**usual, "task": "classification", "target": ",".join((*predictor.targets, IF_THERE))}
+    return {**usual, "task": "classification" if predictor.class_names else "regression"}
+
+
+def as_predicted(graphs: Graphs, predictor: Model) -> Graphs:
+    """Several targets as words -> those that the model predicts as values as numbers, NaN where they are none."""
+    if graphs.target is None or not graphs.targets or not predictor.targets:
+        return graphs
+    target, kinds = graphs.target.copy(), dict(graphs.targets)
+    for t, (name, words) in enumerate(graphs.targets):
+        if words and not predictor.of_target(name).class_names:
+            numbers = [float(word) if NUMBER.fullmatch(word) else np.nan for word in words]
+            target[:, t] = np.array([*numbers, np.nan])[np.nan_to_num(target[:, t], nan=-1).astype(np.int64)]
+            kinds[name] = ()
+    return graphs.replace(target=np.where(np.isinf(target), np.nan, target), targets=tuple(kinds.items()))
 
 
 def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None:
@@ -97,90 +116,122 @@ def prepare(
     return write_store(source.portions, folder, source=data, read=asdict(config), facts=source.facts, **settings)
 
 
+def prediction_kinds(predictor: Model) -> dict[str, Any]:
+    """The columns of a prediction, and what each holds; of several targets those of each, after its name."""
+    if predictor.targets:
+        several = {name: prediction_kinds(predictor.of_target(name)) for name in predictor.targets}
+        return {f"{name} {column}": kind for name, kinds in several.items() for column, kind in kinds.items()}
+    predicted = "string" if predictor.class_names else "double"
+    probabilities = ["probability", *(f"p_{name}" for name in predictor.class_names)] if predictor.class_names else []
+    numbers = [*probabilities, *(["spread"] if len(predictor.networks) > 1 else [])]
+    return {"predicted": predicted, **dict.fromkeys(numbers, "double"), "true": predicted}
+
+
+def prediction_rows(
+    predictor: Model, graphs: Graphs, found: Sequence[Any] | None = None, *, device: str = "auto"
+) -> Iterator[dict[str, Any]]:
+    """The same columns of every graph, in order; ``found``: what ``by_target`` of the model has given."""
+    graphs = as_predicted(graphs, predictor)
+    found = found or list(predictor.by_target(graphs, device=device))
+    of_each = [graphs.of_target(name) if name else graphs for name, *_ in found]
+    for g in range(len(graphs)):
+        row: dict[str, Any] = {}
+        for (name, one, predicted, spread), own in zip(found, of_each, strict=True):
+            if not np.isfinite(predicted[g]).all():
+                raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
+            columns: dict[str, Any] = {"predicted": predicted[g].item()} if not one.class_names else {}
+            if one.class_names:
+                columns |= {
+                    "predicted": one.class_names[int(predicted[g].argmax())],
+                    "probability": predicted[g].max().item(),
+                }
+                columns |= {f"p_{label}": p for label, p in zip(one.class_names, predicted[g].tolist(), strict=True)}
+            columns |= {**({} if spread is None else {"spread": float(spread[g])}), "true": own.target_of(g)}
+            row |= {f"{name} {column}" if name else column: value for column, value in columns.items()}
+        yield row
+
+
+def explanation_kinds(predictor: Model) -> dict[str, Any]:
+    """The columns of an explanation, and what each holds; classes of a classifier, else a value."""
+    classes = {"predicted": "string", "probability": "double", "explained": "string"}
+    numbers = dict.fromkeys(("base", "output"), "double")
+    own = classes if predictor.class_names else {"predicted": "double"}
+    return {**own, **numbers, "contributions": "list<float>", "critical_atoms": "list<int>"}
+
+
+def explanation_row(found: CriticalStructure) -> dict[str, Any]:
+    """The same columns of one structure, atoms in the order of the input."""
+    row = {name: getattr(found, name) for name in ("predicted", "probability", "explained", "base", "output")}
+    return {**row, "contributions": found.node_importance.tolist(), "critical_atoms": found.critical_nodes.tolist()}
+
+
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    name: str
-    predicted: str | float  # the likeliest class, or the value
-    probability: float | None  # of the predicted class; None where a value is predicted
-    true: str | float | None  # what the data says, if it says
-    spread: float | None = None
-    """the model's doubt, where it has several networks; see :meth:`egocnn.model.Model.spread`"""
+class Echo:
+    """The columns of a table that is written: the graph's name, what came in, what was found, and why it was not."""
+
+    kinds: Kinds
+    came_in: Mapping[str, str]  # column to write -> column that came in
+
+    @staticmethod
+    def of(came_in: Mapping[str, Any], found: Mapping[str, Any]) -> Echo:
+        """Both by name, with what they hold; a column that came in under the name of ours becomes input_NAME."""
+        names: dict[str, str] = {}
+        for name in came_in:
+            own = name
+            while own in ("name", "error", *found) or own in names or (own != name and own in came_in):
+                own = f"input_{own}"
+            names[own] = name
+        kinds = {own: came_in[name] for own, name in names.items()}
+        return Echo({"name": "string", **kinds, **found, "error": "string"}, names)
+
+    def rows(self, portion: RowPortion, found: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """One for every row of the portion; ``found``: for those that have a graph."""
+        several = iter(found)
+        for row, name, error in zip(portion.rows, portion.names, portion.errors, strict=True):
+            own = {"error": error} if error else next(several)
+            yield {"name": name, **{to: row.get(column) for to, column in self.came_in.items()}, **own}
 
 
-def predictions(
-    predictor: Model,
-    graphs: Graphs,
-    found: tuple[NDArray[Any], NDArray[Any] | None] | None = None,
-    *,
-    device: str = "auto",
-) -> Iterator[Prediction]:
-    """Predictions in the order of the graphs; ``found``: what ``predictions_and_spread`` of the model has given."""
-    predicted, spread = found or predictor.predictions_and_spread(graphs, device=device)
-    doubts = [None] * len(graphs) if spread is None else spread.tolist()
-    for g, (one, doubt) in enumerate(zip(predicted, doubts, strict=True)):
-        known = graphs.names[g], graphs.target_of(g)
-        if predictor.class_names:
-            yield Prediction(known[0], predictor.class_names[int(one.argmax())], float(one.max()), known[1], doubt)
-        else:
-            yield Prediction(known[0], float(one), None, known[1], doubt)
-
-
-def write_csv(rows: Sequence[Prediction], path: Path) -> None:
-    with csv_writer(path, spread=any(row.spread is not None for row in rows)) as write:
-        write(rows)
-
-
-@contextmanager
-def csv_writer(path: Path, *, spread: bool = False) -> Iterator[Callable[[Sequence[Prediction]], None]]:
-    """What appends rows to a file, which is put in place at the end: not all of them need to be in memory together.
-
-    ``spread``: whether there is a column for it
-    """
-    columns = ("name", "predicted", "probability", *(["spread"] if spread else []), "true")
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerow(columns)
-
-        def write(rows: Sequence[Prediction]) -> None:
-            for row in rows:
-                numbers = [x for x in (row.predicted, row.probability, row.spread) if isinstance(x, float)]
-                if not all(map(math.isfinite, numbers)):
-                    raise DataError(f"graph {row.name!r}: what is predicted is not a finite number")
-            # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
-            returns = any("\r" in f"{row.name}{row.predicted}{row.true}" for row in rows)
-            writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
-            several = ([getattr(row, column) for column in columns] for row in rows)
-            writer.writerows(["" if value is None else value for value in values] for values in several)
-
-        yield write
-
-
-def predict_to_csv(predictor: Model, portions: Iterable[Graphs], path: Path, *, device: str = "auto") -> dict[str, Any]:
+def predict_to_file(
+    predictor: Model, portions: Iterable[RowPortion], path: Path, columns: Mapping[str, Any], *, device: str = "auto"
+) -> dict[str, Any]:
     """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known.
 
-    Of every graph its prediction is kept for the scores, and nothing else.
+    ``columns``: those that come in, and what they hold. Of every graph its prediction is kept for the scores alone.
     """
-    from egocnn.train.metrics import known_truth, recalls, scores_of
+    from egocnn.train.metrics import known_truth, recalls, scores_of, together
 
-    done, doubt = 0, 0.0
-    kept: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    with csv_writer(path, spread=len(predictor.networks) > 1) as write:
-        for graphs in portions:
-            predicted, spread = predictor.predictions_and_spread(graphs, device=device)
-            doubt += 0.0 if spread is None else float(spread.sum())
-            done += len(graphs)
-            if graphs.target is not None and graphs.is_classification == bool(predictor.class_names):
-                known, truth = known_truth(graphs, predictor.class_names)
-                kept.append((predicted[known], truth))
-            write(list(predictions(predictor, graphs, (predicted, spread))))
-    result: dict[str, Any] = {"graphs": done, "file": str(path)}
-    if len(predictor.networks) > 1 and done:
-        result["mean_spread"] = doubt / done
-    if any(len(truth) for _, truth in kept):
-        predicted, truth = map(np.concatenate, zip(*kept, strict=True))
-        result |= scores_of(predicted, truth)
-        if predictor.class_names:
-            result["recall"] = recalls(predicted, truth, predictor.class_names)
-    return result
+    done, failed, first = 0, 0, ""
+    doubt: dict[str, float] = dict.fromkeys(predictor.targets or ("",), 0.0)
+    kept: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]] = {name: [] for name in doubt}
+    echo = Echo.of(columns, prediction_kinds(predictor))
+    with table_writer(path, echo.kinds) as write:
+        for portion in portions:
+            wrong = [(name, error) for name, error in zip(portion.names, portion.errors, strict=True) if error]
+            failed += len(wrong)
+            first = first or next((f"{name}: {error}" for name, error in wrong), "")
+            rows: Iterable[Mapping[str, Any]] = ()
+            if portion.graphs is not None:
+                graphs = as_predicted(portion.graphs, predictor)
+                found = list(predictor.by_target(graphs, device=device))
+                for name, one, predicted, spread in found:
+                    doubt[name] += 0.0 if spread is None else float(spread.sum())
+                    known, truth = known_truth(graphs.of_target(name) if name else graphs, one.class_names)
+                    kept[name] += [(predicted[known], truth)] if len(truth) else []
+                done += len(graphs)
+                rows = prediction_rows(predictor, graphs, found)
+            write(list(echo.rows(portion, rows)))
+        if not done:  # the wrong column, say; what was in the file stays
+            raise DataError(f"none of {failed} rows can be predicted; row {first}" if failed else "no rows to predict")
+    result: dict[str, Any] = {"graphs": done, "failed": failed, "file": str(path)}
+    scores = {name: {"mean_spread": doubt[name] / done} if len(predictor.networks) > 1 else {} for name in kept}
+    for name, own in kept.items():
+        if own:
+            predicted, truth = map(np.concatenate, zip(*own, strict=True))
+            scores[name] |= scores_of(predicted, truth)
+            if classes := (predictor.of_target(name) if name else predictor).class_names:
+                result[f"{name}.recall" if name else "recall"] = recalls(predicted, truth, classes)
+    return result | together(scores)
 
 
 def explain_portions(

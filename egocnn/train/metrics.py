@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,16 +34,60 @@ def in_words(name: str) -> str:
     return IN_WORDS.get(name, name.replace("_", " "))
 
 
-def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Cross-entropy for classes, mean squared error for (standardised) values."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SeveralTargets:
+    r"""The loss of several targets, of which any may be unknown for a graph:
+
+    .. math:: L = \frac1B \sum_g \frac1T \sum_t m_{gt} \, w_t \, \ell_{gt}, \qquad w_t = \frac{G}{\sum_g m_{gt}}
+
+    with m = 1 where the target is known, else 0. Over all G graphs that is the mean over the targets of the mean loss
+    where each is known; a known value counts the same in any batch of B. Classes that are weighed have a w each.
+    """
+
+    weights: tuple[Tensor, ...]  # (T) of each as many as it has columns: its classes, or 1 for a value
+
+    @staticmethod
+    def of(widths: Sequence[int], target: Tensor, *, balanced: bool) -> SeveralTargets:
+        """For graphs with these targets (G, T); ``balanced``: all classes of a target count alike"""
+        weights = tuple(torch.ones(width, device=target.device) for width in widths)
+        for own, values in zip(weights, target.T, strict=True):
+            if balanced and len(own) > 1:
+                own /= torch.bincount(values[~values.isnan()].long(), minlength=len(own)).clamp(min=1)
+        return SeveralTargets(weights).on(target)
+
+    def on(self, target: Tensor) -> SeveralTargets:
+        """The same for other graphs, so that the known values of each target weigh as much as all graphs together."""
+        totals = [float(_weight(own, values).sum()) for own, values in zip(self.weights, target.T, strict=True)]
+        scales = (len(target) / total if total else 0 for total in totals)
+        return SeveralTargets(tuple(own * scale for own, scale in zip(self.weights, scales, strict=True)))
+
+    def loss(self, outputs: Tensor, target: Tensor) -> Tensor:
+        """Outputs (B, C), targets (B, T)"""
+        total, blocks = outputs.new_zeros(()), torch.split(outputs, [len(own) for own in self.weights], dim=1)
+        for own, logits, values in zip(self.weights, blocks, target.T, strict=True):
+            known, is_class = values.nan_to_num(), len(own) > 1
+            each = F.cross_entropy(logits, known.long(), reduction="none") if is_class else (logits[:, 0] - known) ** 2
+            total = total + (each * _weight(own, values)).sum()
+        return total / target.numel()
+
+
+def _weight(own: Tensor, values: Tensor) -> Tensor:
+    """(B) what the values of one target count, each by its column; nothing where they are not known"""
+    return torch.where(values.isnan(), 0, own[values.nan_to_num().long().clamp(0, len(own) - 1)])
+
+
+def loss_of(outputs: Tensor, target: Tensor, weights: Tensor | SeveralTargets | None = None) -> Tensor:
+    """Cross-entropy for classes, mean squared error for (standardised) values; ``weights`` (C): of the classes."""
+    if isinstance(weights, SeveralTargets):
+        return weights.loss(outputs, target)
     if target.is_floating_point():
         return F.mse_loss(outputs[:, 0], target)
     return F.cross_entropy(outputs, target, weight=weights)
 
 
-def weight_of(target: Tensor, weights: Tensor | None) -> Tensor | float:
+def weight_of(target: Tensor, weights: Tensor | SeveralTargets | None) -> Tensor | float:
     """What the graphs count together in the mean that the loss is."""
-    return len(target) if weights is None else weights[target].sum()
+    return weights[target].sum() if isinstance(weights, Tensor) else len(target)
 
 
 def r2(predicted: Tensor | NDArray[Any], target: Tensor | NDArray[Any]) -> float:
@@ -71,6 +116,8 @@ def loss_and_score(batches: Sequence[tuple[Tensor, Tensor, Tensor]], monitor: st
     """Outputs (B, C), targets (B) and mean loss of every batch -> mean loss of all graphs, and :func:`monitored`."""
     outputs, target = (torch.cat([batch[side] for batch in batches]) for side in (0, 1))
     loss = torch.stack([loss * len(own) for _, own, loss in batches]).sum()
+    if target.ndim == 2:  # (B, T), whose accuracies and R² have no common scale: the lower loss is better
+        return float(loss) / len(target), -float(loss) / len(target)
     return float(loss) / len(target), monitored(monitor, outputs, target)
 
 
@@ -85,6 +132,10 @@ def monitored(name: str, outputs: Tensor, target: Tensor) -> float:
 
 def monitor_of(name: str, target: Tensor) -> str:
     """What chooses the best epoch of a training on these targets (G): ``name``, or what auto stands for."""
+    if target.ndim == 2:
+        if name != "auto":
+            raise ConfigError(f"of several targets the loss chooses the best epoch, not {name}")
+        return ""
     if name == "auto" and not target.is_floating_point():
         return "roc_auc" if 3 * int(target.bincount().max()) > 2 * len(target) else "accuracy"
     return checked_score(None if name == "auto" else name, is_value=target.is_floating_point())
@@ -99,11 +150,14 @@ def checked_score(name: str | None, *, is_value: bool) -> str:
 
 
 @torch.no_grad()
-def evaluate(network: EgoCNN, data: Batchable, weights: Tensor | None = None, monitor: str = "") -> tuple[float, float]:
+def evaluate(
+    network: EgoCNN, data: Batchable, weights: Tensor | SeveralTargets | None = None, monitor: str = ""
+) -> tuple[float, float]:
     """Loss and :func:`monitored` score in evaluation mode."""
     if data.target is None:
         raise DataError("these graphs have no target to compare with")
     outputs = predict(network, data)
+    weights = weights.on(data.target) if isinstance(weights, SeveralTargets) else weights
     return loss_and_score([(outputs, data.target, loss_of(outputs, data.target, weights))], monitor)
 
 
@@ -141,20 +195,37 @@ def recalls(predictions: NDArray[Any], truth: NDArray[Any], class_names: Sequenc
     return {name: float((predictions[truth == c].argmax(axis=1) == c).mean()) for c, name in there}
 
 
+def scores_by_target(predictor: Model, graphs: Graphs, outputs: NDArray[np.float32]) -> dict[str, float]:
+    """Outputs (R, G, C) and what is true -> scores; see :func:`together`"""
+    several = {}
+    for name, one, own in predictor.each_target(outputs):
+        known, truth = known_truth(graphs.of_target(name) if name else graphs, one.class_names)
+        predicted = one.interpret(torch.from_numpy(own.mean(axis=0)))
+        several[name] = scores_of(predicted[known], truth) if len(truth) else {}
+    return together(several)
+
+
+def together(several: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Scores of every target by its name -> NAME.SCORE of each, and SCORE, their mean; of one, called '', its own"""
+    if "" in several:
+        return dict(several[""])
+    every = {f"{name}.{score}": value for name, own in several.items() for score, value in own.items()}
+    names = dict.fromkeys(score for own in several.values() for score in own)
+    return every | {score: float(np.mean([own[score] for own in several.values() if score in own])) for score in names}
+
+
 def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:
     """All scores of a classifier or of a regressor that are defined; nothing without a truth.
 
     Graphs whose target is not known do not count; a class that the model was not trained on counts as missed.
     """
-    known, truth = known_truth(graphs, predictor.class_names)
-    if not known.any():
-        return {}
-    return scores_of(predictor.predictions(graphs if known.all() else graphs[known], device=device), truth)
+    return scores_by_target(predictor, graphs, predictor.outputs_of_each(graphs, device=device))
 
 
 def known_truth(graphs: Graphs, class_names: tuple[str, ...]) -> tuple[Bools, NDArray[Any]]:
     """Which graphs (G) have a target that is known, and these targets, classes by their numbers in ``class_names``."""
-    assert graphs.target is not None
+    if graphs.target is None or graphs.is_classification != bool(class_names):
+        return np.zeros(len(graphs), bool), np.zeros(0)
     known = graphs.target >= 0 if graphs.is_classification else np.isfinite(graphs.target)
     truth = graphs.with_names(classes=class_names or None).target
     assert truth is not None

@@ -38,7 +38,7 @@ from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.encoder import Encoder, check_nodes
 from egocnn.encode.survey import Survey
 from egocnn.errors import ConfigError, DivergedError
-from egocnn.model import Model, mean_output
+from egocnn.model import FITTED, Model, mean_output
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
 from egocnn.nn.model import EgoCNN
@@ -109,6 +109,8 @@ def learn(
     predictor = plan.build(seeds, embed=embed, embed_width=embed_width)
     if stack and current() is not None:
         raise ConfigError("a stack trains in one process; leave out either the stack or torchrun")
+    if predictor.targets and (stack or current() is not None):
+        raise ConfigError("several targets are trained by one process, not stacked; leave out --stack or torchrun")
     if stack:
         check_stackable(predictor.networks)
     if ready is not None:
@@ -143,8 +145,8 @@ def choose_engine(members: Sequence[Member], train: TrainConfig, *, stack: bool 
     if stack is None and free is not None:
         parts = {id(part): part for member in members for part in (member.train, member.validation)}
         # a module in place of the node embedding may do what cannot be recorded
-        is_custom = any(member.network.custom_embedding for member in members)
-        stack = not is_custom and sum(part.megabytes for part in parts.values()) < free
+        is_plain = any(member.network.custom_embedding or member.network.widths for member in members)
+        stack = not is_plain and sum(part.megabytes for part in parts.values()) < free
     return "recorded" if stack else "plain"
 
 
@@ -158,18 +160,32 @@ def _concluded(
     if has_diverged:
         advice = "try a smaller --learning-rate, with --overwrite"
         raise DivergedError(f"training diverged: no epoch gave a finite loss; {advice}")
-    if validation.target is not None and (predictor.class_names or len(predictor.networks) > 1):
+    if validation.target is not None and (predictor.targets or predictor.class_names or len(predictor.networks) > 1):
         outputs, target = predict_each(predictor.networks, validation.to(device)).float().cpu(), validation.target.cpu()
-        if predictor.class_names:
-            mean = torch.from_numpy(mean_output(outputs.numpy()))
-            predictor = replace(predictor, temperature=calibrate(mean, target))
-        else:
-            noise, scale = fit_spread(outputs[:, :, 0], target)
-            predictor = replace(predictor, noise=noise, spread_scale=scale)
+        predictor = _calibrated(predictor, outputs, target)
     if judgement is not None:
         why = {"scale_free": judgement.is_scale_free, "reason": judgement.reason}
         predictor = replace(predictor, about={"tie": why})
     return predictor
+
+
+def _calibrated(predictor: Model, outputs: Tensor, target: Tensor) -> Model:
+    """Outputs (R, V, C) and targets (V), or (V, T), of the validation part -> the model with what is fitted on them"""
+    if predictor.targets:
+        several = list(predictor.encoder.targets_of)
+        for t, (_, one, own) in enumerate(predictor.each_target(outputs.numpy())):
+            known = ~target[:, t].isnan()
+            values = target[known, t].long() if one.class_names else target[known, t]
+            one = _calibrated(one, torch.from_numpy(own)[:, known], values) if len(values) else one
+            several[t] = replace(several[t], **{number: getattr(one, number) for number in FITTED})
+        return replace(predictor, encoder=replace(predictor.encoder, targets_of=tuple(several)))
+    if predictor.class_names:
+        mean = torch.from_numpy(mean_output(outputs.numpy()))
+        return replace(predictor, temperature=calibrate(mean, target))
+    if len(predictor.networks) == 1:
+        return predictor
+    noise, scale = fit_spread(outputs[:, :, 0], target)
+    return replace(predictor, noise=noise, spread_scale=scale)
 
 
 def calibrate(logits: Tensor, target: Tensor) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -22,15 +22,15 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.collection import Collection, split_off
 from egocnn.data.schema import PARTS
 from egocnn.errors import DivergedError, RunError
-from egocnn.files import digest_of_file, digest_of_plain, regular, replacing, to_toml, write_json, write_text
+from egocnn.files import csv_text, digest_of_file, digest_of_plain, regular, to_toml, write_json, write_text
 from egocnn.model import DIGESTS, MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
-from egocnn.train.metrics import recalls, scores_of
+from egocnn.train.metrics import known_truth, recalls, scores_by_target
 from egocnn.train.recipe import Test, learn, read_if_small
 from egocnn.train.run_folder import LOG, check_free, clear, forget, growing_place, locked, put_in_place, restore
-from egocnn.train.validation import check_targets, part_numbers
+from egocnn.train.validation import check_targets, part_numbers, with_known_target
 
 SPLIT, TABLE = "split.csv", "test_predictions.csv"
 Log = Callable[[Path, Report | None], AbstractContextManager[Report | None]]
@@ -60,7 +60,7 @@ def train_run(
     In a group of processes all of them call this and train together; rank 0 writes and returns, the others end. What
     torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``.
     """
-    collection = with_test_part(read_if_small(collection), test, train.seed)
+    collection = with_test_part(with_known_target(read_if_small(collection)), test, train.seed)
     used = to_toml(settings or {"model": asdict(model), "train": {**asdict(train), "test": test}})
     digest = fingerprint(collection, model, train)
     world, group = World.here(), current()
@@ -125,7 +125,9 @@ def _train(
     def write_history(history: History) -> None:
         if not (place / "settings.toml").exists():  # a run that is resumed has the same
             write_text(place / "settings.toml", settings)
-        write_rows(place / "history.csv", *history_rows(history))
+        if skipped := collection.outline.skipped:
+            write_text(place / "invalid.csv", csv_text([("row", "smiles", "reason"), *skipped]))
+        write_text(place / "history.csv", history_csv(history))
 
     def tell(history: History, config: TrainConfig) -> None:
         write_history(history)
@@ -133,7 +135,7 @@ def _train(
             report(history, config)
 
     def conclude(predictor: Model, history: History, test: Test) -> None:
-        write_rows(place / SPLIT, ("name", "part"), parts_of_names(collection, train))
+        write_text(place / SPLIT, csv_text([("name", "part"), *parts_of_names(collection, train)]))
         own = {"train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
         own |= {"split": digest_of_file(place / SPLIT)}
         replace(predictor, about={**predictor.about, **about, **own}).save(place)
@@ -175,12 +177,15 @@ def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCol
 
 def facts(predictor: Model, history: History) -> dict[str, Any]:
     """How the training went; of several networks: the mean of their scores, the most epochs, the best epoch of each."""
-    score = history.monitor or ("accuracy" if predictor.class_names else "r2")
     best = [each.best for each in history.of_each if each.best is not None]
     epochs = [each.epoch for each in best]
+    task: dict[str, Any] = {"task": "several targets", "targets": predictor.targets}
+    if not predictor.targets:
+        kind, score = ("classification", "accuracy") if predictor.class_names else ("regression", "r2")
+        scored = fmean(each.validation_score for each in best) if best else None
+        task = {"task": kind, f"validation_{history.monitor or score}": scored}
     return {
-        "task": "classification" if predictor.class_names else "regression",
-        f"validation_{score}": fmean(each.validation_score for each in best) if best else None,
+        **task,
         "validation_loss": fmean(each.validation_loss for each in best) if best else None,
         "networks": len(predictor.networks),
         "epochs": len(history.epochs),
@@ -198,16 +203,25 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
     chosen = collection.choose(np.flatnonzero(collection.outline.part == PARTS.index("test")))
     names = [name for some in chosen.portions() for name in some.names]  # the outline need not have them
     check_finite(mean_output(each), names)
-    predictions, spread = predictor.interpret(torch.from_numpy(mean_output(each))), predictor.spread_of(each)
-    columns: dict[str, Sequence[Any]] = {"name": names, "predicted": predictions.tolist()}
-    if known := predictor.class_names:
-        columns |= {"predicted": [known[c] for c in predictions.argmax(1)], "probability": predictions.max(1).tolist()}
-    columns |= {} if spread is None else {"spread": spread.tolist()}
-    columns["true"] = [tested.target_of(g) for g in range(len(tested))]
-    write_rows(table, tuple(columns), zip(*columns.values(), strict=True))
-    scores: dict[str, Any] = scores_of(predictions, tested.target)
-    scores |= {"recall": recalls(predictions, tested.target, known)} if known else {}
-    return {"test_graphs": len(tested), **{f"test_{name}": value for name, value in scores.items()}}
+    scores: dict[str, Any] = scores_by_target(predictor, tested, each)
+    columns: dict[str, Sequence[Any]] = {"name": names}
+    for name, one, own in predictor.each_target(each):
+        truth = tested.of_target(name) if name else tested
+        predictions, spread = one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
+        found: dict[str, Sequence[Any]] = {"predicted": predictions.tolist()}
+        if classes := one.class_names:
+            found = {
+                "predicted": [classes[c] for c in predictions.argmax(1)],
+                "probability": predictions.max(1).tolist(),
+            }
+            known, numbers = known_truth(truth, classes)
+            scores[f"{name}.recall" if name else "recall"] = recalls(predictions[known], numbers, classes)
+        found |= {} if spread is None else {"spread": spread.tolist()}
+        found["true"] = [truth.target_of(g) for g in range(len(tested))]
+        columns |= {f"{name} {column}" if name else column: values for column, values in found.items()}
+    write_text(table, csv_text([tuple(columns), *zip(*columns.values(), strict=True)]))
+    of_test = {re.sub(r"[^.]*$", r"test_\g<0>", name, count=1): value for name, value in scores.items()}
+    return {"test_graphs": len(tested), **of_test}  # test_accuracy; of one of several targets, NAME.test_accuracy
 
 
 def parts_of_names(collection: Collection, train: TrainConfig) -> Iterator[tuple[str, str]]:
@@ -217,17 +231,6 @@ def parts_of_names(collection: Collection, train: TrainConfig) -> Iterator[tuple
         part[members] = number
     names = (name for some in collection.portions() for name in some.names)
     return zip(names, (PARTS[number] for number in part), strict=True)
-
-
-def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A CSV, put in place once it is whole."""
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        plain = csv.writer(file, lineterminator="\n")
-        plain.writerow(columns)
-        # Python before 3.13 leaves a lone \r unquoted, and readers take it for the end of the line
-        quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        for row in rows:
-            (quoted if any("\r" in str(value) for value in row) else plain).writerow(row)
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:
@@ -270,11 +273,9 @@ def digests(folder: Path, metrics: Mapping[str, Any]) -> dict[str, str]:
     return {"metrics.json": digest_of_plain({**plain, MODEL: model}), "history.csv": digest_of_plain(bare)}
 
 
-def history_rows(history: History) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-    """Columns and rows of ``history.csv``."""
-    numbered = enumerate(history.of_each, start=1)
-    rows = ((number, *asdict(epoch).values()) for number, each in numbered for epoch in each.epochs)
-    return ("network", *(field.name for field in fields(Epoch))), rows
+def history_csv(history: History) -> str:
+    rows = [(n, *asdict(epoch).values()) for n, each in enumerate(history.of_each, start=1) for epoch in each.epochs]
+    return csv_text([("network", *(f.name for f in fields(Epoch))), *rows])
 
 
 def versions() -> dict[str, str]:

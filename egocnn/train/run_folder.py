@@ -20,7 +20,7 @@ from egocnn.errors import RunError
 from egocnn.files import check_is_no_file, check_writable, is_left, is_still_at, lock, put_folder, remove
 
 FILES: tuple[str, ...] = ("metrics.json", "model.safetensors", "config.json", "history.csv", "checkpoint.safetensors")
-FILES += ("settings.toml", "split.csv", "test_predictions.csv")
+FILES += ("settings.toml", "split.csv", "test_predictions.csv", "invalid.csv")
 """What a run folder may hold, the one that makes it complete first."""
 LOG = "tensorboard"
 EVENTS = "events.out.tfevents."

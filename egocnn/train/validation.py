@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+from typing import TypeVar
+
 import numpy as np
 
 from egocnn.config import TrainConfig
-from egocnn.data.arrays import Ints
-from egocnn.data.collection import split_off
+from egocnn.data.arrays import Bools, Ints
+from egocnn.data.collection import Collection, split_off
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import DataError
+
+FEW_CLASSES = 5  # as many may each have a single graph
+AnyCollection = TypeVar("AnyCollection", bound=Collection)
+
+log = logging.getLogger("egocnn")
+
+
+def with_known_target(collection: AnyCollection) -> AnyCollection:
+    """The graphs without those whose target is not known; a line in the log counts these."""
+    outline = collection.outline
+    if outline.target is None or not (missing := _is_missing(outline)).any() or missing.all():
+        return collection
+    log.warning("%d of %d graphs have no target and are left out of the training", missing.sum(), len(outline))
+    return collection.choose(np.flatnonzero(~missing))
 
 
 def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
@@ -33,10 +50,28 @@ def check_targets(graphs: Graphs) -> None:
         raise DataError(f"training needs at least 2 graphs, got {len(graphs)}")
     if graphs.target is None:
         raise DataError("these graphs have no target to learn; name its column with --target")
-    missing = graphs.target < 0 if graphs.is_classification else ~np.isfinite(graphs.target)
-    if missing.any():
+    if (missing := _is_missing(graphs)).any():
         name = graphs.names[int(np.flatnonzero(missing)[0])]
         raise DataError(f"{int(missing.sum())} graphs have no target, {name!r} the first; training needs all")
-    if len(np.unique(graphs.target)) < 2:
+    for name in graphs.target_names:
+        try:
+            own = graphs.of_target(name)
+            check_targets(own[~_is_missing(own)])
+        except DataError as error:
+            raise DataError(f"target {name}: {error}") from None
+    if graphs.targets:
+        return
+    distinct = len(np.unique(graphs.target))
+    if graphs.is_classification and distinct > max(FEW_CLASSES, 0.8 * len(graphs)):
+        advice = "name another column with --target, or --task regression for numbers"
+        raise DataError(f"{distinct} classes for {len(graphs)} graphs, almost one for each; {advice}")
+    if distinct < 2:
         only = graphs.class_names[int(graphs.target[0])] if graphs.is_classification else graphs.target[0]
         raise DataError(f"every graph has the same target, {only}; there is nothing to tell apart")
+
+
+def _is_missing(graphs: Graphs) -> Bools:
+    assert graphs.target is not None
+    if graphs.targets:
+        return np.asarray(np.isnan(graphs.target).all(axis=1))
+    return graphs.target < 0 if graphs.is_classification else ~np.isfinite(graphs.target)

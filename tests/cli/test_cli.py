@@ -116,7 +116,7 @@ from egocnn.cli import main
 from egocnn.cli.commands import COMMANDS
 run = sys.argv[1]
 assert main(["train", {ALCOHOLS!r}, "-o", run, *{SHORT}]) == 0
-assert main(["predict", run, {ALCOHOLS!r}, "-o", run + "/predictions.csv"]) == 0
+assert main(["predict", run, {ALCOHOLS!r}, "-o", run + ".csv"]) == 0
 assert main(["train", {ALCOHOLS!r}, "-o", run + "2", "--tensorboard"]) == 2
 assert main(["info", run + "/molecules.csv"]) == 2
 """
@@ -124,7 +124,7 @@ assert main(["info", run + "/molecules.csv"]) == 2
     write_table(tmp_path / "run")
     done = script("-c", code, str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
-    assert len(rows(tmp_path / "run" / "predictions.csv")) == 32
+    assert len(rows(tmp_path / "run.csv")) == 32
     assert done.stderr.splitlines() == [
         'egocnn: tensorboard is not installed; type: pip install "egocnn[tensorboard]"',
         'egocnn: rdkit is not installed; type: pip install "egocnn[molecules]"',
@@ -155,9 +155,10 @@ def test_predict_writes_the_promised_columns_for_one_part_of_a_table(
 ) -> None:
     table, out = smiles_run.parent / "molecules.csv", tmp_path / "p.csv"
     assert "4 predictions in" in printed(run, "predict", smiles_run, table, "--split", "split=test", "-o", out)
-    assert out.read_text().startswith("name,predicted,probability,true\n")
+    head = "name,smiles,label,split,predicted,probability,p_alcohol,p_alkane,true,error"
+    assert out.read_text().splitlines()[0] == head
     predicted = rows(out)
-    assert column(predicted, "name") == ["pentane", 'iso, "tert"', "=1+1", "isopropanol"]
+    assert column(predicted, "name") == ["pentane", 'iso, "tert"', "'=1+1", "isopropanol"]
     assert column(predicted, "true") == ["alkane", "alkane", "alcohol", "alcohol"]
     assert all(0.5 <= each <= 1 for each in probabilities(predicted))
     result, first = predict(run, smiles_run, table, tmp_path, "--split", "split=test", "--limit", 3)
@@ -178,7 +179,7 @@ def test_new_data_may_lack_the_target_and_have_labels_and_classes_never_seen(
     run: Run, smiles_run: Path, tmp_path: Path
 ) -> None:
     result, found = predict(run, smiles_run, write_table(tmp_path, "smiles\nCCBr\nC#N\nOCC\n"), tmp_path)
-    assert result.keys() == {"graphs", "file"}
+    assert result.keys() == {"graphs", "failed", "file"}
     assert [(row["name"], row["true"]) for row in found] == [("1", ""), ("2", ""), ("3", "")]
     result, found = predict(run, smiles_run, write_table(tmp_path, "smiles,label\nCOC,ether\nCCC,\n"), tmp_path)
     assert result["accuracy"] == 0  # a class that the model does not know is missed
@@ -199,7 +200,7 @@ def test_a_model_reads_new_data_as_it_was_trained(run: Run, tmp_path: Path) -> N
     # a column of words that has nothing to do with the target is not taken for the truth
     new = write_table(tmp_path, "id,mol,label\na,CC,nice\nb,CCO,nasty\n", "new.csv")
     result, found = predict(run, model, new, tmp_path)
-    assert result.keys() == {"graphs", "file"}
+    assert result.keys() == {"graphs", "failed", "file"}
     assert [(row["name"], row["true"]) for row in found] == [("a", ""), ("b", "")]
     wanted = "no column or field is called 'kind'"
     check_refused(run, wanted, "predict", model, new, "--target", "kind", "-o", tmp_path / "p.csv")
@@ -229,13 +230,14 @@ def test_a_regression_trains_and_predicts_also_where_some_values_are_missing(run
     result, found = predict(run, tmp_path / "run", new, tmp_path)
     assert result.keys() >= {"r2", "rmse", "mae", "spearman"}
     assert column(found, "true") == ["1.0", "", "0.0"]
-    assert all(row["probability"] == "" and float(row["predicted"]) < 5 for row in found)
+    assert all("probability" not in row and float(row["predicted"]) < 5 for row in found)
 
 
 def test_predictions_replace_the_file_of_before_and_leave_nothing_else(
     run: Run, alcohol_run: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "new folder" / "p.csv"
+    out.parent.mkdir()
     for _ in range(2):
         printed(run, "predict", alcohol_run, ALCOHOLS, "-o", out)
     assert names_in(out.parent) == ["p.csv"]

@@ -50,7 +50,10 @@ BAD_SETTINGS = [
 def test_bad_settings_are_one_line_and_leave_nothing_behind(
     words: list[str], wanted: str, run: Run, tmp_path: Path
 ) -> None:
-    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path / "run", *SHORT, *words)
+    *flags, quiet = SHORT
+    pairs = zip(flags[::2], flags[1::2], strict=True)
+    short = [quiet, *(word for flag, value in pairs if flag not in words for word in (flag, value))]
+    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path / "run", *short, *words)
     assert names_in(tmp_path) == []
 
 
@@ -147,7 +150,7 @@ def test_what_is_not_a_run_folder_is_refused(run: Run, tmp_path: Path) -> None:
     check_refused(run, "not a run folder", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
     (tmp_path / "config.json").write_text("{}")
     wanted = f"format None; this egocnn reads format {FORMAT}"
-    check_refused(run, wanted, "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p")
+    check_refused(run, wanted, "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
     assert names_in(tmp_path) == ["config.json"]
 
 

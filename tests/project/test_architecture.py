@@ -19,7 +19,7 @@ ROOT = PACKAGE.parent
 
 ROOMS = (
     *("errors", "files", "config"),
-    *("data", "nn", "encode", "model", "train", "explain", "show", "study", "interop", "cli", "__main__"),
+    *("data", "nn", "encode", "model", "train", "explain", "show", "study", "interop", "scale", "cli", "__main__"),
 )
 """A room imports only from the rooms before it. ``nn`` says what a network reads, ``encode`` makes it from graphs."""
 
@@ -34,7 +34,7 @@ LONGEST_FUNCTION = 100
 LAZY = (
     *("rich", "rdkit", "networkx", "matplotlib", "torch_geometric", "pandas", "torch.utils.tensorboard", "triton"),
     *("grakel", "gensim", "igraph", "powerlaw", "ray", "fastapi", "starlette", "uvicorn"),
-    *("onnx", "onnxscript", "onnxruntime"),
+    *("onnx", "onnxscript", "onnxruntime", "pyarrow"),
 )
 """Imported inside the functions that need them: they are slow to import, or optional."""
 

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,11 +21,12 @@ from egocnn.errors import DataError
 from egocnn.explain import explain, fit_attention
 from egocnn.files import to_json
 from egocnn.model import Model
-from egocnn.show.streaming import Prediction, write_csv
+from egocnn.show.streaming import prediction_rows
 from egocnn.train.metrics import scores_of
+from egocnn.train.recipe import learn
 from egocnn.train.run import train_run
 from tests.support.commands import SHORT, Run, check_refused, runner
-from tests.support.tiny import MODEL, TRAIN, names_in
+from tests.support.tiny import MODEL, TRAIN, names_in, oxygens
 
 LARGEST = float(np.finfo(np.float32).max)
 ODD = 7
@@ -215,14 +217,14 @@ def test_large_numbers_that_fit_are_learned_predicted_and_explained(data: Any, t
 # ── before anything is written ────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_that_is_not_finite_is_written(tmp_path: Path) -> None:
+def test_nothing_that_is_not_finite_is_written() -> None:
+    regressor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=1))
     for value in (math.nan, math.inf):
         with pytest.raises(DataError, match="not a finite number"):
             to_json({"score": value})
-        for row in (Prediction("g7", value, None, None), Prediction("g7", "yes", value, None)):
-            with pytest.raises(DataError, match=r"graph 'g7': .*not a finite number"):
-                write_csv([row], tmp_path / "p.csv")
-    assert names_in(tmp_path) == []
+        found = np.array([value]), None
+        with pytest.raises(DataError, match=r"graph '0': .*not a finite number"):
+            list(prediction_rows(regressor, oxygens()[:1], found))
 
 
 def test_a_score_is_finite_however_small_the_spread_of_the_truth_is() -> None:

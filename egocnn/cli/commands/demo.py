@@ -24,7 +24,9 @@ def add_arguments(parser: Parser) -> None:
     # what training and explaining take, at its usual value; --seed and --device are the command's own
     for config in (ModelConfig, TrainConfig, ExplainConfig, ReadConfig):
         parser.set_defaults(**asdict(config()))
-    parser.set_defaults(explained=None, test=0.2, limit=None, resume=False, overwrite=True, tensorboard=False)
+    parser.set_defaults(
+        explained=None, explain_target=None, test=0.2, limit=None, resume=False, overwrite=True, tensorboard=False
+    )
 
 
 def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStructure]:
@@ -38,9 +40,10 @@ def opening_first(structures: Sequence[CriticalStructure]) -> list[CriticalStruc
 def demo(options: Options) -> None:
     """Train on generated molecules, then predict and explain those of sizes never seen."""
     from egocnn.data.read import read
+    from egocnn.data.rows import RowPortion
     from egocnn.model import Model
     from egocnn.show.report.folder import write_explanations
-    from egocnn.show.streaming import predictions, write_csv
+    from egocnn.show.streaming import predict_to_file
 
     graphs = read(SOURCE)
     held_out = graphs.select("test")
@@ -51,7 +54,7 @@ def demo(options: Options) -> None:
     run, table, report = options.out / "run", options.out / "predictions.csv", options.out / "report"
     train_and_print(options, graphs, asdict(ReadConfig()), SOURCE, run)
     model = Model.load(run)
-    write_csv(list(predictions(model, held_out, device=options.device)), table)
+    predict_to_file(model, [RowPortion.of(held_out)], table, {"smiles": "string"}, device=options.device)
     structures = list(find_structures(options, model, held_out, run_folder=run))
     about: dict[str, Any] = {"model": str(run), "data": SOURCE, "class_names": model.class_names, "title": "Alcohols"}
     write_explanations(opening_first(structures), report, figures=24, **about)

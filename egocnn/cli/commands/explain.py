@@ -8,14 +8,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, whole_number
-from egocnn.cli.data import open_graphs
+from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, add_shard_options, whole_number
+from egocnn.cli.data import answer_shards, open_graphs
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_remark, print_result
 from egocnn.config import ExplainConfig
+from egocnn.errors import ConfigError
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
+    from egocnn.data.graphs import Graphs
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_explanation_options(parser)
+    add_shard_options(parser)
     add_out(parser, "REPORT", "the folder for the report")
     pictures = "pictures to write to figures/ [24]"
     parser.add_option("output", "--figures", type=whole_number, default=24, metavar="N", help=pictures)
@@ -33,20 +36,25 @@ def explain(options: Options) -> None:
     """Explain every prediction and write the report."""
     from egocnn.data.graphs import Graphs
     from egocnn.model import Model
+    from egocnn.scale.shards import find_shards
     from egocnn.show.report import sentences
     from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.show.streaming import ON_PAGE
 
+    if (shards := find_shards(options.data)) is not None:
+        explain_shards(options, Model.load(options.run_folder), shards)
+        return
     check_folder(options.out)
     model = Model.load(options.run_folder)
+    class_names = model.of_target(options.explain_target).class_names
     graphs = open_graphs(options, model)
     structures = find_structures(options, model, graphs, run_folder=options.run_folder)
     shown = list(islice(structures, options.show))
     summary = write_explanations(
         *(chain(shown, structures), options.out),
-        model=str(options.run_folder),
+        model=f"{options.run_folder}{f', {options.explain_target or model.targets[0]}' if model.targets else ''}",
         data=options.data,
-        class_names=model.class_names,
+        class_names=class_names,
         figures=options.figures,
         on_page=None if isinstance(graphs, Graphs) else ON_PAGE,
     )
@@ -54,6 +62,24 @@ def explain(options: Options) -> None:
     last = f"{summary.graphs} graph{'' if summary.graphs == 1 else 's'} explained: open {page}"
     plain = {**asdict(summary), **summary.scores, "page": str(page)}
     print_result(options, plain, [*map(str, shown), *sentences(summary), last])
+
+
+def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
+    """Contributions and critical atoms of every row, as columns; no report and no fidelity."""
+    from egocnn.show.streaming import explain_portions, explanation_kinds, explanation_row
+
+    config = from_options(options, ExplainConfig)
+    if config.technique == "paper":
+        raise ConfigError(
+            "the paper's attention is fitted to all graphs together; choose another --technique for shards"
+        )
+    how: dict[str, Any] = {"classes": options.explained, "fidelity": False, "device": options.device}
+
+    def answer(graphs: Graphs) -> Iterator[dict[str, Any]]:
+        return map(explanation_row, explain_portions(model, [graphs], config, **how))
+
+    settings = {**asdict(config), "class": options.explained}
+    answer_shards(options, model, shards, settings, kinds=explanation_kinds(model), answer=answer)
 
 
 def find_structures(
@@ -75,5 +101,6 @@ def find_structures(
             print_remark(f"egocnn: {run_folder}: the attention layer is not kept ({error.strerror or error})")
     with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
         how: dict[str, Any] = {"attention": attention, "fidelity": fidelity, "device": options.device}
-        portions = familiar(model.encoder, graphs)
+        how["target"] = options.explain_target
+        portions = familiar(model.encoder, graphs.portions(), len(graphs))
         yield from explain_portions(model, portions, config, report, classes=options.explained, **how)

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files
-from egocnn.cli.data import open_graphs
+from functools import partial
+from itertools import tee
+
+from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, add_shard_options
+from egocnn.cli.data import answer_shards, open_rows
 from egocnn.cli.options import Options, Parser
-from egocnn.cli.output import check_file, print_result
+from egocnn.cli.output import check_table, print_result
 
 
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_settings_files(parser, "read")
-    add_out(parser, "FILE.csv", "where to write [%(default)s]", default="predictions.csv")
+    add_shard_options(parser)
+    add_out(
+        parser,
+        "FILE",
+        "where to write: .csv, .jsonl, .parquet, or a folder for shards [%(default)s]",
+        default="predictions.csv",
+    )
 
 
 def predict(options: Options) -> None:
     """Predict, and write the table."""
     from egocnn.encode.familiar import familiar
     from egocnn.model import Model
-    from egocnn.show.streaming import predict_to_csv
+    from egocnn.scale.shards import find_shards
+    from egocnn.show.streaming import predict_to_file, prediction_kinds, prediction_rows
     from egocnn.train.metrics import in_words
 
-    check_file(options.out, options.data)
+    if (shards := find_shards(options.data)) is not None:
+        model = Model.load(options.run_folder)
+        answer = partial(prediction_rows, model, device=options.device)
+        answer_shards(options, model, shards, {}, kinds=prediction_kinds(model), answer=answer)
+        return
+    check_table(options.out, options.data)
     model = Model.load(options.run_folder)
-    portions = familiar(model.encoder, open_graphs(options, model))
-    result = predict_to_csv(model, portions, options.out, device=options.device)
+    columns, portions = open_rows(options, model)
+    several, again = tee(portions)
+    seen = familiar(model.encoder, (portion.graphs for portion in again))
+    checked = (portion for _, portion in zip(seen, several, strict=False))  # the first goes to its end, and warns there
+    result = predict_to_file(model, checked, options.out, columns, device=options.device)
     scores = ", ".join(f"{in_words(name)} {value:.4f}" for name, value in result.items() if isinstance(value, float))
     text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
+    if failed := result["failed"]:
+        text += f"; {failed} row{'' if failed == 1 else 's'} without, the column error says why"
     print_result(options, result, [text])

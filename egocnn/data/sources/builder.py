@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.config import ReadConfig, Task
+from egocnn.config import IF_THERE, ReadConfig, Task, split_names
 from egocnn.data.arrays import LARGEST, Floats, Ints, pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS, rule
@@ -21,7 +21,9 @@ from egocnn.data.sources.text import check_texts, listed, one_line, short
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 MOST_NODES = 10_000_000  # a few bytes can claim any number of nodes; this many in one graph are believed
-MOST_SKIPPED_LINES = 10  # rows left out that are reported one by one; the rest are counted
+MOST_INVALID = 0.05  # share of the rows of a file that may be left out without being asked
+MOST_NUMBERS = 0.95  # a column with this share of numbers, or more, holds values to predict
+MISSING = ("", "na", "n/a", "nan", "null", "none", "-")  # how tables say that a value is not known
 TARGET_FIELDS = ("target", "label", "class", "y")
 NAME_FIELDS = ("name", "id")
 PART_WORDS = {"training": "train", "valid": "validation", "val": "validation", "dev": "validation"}
@@ -30,6 +32,8 @@ NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infi
 INTEGER = re.compile(r"[+-]?\d{1,300}", re.ASCII)
 
 log = logging.getLogger("egocnn")
+
+SkippedRow: TypeAlias = tuple[int, str, str]  # number, SMILES if it is a text, and why it has no graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,23 +55,34 @@ class GraphRecord:
 
 
 class SkippedRows:
-    """Invalid rows: the first one stops the reader, or all are left out, with a warning in the log."""
+    """Invalid rows: a few are left out, with one line in the log; many, or one where that is strict, are an error.
 
-    def __init__(self, *, skip: bool, where: str) -> None:
-        self.skip, self.where, self.count = skip, where, 0
+    ``way_out``: how to leave out however many, for the error
+    """
 
-    def add(self, error: DataError) -> None:
-        """Raise the error of a row, or log it where invalid rows are skipped."""
-        if not self.skip:
-            raise error
-        self.count += 1
-        if self.count <= MOST_SKIPPED_LINES:
-            log.warning("left out: %s", one_line(str(error)))
+    def __init__(self, config: ReadConfig, where: str, way_out: str = "") -> None:
+        self.config, self.where, self.way_out = config, where, way_out
+        self.rows: list[SkippedRow] = []
+        self.first: DataError | None = None
 
-    def log_total(self) -> None:
-        """Log how many rows were left out where not every one of them was logged."""
-        if self.count > MOST_SKIPPED_LINES:
-            log.warning("%s: %d rows left out in all", self.where, self.count)
+    def add(self, place: str, number: int, smiles: object, error: DataError) -> None:
+        """Note a row and why it has no graph, or raise that."""
+        self.first = self.first or DataError(f"{place}: {error}")
+        self.rows.append((number, smiles if isinstance(smiles, str) else "", one_line(str(error))))
+        if self.config.strict:
+            self._refuse()
+
+    def conclude(self, valid: int) -> None:
+        """Once all rows are read, and so many have a graph: raise the first error, or log how many are left out."""
+        if self.first is None:
+            return
+        if not self.config.skip_invalid and len(self.rows) > MOST_INVALID * (valid + len(self.rows)):
+            self._refuse()
+        count = f"{len(self.rows)} of {valid + len(self.rows)} rows left out"
+        log.warning("%s: %s; the first is %s", one_line(self.where), count, one_line(str(self.first)))
+
+    def _refuse(self) -> NoReturn:
+        raise DataError(f"{self.first}{self.way_out}") from None
 
 
 def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Graphs:
@@ -178,11 +193,13 @@ class GraphFields:
     smiles: list[Any] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)  # of molecules: copies of one molecule share a number
     available: dict[str, None] = field(default_factory=dict)
+    skipped: Sequence[SkippedRow] = ()
+    lenient: bool = False  # whether a target that is not a number where numbers are predicted counts as unknown
 
     def add(self, place: str, name: str, row: Mapping[str, Any], smiles: Any = None) -> None:
         """Add one graph; of its fields only those are stored that may be read: a table may have a thousand others."""
         config = self.config
-        named = (config.name, config.target, config.split, config.group)
+        named = (config.name, config.target, *split_names(config.target), config.split, config.group)
         self.places.append(place)
         self.names.append(name)
         self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
@@ -192,15 +209,20 @@ class GraphFields:
     def columns(self) -> dict[str, Any]:
         """Names, target, class_names, part, group and smiles of Graphs, once all graphs are added."""
         config, available = self.config, list(self.available)
-        wanted = ((config.name, NAME_FIELDS), (config.target, TARGET_FIELDS), (config.split, ()), (config.group, ()))
-        name, target, split, group = (choose_field(available, one, usual, self.where) for one, usual in wanted)
+        targets, is_several = choose_targets(available, config.target, self.where)
+        wanted = ((config.name, NAME_FIELDS), (config.split, ()), (config.group, ()))
+        name, split, group = (choose_field(available, one, usual, self.where) for one, usual in wanted)
         columns: dict[str, Any] = {"names": tuple(self.names)}
         if name is not None:
             columns["names"] = tuple(own or other for own, other in zip(self._texts(name), self.names, strict=True))
-        if target is not None:
-            values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
-            encode = encode_values if self.typed else encode_targets
-            columns["target"], columns["class_names"] = encode(values, config.task, self.where, self.places)
+        encoded = {target: self._encoded(target, several=is_several) for target in targets}
+        if is_several:
+            found = {one: (values, names) for one, (values, names) in encoded.items() if values is not None}
+            several = [np.where(values < 0, np.nan, values) if names else values for values, names in found.values()]
+            columns["target"] = np.stack(several, axis=1).astype(np.float64) if several else None
+            columns["targets"] = tuple((one, names) for one, (_, names) in found.items())
+        elif targets:
+            columns["target"], columns["class_names"] = encoded[targets[0]]
         if split is not None:
             columns["part"] = encode_parts(self._texts(split), self.places)
         if group is not None or self.groups:
@@ -209,10 +231,32 @@ class GraphFields:
             columns["smiles"] = tuple(self.smiles)
         for kind in ("names", "smiles", "class_names"):
             check_texts(self.where, columns.get(kind, ()))
+        check_texts(self.where, [text for one, names in columns.get("targets", ()) for text in (one, *names)])
         return columns
+
+    def _encoded(self, target: str, *, several: bool) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
+        values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
+        if self.lenient and self.config.task == "regression":
+            values = [None if value is None or _number(str(value)) is None else value for value in values]
+        encode = encode_values if self.typed else encode_targets
+        return encode(values, self.config.task, f"{self.where}, {target}" if several else self.where, self.places)
 
     def _texts(self, name: str) -> list[str]:
         return ["" if (value := row.get(name)) is None else str(value).strip() for row in self.rows]
+
+
+def choose_targets(available: Sequence[str], wanted: str | None, where: str) -> tuple[list[str], bool]:
+    """The fields to predict, and whether they are several, named with commas between; else it is one, or none."""
+    names = [] if wanted in available else split_names(wanted)
+    if len(names) < 2:
+        target = choose_field(available, wanted, TARGET_FIELDS, where)
+        return [] if target is None else [target], False
+    if names[-1] == IF_THERE:
+        return [name for name in names if name in available], True
+    for name in names:
+        choose_field(available, name, (), where)
+    rule(len(set(names)) == len(names), f"{where}: the targets {listed(names)} name a column twice")
+    return names, True
 
 
 def choose_field(available: Sequence[str], wanted: str | None, defaults: Sequence[str], where: str) -> str | None:
@@ -262,13 +306,13 @@ def encode_targets(
 ) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
     """Texts -> (class numbers, class names), or (real values, ()); without a single value (None, ()).
 
-    None and empty texts are missing: class -1, value NaN. ``task="auto"`` reads classes where a text is not a
-    number, where all are whole and only two differ, and where all are whole with at most 20 different ones and fewer
-    than half as many as there are graphs; anything else is to be predicted as a number. Numbers that are equal
-    name one class, however they are written; classes are sorted by number where all are numbers, else by name.
-    ``places`` says where each value stands, for error messages.
+    None, empty texts, NA, N/A, NaN, null, none and - are missing: class -1, value NaN. ``task="auto"`` reads classes
+    where more than one text in twenty is not a number, where all are whole and only two differ, and where all are whole
+    with at most 20 different ones and fewer than half as many as there are graphs; anything else is to be predicted as
+    a number. Numbers that are equal name one class, however they are written; classes are sorted by number where all
+    are numbers, else by name. ``places`` says where each value stands, for error messages.
     """
-    texts = [None if value is None or not value.strip() else value.strip() for value in values]
+    texts = [None if value is None or value.strip().lower() in MISSING else value.strip() for value in values]
     known = [text for text in texts if text is not None]
     if not known:
         return None, ()
@@ -280,8 +324,9 @@ def encode_targets(
         guess = f"{len(names)} classes to predict ({shown}); --task regression for numbers"
         target = target.astype(np.int64)
     else:
-        pairs = zip(texts, places, strict=True)
-        target = np.array([math.nan if text is None else _finite(text, place) for text, place in pairs], np.float64)
+        pairs = [(text, place) for text, place in zip(texts, places, strict=True) if text is not None]
+        _check_numbers(pairs, task)
+        target = np.array([math.nan if text is None else _number(text) for text in texts], np.float64)
         guess, names = "numbers to predict; --task classification for classes", ()
     if task == "auto":
         log.info("%s: %s", where, guess)
@@ -293,13 +338,15 @@ def encode_values(
 ) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
     """Values with a type -> as :func:`encode_targets`, which alone judges whole numbers.
 
-    Left to itself (``task="auto"``), a text or a boolean is a class and a number with a point a value to predict.
+    Left to itself (``task="auto"``), texts and booleans are classes and a number with a point is a value to predict.
     """
     texts = [_target_text(value, place) for value, place in zip(values, places, strict=True)]
+    known = [value for value, text in zip(values, texts, strict=True) if text and text.strip().lower() not in MISSING]
     if task == "auto":
-        if any(isinstance(value, (str, bool, np.bool_)) for value in values):
+        words = sum(isinstance(value, (str, bool, np.bool_)) for value in known)
+        if words > (1 - MOST_NUMBERS) * len(known):
             task = "classification"
-        elif any(isinstance(value, (float, np.floating)) for value in values):
+        elif any(isinstance(value, (float, np.floating)) for value in known):
             task = "regression"
     return encode_targets(texts, task, where, places)
 
@@ -327,20 +374,25 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _finite(text: str, place: str) -> float:
-    number = _number(text)
-    if number is None:
-        raise DataError(f"{place}: target {short(text)} is not a finite number; leave unknown values empty")
-    if abs(number) > LARGEST:
-        raise DataError(f"{place}: target {short(text)} is too large; at most {LARGEST:.2g} is read: rescale them")
-    return number
+def _check_numbers(targets: Sequence[tuple[str, str]], task: Task) -> None:
+    """Refuse texts, each with its place, that are no numbers or too large: the first few by name."""
+    bad = [(text, place) for text, place in targets if _number(text) is None]
+    if bad:
+        (text, place), *others = bad
+        more = ", ".join(f"{short(other, 20)} in {where.rpartition(', ')[2]}" for other, where in others[:2])
+        more = f" (nor {more}{f' and {len(others) - 2} more' if len(others) > 2 else ''})" if others else ""
+        way_out = "leave unknown values empty" + (", or use --task classification" if task == "auto" else "")
+        raise DataError(f"{place}: target {short(text)} is not a finite number{more}; {way_out}")
+    for text, place in targets:
+        if abs(_number(text) or 0) > LARGEST:
+            raise DataError(f"{place}: target {short(text)} is too large; at most {LARGEST:.2g} is read: rescale them")
 
 
 def _look_like_classes(texts: Sequence[str]) -> bool:
-    distinct = set(texts)
-    if not all(NUMBER.fullmatch(text) for text in distinct):
+    written = [text for text in texts if NUMBER.fullmatch(text)]
+    if len(written) < MOST_NUMBERS * len(texts):
         return True
-    numbers = {_number(text) for text in distinct}
+    numbers = {_number(text) for text in written}
     if not all(number is not None and number == int(number) for number in numbers):
         return False
     return len(numbers) <= 2 or (len(numbers) <= MOST_CLASSES and 2 * len(numbers) < len(texts))

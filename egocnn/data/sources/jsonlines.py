@@ -56,16 +56,30 @@ def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
     """Read one graph per line; blank lines are skipped, and a graph without a name is called by its line."""
     fields = GraphFields(path.name, config)
     records = list(json_records(path, fields))
-    return assemble(records, path.name, **fields.columns())
+    return assemble(records, path.name, **fields.columns(), skipped=tuple(fields.skipped))
 
 
 def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
     """The graphs of a file one at a time; their other fields are added to ``fields``."""
-    skipped, unmentioned = SkippedRows(skip=fields.config.skip_invalid, where=path.name), UNMENTIONED_NODES
+    skipped = SkippedRows(fields.config, path.name)
+    fields.skipped = skipped.rows
+    for number, row, graph in json_rows(path):
+        place = f"{path.name}, line {number}"
+        if isinstance(graph, DataError):
+            skipped.add(place, number, row.get("smiles"), graph)
+            continue
+        fields.add(place, str(number), row, row.get("smiles"))
+        yield graph
+    skipped.conclude(len(fields.places))
+
+
+def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any], GraphRecord | DataError]]:
+    """For every line its number, its fields besides the structure, and its graph or why it has none."""
+    unmentioned = UNMENTIONED_NODES
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
-        place = f"{path.name}, line {number}"
+        value: dict[str, Any] = {}
         try:
             value = _parse_line(line)
             unmentioned += len(line)
@@ -74,14 +88,10 @@ def json_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
                 more = f"a file may have {UNMENTIONED_NODES} more nodes than characters, so list them"
                 rule(nodes <= unmentioned, f"{nodes} nodes by number alone; {more}")
                 unmentioned -= nodes
-            record = _parse_graph(value, place)
+            graph: GraphRecord | DataError = _parse_graph(value, f"{path.name}, line {number}")
         except DataError as error:
-            skipped.add(DataError(f"{place}: {error}"))
-            continue
-        others = {key: item for key, item in value.items() if key not in STRUCTURE}
-        fields.add(place, str(number), others, value.get("smiles"))
-        yield record
-    skipped.log_total()
+            graph = error
+        yield number, {key: item for key, item in value.items() if key not in STRUCTURE}, graph
 
 
 def _parse_line(line: str) -> dict[str, Any]:

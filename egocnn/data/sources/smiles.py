@@ -38,20 +38,22 @@ def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
     def rows() -> Iterator[MoleculeRow]:
         column: str | None = None
         for number, row in enumerate(table_rows(path), 1):
-            column = column or _smiles_column(list(row), fields.config.smiles, path.name, "--smiles")
+            column = column or smiles_column(list(row), fields.config, path.name, "--smiles")
             yield f"{path.name}, row {number}", number, row, row[column]
 
-    return _molecule_records(rows(), fields, "--skip-invalid leaves such rows out")
+    return _molecule_records(rows(), fields, "; --skip-invalid leaves such rows out")
 
 
-def _smiles_column(available: Sequence[str], wanted: str | None, where: str, option: str) -> str:
+def smiles_column(available: Sequence[str], config: ReadConfig, where: str, option: str) -> str:
     """The column that is named, else the one called smiles, else the only one with smiles in its name."""
-    if (column := choose_field(available, wanted, ("smiles",), where)) is not None:
-        return column
-    like = [name for name in available if "smiles" in name.lower()]
-    rule(like, f"{where}: no column is called smiles; there are {listed(available)}; name one with {option}")
-    rule(len(like) == 1, f"{where}: {listed(like)} could all be the column of SMILES; name one with {option}")
-    return like[0]
+    column = choose_field(available, config.smiles, ("smiles",), where)
+    if column is None:
+        like = [name for name in available if "smiles" in name.lower()]
+        rule(like, f"{where}: no column is called smiles; there are {listed(available)}; name one with {option}")
+        rule(len(like) == 1, f"{where}: {listed(like)} could all be the column of SMILES; name one with {option}")
+        column = like[0]
+    rule(column != config.target, f"{where}: {short(column)} is the column of SMILES; it cannot be the target, too")
+    return column
 
 
 def from_frame(frame: Any, config: ReadConfig) -> Graphs:
@@ -63,24 +65,29 @@ def from_frame(frame: Any, config: ReadConfig) -> Graphs:
     for name, times in Counter(names).items():
         rule(times == 1, f"{where}: two columns are called {short(name)}")
     rule(len(frame), f"{where}: has no rows")
-    molecules = names.index(_smiles_column(names, config.smiles, where, "smiles="))
+    molecules = names.index(smiles_column(names, config, where, "smiles="))
     column = frame_target(frame, config)
     if config.task == "auto" and str(getattr(column, "dtype", "")) == "category":
         config = replace(config, task="classification")
-    fields = GraphFields(where, config, typed=False)
+    fields = GraphFields(where, _strict(config), typed=False)
     columns = [[None if builder.is_missing(value) else value for value in frame[name]] for name in frame.columns]
     rows = (
         (f"{where}, row {row}", row, dict(zip(names, values, strict=True)), values[molecules])
         for row, values in enumerate(zip(*columns, strict=True))
     )
-    return _collect(_molecule_records(rows, fields, "skip_invalid=True leaves such rows out"), fields)
+    return _collect(_molecule_records(rows, fields, "; skip_invalid=True leaves such rows out"), fields)
+
+
+def _strict(config: ReadConfig) -> ReadConfig:
+    """For objects: who passes a list has another with the targets, which a row left out would shift."""
+    return config if config.skip_invalid else replace(config, strict=True)
 
 
 def frame_target(frame: Any, config: ReadConfig) -> Any | None:
-    """The column to predict, with the type that it has in the table; None where there is none."""
+    """The column to predict, with the type that it has in the table; None where there is none, or several."""
     names = {str(name): name for name in frame.columns}
-    target = choose_field(list(names), config.target, builder.TARGET_FIELDS, "DataFrame")
-    return None if target is None else frame[names[target]]
+    target, is_several = builder.choose_targets(list(names), config.target, "DataFrame")
+    return frame[names[target[0]]] if target and not is_several else None
 
 
 def from_smiles(
@@ -92,7 +99,7 @@ def from_smiles(
     for what, values in given.items():
         rule(len(values) == len(smiles), f"{len(values)} {what}s for {len(smiles)} SMILES")
     settings = replace(config or ReadConfig(), smiles=None, target=None, name=None, split=None, group=None)
-    fields = GraphFields("SMILES", settings)
+    fields = GraphFields("SMILES", _strict(settings))
     rows = (
         (f"molecule {row}", row, {what: values[row] for what, values in given.items()}, text)
         for row, text in enumerate(smiles)
@@ -100,17 +107,16 @@ def from_smiles(
     return _collect(_molecule_records(rows, fields), fields)
 
 
-def _molecule_records(
-    rows: Iterable[MoleculeRow], fields: GraphFields, way_out: str | None = None
-) -> Iterator[GraphRecord]:
+def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields, way_out: str = "") -> Iterator[GraphRecord]:
     config = fields.config
-    skipped = builder.SkippedRows(skip=config.skip_invalid, where=fields.where)
+    skipped = builder.SkippedRows(config, fields.where, way_out)
+    fields.skipped = skipped.rows
     molecules: dict[str, int] = {}
     for place, number, row, given in rows:
         try:
             molecule, smiles = _molecule_and_smiles(given, hydrogens=config.hydrogens)
         except DataError as error:
-            skipped.add(DataError(f"{place}: {error}" + (f"; {way_out}" if way_out else "")))
+            skipped.add(place, number, given, error)
             continue
         fields.add(place, str(number), row, smiles)
         if config.group is None:
@@ -119,21 +125,26 @@ def _molecule_records(
             # without stereo marks: mirror images differ in a word, and must not stand on both sides of a split
             plain = MolToSmiles(molecule, isomericSmiles=False)
             fields.groups.append(molecules.setdefault(plain, len(molecules)))
-        bonds = list(molecule.GetBonds())
-        yield GraphRecord(
-            place=place,
-            n_nodes=molecule.GetNumAtoms(),
-            edges=np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], np.int64).reshape(-1, 2),
-            node_label=[atom_words(atom) for atom in molecule.GetAtoms()],
-            edge_label=bond_words(molecule),
-        )
-    skipped.log_total()
+        yield molecule_record(molecule, place)
+    skipped.conclude(len(fields.places))
+
+
+def molecule_record(molecule: Any, place: str) -> GraphRecord:
+    """A molecule of RDKit as a graph; ``place``: where it stands."""
+    bonds = list(molecule.GetBonds())
+    return GraphRecord(
+        place=place,
+        n_nodes=molecule.GetNumAtoms(),
+        edges=np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in bonds], np.int64).reshape(-1, 2),
+        node_label=[atom_words(atom) for atom in molecule.GetAtoms()],
+        edge_label=bond_words(molecule),
+    )
 
 
 def _collect(records: Iterator[GraphRecord], fields: GraphFields) -> Graphs:
     found = list(records)
     rule(found, f"{fields.where}: no molecules in it")
-    return builder.assemble(found, fields.where, **fields.columns())
+    return builder.assemble(found, fields.where, **fields.columns(), skipped=tuple(fields.skipped))
 
 
 def atom_label(atom: Any) -> str:

@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from egocnn.data.schema import rule
-from egocnn.errors import DataError
+from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import regular
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi", ".parquet")
+AT_ONCE = 2000  # rows that are read and handled together
 DECIMAL = re.compile(r"^\s*([+-]?\d*),(\d+)\s*$")
 
 
@@ -49,13 +51,29 @@ def text_lines(path: Path) -> Iterator[str]:
             yield text
 
 
-def table_rows(path: Path) -> Iterator[dict[str, str]]:
-    """Column name -> text for every row, by commas, or by tabs where the name ends in .tsv or .tab.
+def arrow() -> Any:
+    """pyarrow, which reads and writes Parquet."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("pyarrow", "parquet") from None
+    return pyarrow
+
+
+def table_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Column name -> text for every row, by commas, or by tabs where the name ends in .tsv or .tab; Parquet has types.
 
     A header with semicolons and no comma says that semicolons part the fields, and commas are decimal points. Fields
     may be quoted and then span lines. A table without a header or without rows is refused. Rows are counted from 1, the
     header and blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it.
     """
+    if suffix_of(path) == ".parquet":
+        parquet = arrow().parquet
+        with reading(path), parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(AT_ONCE):
+                yield from batch.to_pylist()
+        return
     texts = text_lines(path)
     if suffix_of(path) == ".smi":
         is_empty = True

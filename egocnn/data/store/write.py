@@ -24,6 +24,7 @@ from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, told_of, umask
 
 ROWS_AT_ONCE = 1 << 20
+ONE_TARGET = "a store holds graphs with one target; name one with --target"
 
 GraphColumns = Callable[[], Mapping[str, Any]]
 """Called when all portions are written: columns with one entry per graph, and orders of label names."""
@@ -104,6 +105,7 @@ class _Writer:
 
     def _check_kind(self, graphs: Graphs) -> None:
         """What one portion has, all must have; one without edges need not say what edges are like."""
+        rule(not graphs.targets, ONE_TARGET)
         if graphs.target is not None:
             is_same = self.is_classification in (None, graphs.is_classification)
             rule(is_same, "some of these graphs have classes and some have values to predict")
@@ -140,6 +142,7 @@ class _Writer:
         names: dict[str, Any] = {"class_names": tuple(self.names["target"])}
         for name in (*GRAPH_COLUMNS, *TEXT):
             if (values := facts.get(name)) is not None:
+                rule(np.ndim(values) == 1, ONE_TARGET)
                 rule(len(values) == self.graphs, f"{len(values)} of {name} for {self.graphs} graphs")
                 self._drop(name)
                 if name in TEXT:

@@ -105,7 +105,7 @@ class ServedModel:
             path = Path(folder, safe)
             path.write_bytes(data)
             try:
-                return self._checked(read_as_trained(path, self.predictor))
+                return self._checked(read_as_trained(path, self.predictor, strict=True))
             except DataError as error:
                 message = str(error).replace(f"{folder}/", "").replace("; --skip-invalid leaves such rows out", "")
                 raise DataError(message) from None

@@ -34,7 +34,7 @@ from egocnn.train import recipe
 from egocnn.train.history import History, mean_history
 from egocnn.train.loop import EngineName, Reports, fit
 from egocnn.train.metrics import LOWER_IS_BETTER, accuracy, checked_score, in_words, r2, scores_of
-from egocnn.train.validation import check_targets
+from egocnn.train.validation import check_targets, with_known_target
 
 
 def ignore(*_: object) -> None:
@@ -306,7 +306,7 @@ def cross_validate(
     execution = Execution(jobs=jobs, ray=ray, stack=stack, progress=progress or ignore, log=log or ignore)
     metric = _checked_metric(graphs, model, protocol, execution)
     train = execution.train_config(train)
-    graphs = recipe.read_if_small(graphs).with_parts(None)
+    graphs = with_known_target(recipe.read_if_small(graphs)).with_parts(None)
     check_targets(graphs.outline)
     device = choose_device(train.device)
     stacked = isinstance(model, ModelConfig) and execution.is_stacked(graphs, device)

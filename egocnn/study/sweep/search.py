@@ -33,7 +33,7 @@ from egocnn.study.crossval.training import Execution, FoldSettings, ego_fold, ig
 from egocnn.study.sweep.grid import DIVERGED, Axis, GridPoint, PairScore, Sweep, changed, flags, in_words, ranked
 from egocnn.train.metrics import LOWER_IS_BETTER, checked_score
 from egocnn.train.recipe import read_if_small, stays_on_disk
-from egocnn.train.validation import check_targets
+from egocnn.train.validation import check_targets, with_known_target
 
 INNER = 2**20  # Any number that no restart has: the inner parts follow from other seeds than the trainings.
 ABOUT, CHOSEN, PAIRS = "about.json", "chosen.json", "folds"  # Files of the folder of a sweep, and its folder of pairs.
@@ -122,7 +122,7 @@ def sweep(
     device = choose_device(train.device)
     if stays_on_disk(graphs) and execution.stack:
         raise ConfigError("graphs that stay in their store train alone, not stacked; leave --stack out")
-    graphs = read_if_small(graphs).with_parts(None)
+    graphs = with_known_target(read_if_small(graphs)).with_parts(None)
     check_targets(graphs.outline)
     tasks = inner_tasks(graphs.outline, protocol, train)
     metric = checked_score(protocol.metric, is_value=not graphs.outline.is_classification)

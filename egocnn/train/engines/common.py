@@ -20,6 +20,7 @@ from egocnn.data.arrays import Bools
 from egocnn.nn.batch import Batchable
 from egocnn.nn.model import EgoCNN
 from egocnn.train.history import Epoch, History
+from egocnn.train.metrics import SeveralTargets
 
 WARM_UP = 0.05  # Share of all steps over which the learning rate rises.
 STEEPEST = 1.0  # Gradients longer than this are shortened to it: one odd batch must not throw a deep network off.
@@ -33,6 +34,13 @@ class Member:
     train: Batchable
     validation: Batchable  # the graphs that choose the best epoch
     seed: int
+
+    def weights(self, config: TrainConfig) -> Tensor | SeveralTargets | None:
+        """What :func:`egocnn.train.metrics.loss_of` takes."""
+        widths, target = self.network.widths, self.train.target
+        if widths and target is not None:
+            return SeveralTargets.of(widths, target, balanced=config.class_weights)
+        return self.class_weights if config.class_weights else None
 
     @property
     def class_weights(self) -> Tensor | None:

@@ -42,7 +42,7 @@ class PlainEngine:
         # what several networks share is sent to the device once
         moved = {id(part): part.to(self.device) for member in members for part in (member.train, member.validation)}
         self.members = [replace(m, train=moved[id(m.train)], validation=moved[id(m.validation)]) for m in members]
-        self.weights = [member.class_weights if config.class_weights else None for member in self.members]
+        self.weights = [member.weights(config) for member in self.members]
         self._random: Sequence[torch.Generator | None] = random or [None] * len(members)  # None: torch's own
         self._steps = [self._gradient_step(r) for r in range(len(members))]
 

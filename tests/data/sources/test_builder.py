@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from egocnn.config import ReadConfig
 from egocnn.data.sources.builder import GraphRecord, SkippedRows, assemble
-from egocnn.errors import DataError
+from egocnn.errors import ConfigError, DataError
 from tests.support.samples import as_list, refusal
 
 
@@ -69,17 +70,31 @@ def test_an_edge_given_twice_alike_counts_once() -> None:
     assert graphs.n_edges == 1
 
 
-def test_the_first_bad_row_stops_unless_such_rows_are_skipped() -> None:
-    with pytest.raises(DataError, match="row 1"):
-        SkippedRows(skip=False, where="m.csv").add(DataError("row 1"))
+def skip(config: ReadConfig, *, bad: int, valid: int) -> SkippedRows:
+    skipped = SkippedRows(config, "m.csv", "; a way out")
+    for row in range(bad):
+        skipped.add(f"m.csv, row {row + 1}", row + 1, "x", DataError("bad"))
+    skipped.conclude(valid)
+    return skipped
 
 
-def test_rows_left_out_are_told_one_by_one_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
-    rejects = SkippedRows(skip=True, where="m.csv")
+def test_one_bad_row_in_twenty_is_left_out_and_counted_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="egocnn"):
-        for row in range(12):
-            rejects.add(DataError(f"m.csv, row {row + 1}: bad"))
-        rejects.log_total()
-    assert caplog.messages[0] == "left out: m.csv, row 1: bad"
-    assert len(caplog.messages) == 11
-    assert caplog.messages[-1] == "m.csv: 12 rows left out in all"
+        assert skip(ReadConfig(), bad=2, valid=38).rows == [(1, "x", "bad"), (2, "x", "bad")]
+    assert caplog.messages == ["m.csv: 2 of 40 rows left out; the first is m.csv, row 1: bad"]
+
+
+@pytest.mark.parametrize(
+    ("config", "bad", "valid"),
+    [(ReadConfig(), 2, 37), (ReadConfig(), 1, 1), (ReadConfig(strict=True), 1, 1000)],
+    ids=["more", "half of two", "strict"],
+)
+def test_more_bad_rows_or_one_where_that_is_strict_stop(config: ReadConfig, bad: int, valid: int) -> None:
+    with pytest.raises(DataError, match=r"^m\.csv, row 1: bad; a way out$"):
+        skip(config, bad=bad, valid=valid)
+
+
+def test_however_many_bad_rows_are_left_out_where_that_is_asked_for() -> None:
+    assert len(skip(ReadConfig(skip_invalid=True), bad=12, valid=0).rows) == 12
+    with pytest.raises(ConfigError, match="exclude each other"):
+        ReadConfig(skip_invalid=True, strict=True)

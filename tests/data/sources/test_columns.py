@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from egocnn.config import ReadConfig, Task
 from egocnn.data.arrays import LARGEST
 from egocnn.data.sources.builder import (
+    MISSING,
     GraphFields,
     choose_field,
     encode_groups,
@@ -135,16 +137,33 @@ def test_the_guess_is_told_and_how_to_overrule_it(caplog: pytest.LogCaptureFixtu
     assert "--task classification" in caplog.messages[1]
 
 
-@pytest.mark.parametrize("word", ["nan", "-inf", "Infinity", "many", "1,5", "1_000", "١", "0x10", "1e999"])
+@pytest.mark.parametrize("word", [">100", "-inf", "Infinity", "many", "1,5", "1_000", "١", "0x10", "1e999"])
 def test_a_value_to_predict_must_be_a_finite_number(word: str) -> None:
     with pytest.raises(DataError, match=r"m\.csv, row 2: target .* is not a finite number"):
         targets_of(["1", word], "regression")
 
 
 def test_a_number_that_is_not_finite_is_not_taken_for_a_class() -> None:
-    for word in ("nan", "1e400"):
-        with pytest.raises(DataError, match=f"row 3: target '{word}' is not a finite number"):
-            targets_of(["0", "1", word])
+    with pytest.raises(DataError, match="row 3: target '1e400' is not a finite number"):
+        targets_of(["0", "1", "1e400"])
+
+
+@pytest.mark.parametrize("word", ["", "NA", "n/a", "NaN", "null", "None", " - "])
+def test_words_for_what_is_not_known_are_no_values_and_no_classes(word: str) -> None:
+    assert np.isnan(targets_of(["0.5", word, "1.5"])[0]).tolist() == [False, True, False]
+    target, names = targets_of(["a", word, "b"])
+    assert (target.tolist(), names) == ([0, -1, 1], ("a", "b"))
+
+
+def test_a_column_of_almost_only_numbers_stays_one_and_names_what_is_no_number() -> None:
+    numbers = [f"{n}.5" for n in range(96)]
+    nor = "row 97: target '>100' is not a finite number (nor '<1' in row 98, 'x' in row 99 and 1 more); leave unknown"
+    with pytest.raises(DataError, match=re.escape(nor)):
+        targets_of([*numbers, ">100", "<1", "x", "y"])
+    assert len(targets_of([*numbers, *"abcdef"])[1]) == 102
+    with pytest.raises(DataError, match="row 3: target '>1' is not a finite number"):
+        encode_values([0.5, 1.5, ">1"] + [0.5] * 30, "auto", "m.csv", [f"m.csv, row {n}" for n in range(1, 34)])
+    assert encode_values([0.5, "NA", None], "auto", "g", ["a", "b", "c"])[1] == ()
 
 
 def test_texts_and_booleans_with_a_type_are_classes_and_a_number_with_a_point_is_a_value() -> None:
@@ -162,7 +181,7 @@ def test_classes_give_back_the_texts_they_came_from(values: list[str | None]) ->
     target, names = targets_of(values, "classification")
     assert list(names) == sorted(set(names), key=names.index)
     for row, value in enumerate(values):
-        if value is None or not value.strip():
+        if value is None or value.strip().lower() in MISSING:
             assert target is None or target[row] == -1
         else:
             assert target is not None

@@ -123,7 +123,7 @@ class Stubborn:
         (triangle(edge_weight=[1.0, np.inf, 1.0]), "edge weights must be finite numbers, got inf"),
         (triangle(edge_attr=np.full((3, 2), 0.5)), "edge_attr of shape (3, 2) is neither a label nor a weight"),
         (triangle(y=torch.zeros(1, 12)), "y must be one number or text, got the shape (1, 12)"),
-        (triangle(y=torch.tensor(float("nan"))), "target 'nan' is not a finite number"),
+        (triangle(y=torch.tensor(float("inf"))), "target 'inf' is not a finite number"),
         (triangle(y={}), "target {} must be a text or a number"),
     ],
 )

@@ -115,7 +115,11 @@ def test_bad_rows_can_be_left_out_and_are_told_and_rdkit_writes_nothing_to_the_t
         graphs = read_smiles_table(path, ReadConfig(skip_invalid=True))
     assert graphs.names == ("1", "3")
     assert graphs.class_names == ("a", "b")
-    assert [message.split(":")[1] for message in caplog.messages] == [" molecules.csv, row 2", " molecules.csv, row 4"]
+    assert [row[:2] for row in graphs.skipped] == [(2, "xyz"), (4, "")]
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(
+        "molecules.csv: 2 of 4 rows left out; the first is molecules.csv, row 2: SMILES"
+    )
 
     with pytest.raises(DataError, match=r"molecules\.csv: no molecules in it"):
         read_smiles_table(write(tmp_path, "smiles\nx\n"), ReadConfig(skip_invalid=True))

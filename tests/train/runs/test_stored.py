@@ -163,14 +163,17 @@ def test_graphs_of_a_store_are_chosen_and_read_in_portions(tmp_path: Path) -> No
     assert len({whole.digest, tested.digest, choose_part(whole, "here", limit=7).digest}) == 3
 
 
-def test_a_graph_without_a_target_is_named(tmp_path: Path) -> None:
+def test_graphs_without_a_target_are_left_out(tmp_path: Path) -> None:
     graphs = alcohols()
     assert graphs.target is not None
     target = graphs.target.copy()
     target[[4, 9]] = -1
-    with pytest.raises(DataError, match=rf"^2 graphs have no target, '{graphs.names[4]}' the first; "):
-        train_run(stored(graphs.replace(target=target), tmp_path / "store"), tmp_path / "it", plain_model(), TRAIN)
-    assert not (tmp_path / "it").exists()
+    store = stored(graphs.replace(target=target), tmp_path / "store")
+    assert train_run(store, tmp_path / "it", plain_model(), TRAIN)["graphs"] == len(graphs) - 2
+    unknown = graphs.replace(target=np.full(len(graphs), -1))
+    with pytest.raises(DataError, match=rf"^{len(graphs)} graphs have no target, '{graphs.names[0]}' the first; "):
+        train_run(unknown, tmp_path / "none", plain_model(), TRAIN)
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("case", ["a split of ours, groups", "values, attributes and weights", "degrees for labels"])

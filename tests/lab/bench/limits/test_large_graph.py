@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
 from egocnn.model import Model
-from egocnn.show.streaming import predictions
+from egocnn.show.streaming import prediction_rows
 from lab.bench.limits import large_graph as bench
 from lab.bench.limits import large_store
 from lab.bench.limits.large_graph import LargeGraph, Meter, memory, random_adjacency
@@ -93,6 +93,6 @@ def test_a_graph_goes_through_prepare_and_predict_in_blocks(
     (row,) = rows(tmp_path / "it.csv")
     graphs = read(tmp_path / "store")
     assert (len(graphs), graphs.n_nodes, graphs.n_edges) == (1, 3000, 20_000)
-    (expected,) = predictions(Model.load(tmp_path / "run"), graphs)
-    assert (row["name"], row["predicted"]) == ("random", expected.predicted)
-    assert float(row["probability"]) == pytest.approx(expected.probability, rel=1e-4)
+    (expected,) = prediction_rows(Model.load(tmp_path / "run"), graphs)
+    assert (row["name"], row["predicted"]) == ("random", expected["predicted"])
+    assert float(row["probability"]) == pytest.approx(expected["probability"], rel=1e-4)

@@ -1,0 +1,136 @@
+"""A file with a molecule or a graph per row -> portions of rows in order, each with its graph or why it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from egocnn.config import IF_THERE, ReadConfig
+from egocnn.data.collection import graphs_of_part
+from egocnn.data.graphs import Graphs
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
+from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
+from egocnn.data.sources.smiles import molecule_record, parse_smiles, smiles_column
+from egocnn.data.sources.text import AT_ONCE, TABLE_SUFFIXES, one_line, suffix_of, table_rows
+from egocnn.errors import DataError
+
+ROW_SUFFIXES = (*TABLE_SUFFIXES, *JSON_SUFFIXES)
+
+Row: TypeAlias = tuple[int, dict[str, Any], GraphRecord | DataError | None]
+"""number, fields, and its graph or why it has none; None where that is to be read from its SMILES"""
+
+
+@dataclass(frozen=True, slots=True)
+class RowPortion:
+    """Some rows of a source in their order, and the graphs of those that have one, in the same order."""
+
+    rows: Sequence[Mapping[str, Any]]  # the columns that came in
+    names: Sequence[str]
+    errors: Sequence[str]  # why a row has no graph; empty where it has one
+    graphs: Graphs | None  # None where no row has one
+
+    @staticmethod
+    def of(graphs: Graphs) -> RowPortion:
+        """Graphs of a source that has no rows with other columns."""
+        rows = [{} if graphs.smiles is None else {"smiles": graphs.smiles[g]} for g in range(len(graphs))]
+        return RowPortion(rows, graphs.names, [""] * len(graphs), graphs)
+
+    def choose(self, which: Sequence[int]) -> RowPortion:
+        """The rows with these positions, ascending."""
+        number = np.cumsum([not error for error in self.errors]) - 1
+        graphs = [int(number[row]) for row in which if not self.errors[row]]
+        rows, names = [self.rows[row] for row in which], [self.names[row] for row in which]
+        chosen = self.graphs[graphs] if self.graphs is not None and graphs else None
+        return RowPortion(rows, names, [self.errors[row] for row in which], chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReader:
+    """Makes portions from rows; plain data, so that it can be sent to other processes."""
+
+    where: str
+    config: ReadConfig
+    unit: str  # what the numbers of the rows count
+    part: str = ""  # of the data's own split: other rows are left out
+    smiles: str | None = None  # the column; None where rows bring their graphs
+    has_truth: bool = True  # whether the target is the one that the model predicts
+
+    def __call__(self, rows: Sequence[Row]) -> RowPortion:
+        fields = GraphFields(self.where, self.config, typed=self.smiles is None, lenient=True)
+        records: list[GraphRecord] = []
+        errors: list[str] = []
+        for number, row, graph in rows:
+            place, smiles = f"{self.where}, {self.unit} {number}", row.get(self.smiles or "smiles")
+            fields.add(place, str(number), row, smiles if self.smiles is None else str(smiles or "").strip())
+            try:
+                if isinstance(graph, DataError):
+                    raise graph
+                if graph is None:
+                    graph = molecule_record(parse_smiles(smiles, hydrogens=self.config.hydrogens), place)
+                records.append(graph)
+                errors.append("")
+            except DataError as error:
+                if self.config.strict:
+                    raise DataError(f"{place}: {error}") from None
+                errors.append(one_line(str(error)))
+        columns = fields.columns()
+        names, part = columns["names"], columns.get("part")
+        valid = [row for row, error in enumerate(errors) if not error]
+        for name, values in list(columns.items()):
+            if isinstance(values, np.ndarray):
+                columns[name] = values[valid]
+            elif name not in ("class_names", "targets") and values is not None:
+                columns[name] = tuple(values[row] for row in valid)
+        if not self.has_truth:
+            columns |= {"target": None, "class_names": (), "targets": ()}
+        found = RowPortion(
+            [row for _, row, _ in rows], names, errors, assemble(records, self.where, **columns) if records else None
+        )
+        return found.choose(graphs_of_part(part, self.part).tolist()) if self.part else found
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """A file of rows, opened: its columns, what makes portions, and the rows that these are made from."""
+
+    columns: tuple[str, ...]
+    reader: RowReader
+    chunks: Iterator[list[Row]]
+
+    @property
+    def echoed(self) -> list[str]:
+        """The columns besides the one with the names, which stand in every table under this name anyhow."""
+        return [name for name in self.columns if name != "name" or self.reader.config.name not in (None, name)]
+
+    @staticmethod
+    def open(path: Path, usual: Mapping[str, Any], said: Mapping[str, Any], part: str = "") -> RowFile:
+        """``usual``: settings of reading where ``said`` says nothing else; columns that are not there do not count."""
+        is_table = suffix_of(path) in TABLE_SUFFIXES
+        rows: Iterator[Row] = (
+            ((n, row, None) for n, row in enumerate(table_rows(path), 1)) if is_table else json_rows(path)
+        )
+        chunks = iter(lambda: list(islice(rows, AT_ONCE)), [])
+        first = next(chunks, [])
+        columns = tuple(dict.fromkeys(name for _, row, _ in first for name in row))
+        there = (*columns, *(text for text in usual.values() if str(text).endswith(IF_THERE)))
+        known = {name: value for name, value in usual.items() if name in ("hydrogens", "task") or value in there}
+        config = ReadConfig(**{**known, **said})
+        smiles = None
+        if columns and (is_table or all(isinstance(graph, DataError) for *_, graph in first)):
+            smiles = smiles_column(columns, config, path.name, "--smiles")
+        has_truth = "target" not in usual or "target" in known or "target" in said
+        own = {"where": path.name, "unit": "row" if is_table else "line"}
+        reader = RowReader(**own, config=config, part=part, smiles=smiles, has_truth=has_truth)
+        several = chain([first] if first else [], chunks)
+        # a line of JSON that is an object without a graph has a SMILES
+        return RowFile(columns, reader, ([_bare(row) for row in some] for some in several) if smiles else several)
+
+
+def _bare(row: Row) -> Row:
+    number, fields, _ = row
+    return (number, fields, None) if fields else row

@@ -1,0 +1,167 @@
+"""Shards in, Parquet out: every row in its place, and only what is missing is done again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from egocnn.cli import main
+from egocnn.errors import DataError
+from egocnn.scale.shards import find_shards
+from tests.support.commands import SHORT, Run, check_refused, kill_once, printed, runner
+from tests.support.tiny import names_in
+
+pytest.importorskip("rdkit")
+parquet = pytest.importorskip("pyarrow.parquet")
+pyarrow = pytest.importorskip("pyarrow")
+SMILES = ["CCO", "CCC", "not_a_molecule((", "CCCO"]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(capsys)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shards")
+    rows = [f"{'C' * (n % 7 + 1)}{'O' * (n % 2)},{n % 2}" for n in range(40)]
+    (folder / "m.csv").write_text("\n".join(["smiles,y", *rows, ""]))
+    assert main(["train", str(folder / "m.csv"), "-o", str(folder / "run"), *SHORT]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """One of every kind, with the same molecules."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    table = pyarrow.table({"smiles": SMILES, "key": [1, 2, 3, 4], "tags": [["a"], [], None, ["b"]]})
+    parquet.write_table(table, folder / "a.parquet")
+    (folder / "b.csv").write_text("\n".join(["smiles,key", *(f"{text},{n}" for n, text in enumerate(SMILES, 1)), ""]))
+    with gzip.open(folder / "c.smi.gz", "wt") as file:
+        file.writelines(f"{text} m{n}\n" for n, text in enumerate(SMILES))
+    (folder / "d.jsonl").write_text("".join(json.dumps({"smiles": text, "key": 7}) + "\n" for text in SMILES))
+    return folder
+
+
+def table(path: Path) -> Any:
+    return parquet.read_table(path)
+
+
+def words(model: Path, shards: Path, *more: object) -> list[object]:
+    return ["predict", model, shards, "-o", shards.parent / "out", "--jobs", 1, "--quiet", *more]
+
+
+def test_every_kind_of_shard_gives_the_same_predictions_row_by_row(run: Run, model: Path, shards: Path) -> None:
+    answer = json.loads(printed(run, *words(model, shards, "--json")))
+    out = shards.parent / "out"
+    assert (answer["shards"], answer["rows"], answer["failed"]) == (4, 16, 4)
+    assert names_in(out) == ["a.parquet", "b.parquet", "c.parquet", "d.parquet", "manifest.json"]
+    first = table(out / "a.parquet")
+    assert first.column("key").to_pylist() == [1, 2, 3, 4]
+    assert first.column("tags").to_pylist() == [["a"], [], None, ["b"]]
+    assert [bool(error) for error in first.column("error").to_pylist()] == [False, False, True, False]
+    for name in ("b", "c", "d"):
+        assert table(out / f"{name}.parquet").column("p_1").to_pylist() == pytest.approx(
+            first.column("p_1").to_pylist()
+        )
+    assert table(out / "c.parquet").column("name").to_pylist() == ["m0", "m1", "m2", "m3"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert [shard["input"] for shard in manifest["shards"]] == ["a.parquet", "b.csv", "c.smi.gz", "d.jsonl"]
+    assert {"rows": 4, "failed": 1}.items() <= manifest["shards"][0].items()
+
+
+def test_error_is_a_text_where_no_row_fails_and_two_processes_say_the_same(run: Run, model: Path, shards: Path) -> None:
+    parquet.write_table(pyarrow.table({"smiles": ["CCO", "CC"] * 2500}), shards / "a.parquet")
+    for jobs in (1, 2):
+        out = shards.parent / f"out{jobs}"
+        printed(run, "predict", model, shards / "a*.parquet", "-o", out, "--jobs", jobs, "--quiet")
+    assert str(table(out / "a.parquet").schema.field("error").type) == "string"
+    assert table(out / "a.parquet").equals(table(shards.parent / "out1" / "a.parquet"))
+
+
+def test_only_what_is_missing_is_done_again(run: Run, model: Path, shards: Path) -> None:
+    out = shards.parent / "out"
+    printed(run, *words(model, shards, "--shard", "2/2"))
+    assert names_in(out) == ["b.parquet", "d.parquet", "manifest.json"]
+    before = (out / "b.parquet").stat().st_mtime_ns
+    printed(run, *words(model, shards))
+    assert (out / "b.parquet").stat().st_mtime_ns == before
+    assert len(json.loads((out / "manifest.json").read_text())["shards"]) == 4
+
+
+def test_killed_and_called_again_it_writes_what_it_would_have_written(run: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for n in range(8):
+        parquet.write_table(pyarrow.table({"smiles": SMILES * 250}), tmp_path / "in" / f"{n}.parquet")
+    out = tmp_path / "out"
+    kill_once(lambda: (out / "0.parquet").exists(), *words(model, tmp_path / "in"))
+    assert not (out / "7.parquet").exists()
+    printed(run, *words(model, tmp_path / "in"))
+    assert names_in(out) == [*(f"{n}.parquet" for n in range(8)), "manifest.json"]
+    assert {table(out / f"{n}.parquet").num_rows for n in range(8)} == {1000}
+    assert all(table(out / f"{n}.parquet").equals(table(out / "0.parquet")) for n in range(8))
+
+
+def test_another_model_other_settings_or_a_changed_shard_are_refused(run: Run, model: Path, shards: Path) -> None:
+    printed(run, *words(model, shards))
+    check_refused(run, "by another model or with other settings", *words(model, shards, "--hydrogens"))
+    other = shutil.copytree(model, shards.parent / "other")
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config))  # the same values in another layout: not the same file
+    check_refused(run, "by another model or with other settings", *words(other, shards))
+    (shards / "b.csv").write_text("smiles\nCC\n")
+    check_refused(run, "b.csv: has changed since", *words(model, shards))
+
+
+def test_what_cannot_be_told_apart_or_has_no_place_is_refused(run: Run, model: Path, shards: Path) -> None:
+    check_refused(run, "holds the shards to be read", "predict", model, shards, "-o", shards)
+    check_refused(run, "is a run folder", "predict", model, shards, "-o", model / "out")
+    check_refused(run, "--limit is for one file", *words(model, shards, "--limit", 3))
+    check_refused(run, "no file matches", "predict", model, shards / "x*.csv", "-o", shards.parent / "out")
+    check_refused(run, "a share is I/N", *words(model, shards, "--shard", "3/2"))
+    (shards / "a.csv").write_text("smiles\nCC\n")
+    check_refused(run, "5 shards, and 4 names", *words(model, shards))
+    (shards / "a.csv").unlink()
+    (shards.parent / "out").mkdir()
+    parquet.write_table(pyarrow.table({"x": [1]}), shards.parent / "out" / "a.parquet")
+    check_refused(run, "is in the way", *words(model, shards))
+
+
+def test_explanations_are_lists_in_the_order_of_the_atoms(run: Run, model: Path, shards: Path) -> None:
+    out = shards.parent / "why"
+    printed(run, "explain", model, shards / "*.parquet", "-o", out, "--jobs", 1, "--quiet")
+    found = table(out / "a.parquet")
+    assert str(found.schema.field("contributions").type).startswith("list<")
+    first, _, broken, _ = found.to_pylist()
+    assert len(first["contributions"]) == 3
+    assert first["base"] + sum(first["contributions"]) == pytest.approx(first["output"], abs=1e-4)
+    assert set(first["critical_atoms"]) <= {0, 1, 2}
+    assert (broken["contributions"], broken["base"]) == (None, None)
+    assert broken["error"].startswith("SMILES")
+    check_refused(
+        run,
+        "choose another --technique",
+        *words(model, shards)[:0],
+        "explain",
+        model,
+        shards,
+        "-o",
+        out,
+        "--technique",
+        "paper",
+    )
+
+
+def test_a_molecule_is_no_pattern_and_a_folder_of_other_things_holds_no_shards(tmp_path: Path) -> None:
+    assert find_shards("C[C@H](N)C(=O)O") is None
+    assert find_shards("*CC") is None
+    assert find_shards(str(tmp_path)) is None
+    with pytest.raises(DataError, match="no file matches"):
+        find_shards(str(tmp_path / "*.csv"))
