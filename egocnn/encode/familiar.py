@@ -4,46 +4,63 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import listed
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.words import heads
 from egocnn.errors import DataError
 
-T = TypeVar("T", bound=Graphs | None)
 FAR = 10.0  # Standard deviations of the training graphs from which an attribute is said to be far from theirs.
 
 
-def familiar(encoder: Encoder, portions: Iterable[T], total: int = 0, *, warn: bool = True) -> Iterator[T]:
-    """The portions of graphs, or None, and in the end a warning about graphs that are unlike the training graphs.
+class Familiarity:
+    """Counts what a model has never seen of the graphs that it is asked about."""
 
-    Refused where the model knows nothing of any: judged by so many graphs in all, by default by the first portion.
-    """
-    count: Counter[str] = Counter()
-    names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
-    for graphs in portions:
-        if graphs is not None:
-            _count(encoder, graphs, count, names)
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._count = encoder, Counter[str]()
+        self._names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
+
+    def add(self, graphs: Graphs, total: int = 0) -> None:
+        """Refuses graphs of which the model knows nothing, once it has seen so many in all."""
+        count, names, encoder = self._count, self._names, self._encoder
+        _count(encoder, graphs, count, names)
         if count["graphs"] >= total and not count["known"] and count["node"] and not len(encoder.attr_mean):
             ours, theirs = listed(encoder.node_label_names, 5), listed(names["node"], 5)
             rest = f"their nodes are labelled {theirs}, those that it was trained on {ours}"
             raise DataError(f"the model knows no label of these {count['graphs']} graphs: {rest}")
+
+    def warn(self) -> None:
+        """A line for each kind of thing that was unknown."""
+        names, count = self._names, self._count
+        what = {kind: f"{kind} labels that the model was not trained on ({listed(names[kind], 5)})" for kind in names}
+        what["far"] = f"attributes more than {FAR:g} standard deviations from those of the training graphs"
+        for kind, words in what.items():
+            if count[kind]:
+                logging.getLogger("egocnn").warning("%d of %d graphs have %s", count[kind], count["graphs"], words)
+
+
+def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:
+    """The portions of a collection, and in the end a warning about graphs that are unlike the training graphs.
+
+    Refused where the model knows nothing of any of them: of a collection in memory, before anything is computed.
+    """
+    seen = Familiarity(encoder)
+    for graphs in collection.portions():
+        seen.add(graphs, len(collection))
         yield graphs
-    what = {kind: f"{kind} labels that the model was not trained on ({listed(names[kind], 5)})" for kind in names}
-    what["far"] = f"attributes more than {FAR:g} standard deviations from those of the training graphs"
-    for kind, words in what.items():
-        if count[kind] and warn:
-            logging.getLogger("egocnn").warning("%d of %d graphs have %s", count[kind], count["graphs"], words)
+    if warn:
+        seen.warn()
 
 
 def check_familiar(encoder: Encoder, graphs: Graphs, *, warn: bool = True) -> Graphs:
     """The same for graphs in memory, which are given back."""
-    list(familiar(encoder, graphs.portions(), len(graphs), warn=warn))
+    list(familiar(encoder, graphs, warn=warn))
     return graphs
 
 

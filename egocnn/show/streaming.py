@@ -193,11 +193,19 @@ class Echo:
 
 
 def predict_to_file(
-    predictor: Model, portions: Iterable[RowPortion], path: Path, columns: Mapping[str, Any], *, device: str = "auto"
+    predictor: Model,
+    portions: Iterable[RowPortion],
+    path: Path,
+    columns: Mapping[str, Any],
+    *,
+    see: Callable[[Graphs], None] = lambda _: None,
+    device: str = "auto",
 ) -> dict[str, Any]:
     """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known.
 
-    ``columns``: those that come in, and what they hold. Of every graph its prediction is kept for the scores alone.
+    ``columns``: those that come in, and what they hold. ``see`` is called with the graphs.
+
+    Of every graph its prediction is kept for the scores alone.
     """
     from egocnn.train.metrics import known_truth, recalls, scores_of, together
 
@@ -212,6 +220,7 @@ def predict_to_file(
             first = first or next((f"{name}: {error}" for name, error in wrong), "")
             rows: Iterable[Mapping[str, Any]] = ()
             if portion.graphs is not None:
+                see(portion.graphs)
                 graphs = as_predicted(portion.graphs, predictor)
                 found = list(predictor.by_target(graphs, device=device))
                 for name, one, predicted, spread in found:

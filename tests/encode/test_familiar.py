@@ -28,7 +28,7 @@ def encoder(*portions: Graphs) -> Encoder:
 def test_graphs_without_any_label_of_the_training_graphs_are_refused_before_they_are_handed_on() -> None:
     trained = encoder(chain("0", "1", "0", edge="0"))
     with pytest.raises(DataError, match=r"knows no label of these 1 graphs: .* labelled C, O, those .* on 0, 1$"):
-        next(familiar(trained, [chain("C|H3", "C|H2", "O")]))
+        next(familiar(trained, chain("C|H3", "C|H2", "O")))
 
 
 def test_graphs_with_some_unknown_labels_are_counted_in_one_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -102,5 +102,5 @@ def find_structures(
     with counting_report("explaining", len(graphs), visible=not options.quiet) as report:
         how: dict[str, Any] = {"attention": attention, "fidelity": fidelity, "device": options.device}
         how["target"] = options.explain_target
-        portions = familiar(model.encoder, graphs.portions(), len(graphs))
+        portions = familiar(model.encoder, graphs)
         yield from explain_portions(model, portions, config, report, classes=options.explained, **how)

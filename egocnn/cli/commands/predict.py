@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import tee
 
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, add_shard_options
 from egocnn.cli.data import answer_shards, open_rows
@@ -25,7 +24,7 @@ def add_arguments(parser: Parser) -> None:
 
 def predict(options: Options) -> None:
     """Predict, and write the table."""
-    from egocnn.encode.familiar import familiar
+    from egocnn.encode.familiar import Familiarity
     from egocnn.model import Model
     from egocnn.scale.shards import find_shards
     from egocnn.show.streaming import predict_to_file, prediction_kinds, prediction_rows
@@ -39,10 +38,9 @@ def predict(options: Options) -> None:
     check_table(options.out, options.data)
     model = Model.load(options.run_folder)
     columns, portions = open_rows(options, model)
-    several, again = tee(portions)
-    seen = familiar(model.encoder, (portion.graphs for portion in again))
-    checked = (portion for _, portion in zip(seen, several, strict=False))  # the first goes to its end, and warns there
-    result = predict_to_file(model, checked, options.out, columns, device=options.device)
+    seen = Familiarity(model.encoder)
+    result = predict_to_file(model, portions, options.out, columns, see=seen.add, device=options.device)
+    seen.warn()
     scores = ", ".join(f"{in_words(name)} {value:.4f}" for name, value in result.items() if isinstance(value, float))
     text = f"{result['graphs']} predictions in {options.out}" + (f" ({scores})" if scores else "")
     if failed := result["failed"]:
