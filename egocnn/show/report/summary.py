@@ -165,7 +165,7 @@ def _scores(structures: Sequence[CriticalStructure], class_names: Sequence[str])
         pairs = [(s.predicted, s.graph.target) for s in structures]
         known = [pair for pair in pairs if all(isinstance(v, float | int) and isfinite(v) for v in pair)]
         return scores_of(*np.array(known, np.float64).T) if known else {}
-    some = [s for s in structures if isinstance(s.graph.target, str)]
+    some = [s for s in structures if isinstance(s.graph.target, str) and s.predicted in class_names]
     if not some:
         return {}
     place = {name: number for number, name in enumerate(class_names)}

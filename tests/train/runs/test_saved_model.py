@@ -185,8 +185,8 @@ def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> No
 
 
 def test_a_folder_of_the_format_before_is_refused_with_what_to_do(folder: Path) -> None:
-    change(folder, lambda plain: plain.update(format=3))
-    with pytest.raises(RunError, match="format 3; this egocnn reads format 4: train it again"):
+    change(folder, lambda plain: plain.update(format=4))
+    with pytest.raises(RunError, match="format 4; this egocnn reads format 5: train it again"):
         Model.load(folder)
 
 
