@@ -35,10 +35,8 @@ def initial_colours(graphs: Graphs) -> Colours:
 
 
 def refine(graphs: Graphs, colour: Colours, *, weighted: bool = False, loops: Ints | None = None) -> Colours:
-    """Colours (N) -> colours (N) after one more round; ``weighted``: edges of different weight are different.
-
-    ``loops`` saves looking again for the entries that join a node to itself.
-    """
+    """Colours (N) -> colours (N) after one more round; ``weighted``: edges of different weight are different. ``loops``
+    saves looking again for the entries that join a node to itself."""
     sent, around = mix(colour), np.empty_like(colour)
     portions = list(row_portions(graphs.indptr))
     running = np.zeros(1 + max((entries.stop - entries.start for _, entries in portions), default=0), np.uint64)
@@ -85,12 +83,10 @@ def wl_rounds(graphs: Graphs, rounds: int) -> Iterator[Colours]:
 
 
 def stable_colours(graphs: Graphs, colour: Colours, *, most: int) -> Colours:
-    """Refine ``colour`` in every graph until that graph gains no more colours, or ``most`` rounds have passed.
-
-    Node attributes and edge weights count here, unlike in :func:`wl_rounds`: as numbers they would make nearly every
-    colour the only one of its kind, but what the network can tell apart must not be left to node ids.
-    Each graph stops by itself: its colours must not depend on which other graphs stand in the collection.
-    """
+    """Refine ``colour`` in every graph until that graph gains no more colours, or ``most`` rounds have passed. Node
+    attributes and edge weights count here, unlike in :func:`wl_rounds`: as numbers they would make nearly every colour
+    the only one of its kind, but what the network can tell apart must not be left to node ids. Each graph stops by
+    itself: its colours must not depend on which other graphs stand in the collection."""
     for values in () if graphs.node_attr is None else graphs.node_attr.T:
         colour = mix(colour ^ mix(bits(values)))
     stable = colour.copy()

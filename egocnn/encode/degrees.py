@@ -1,9 +1,7 @@
-"""Graphs without node labels -> the same graphs, every node described by degrees: its own and those around it.
-
-The label is the degree, in classes. The attributes are the local degree profile (Cai and Wang, A simple yet effective
+"""Graphs without node labels -> the same graphs, every node described by degrees: its own and those around it. The
+label is the degree, in classes. The attributes are the local degree profile (Cai and Wang, A simple yet effective
 baseline for non-attributed graph classification, 2018), in logarithms: the degree itself, and least, largest, mean and
-standard deviation of the neighbours' degrees. They see all neighbours, also those beyond K.
-"""
+standard deviation of the neighbours' degrees. They see all neighbours, also those beyond K."""
 
 from __future__ import annotations
 

@@ -20,10 +20,8 @@ FAR = 10.0  # Standard deviations of the training graphs from which an attribute
 
 
 def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:
-    """The portions of a collection, and in the end a warning about graphs that are unlike the training graphs.
-
-    Refused where the model knows nothing of any of them: of a collection in memory, before anything is computed.
-    """
+    """The portions of a collection, and in the end a warning about graphs that are unlike the training graphs. Refused
+    where the model knows nothing of any of them: of a collection in memory, before anything is computed."""
     count: Counter[str] = Counter()
     names: dict[str, dict[str, None]] = {"node": {}, "edge": {}}
     for graphs in collection.portions():

@@ -1,10 +1,8 @@
-"""What Patchy-San reads around every node: Graphs + ranked neighbours -> rows of an embedding table to sum up.
-
-Around node n, slot 0 is n itself and slot j its j-th ranked neighbour. The labelled adjacency tensor of these P
-slots is almost all zeros, so instead of the tensor we keep, for every node, the numbers of its non-zero entries:
-one number for each (slot i, slot j, word of the edge label) with an edge between the slots, i <= j, and one for each
-(slot, word of the node label). A linear filter over the tensor is then the sum of the table rows with these numbers.
-"""
+"""What Patchy-San reads around every node: Graphs + ranked neighbours -> rows of an embedding table to sum up. Around
+node n, slot 0 is n itself and slot j its j-th ranked neighbour. The labelled adjacency tensor of these P slots is
+almost all zeros, so instead of the tensor we keep, for every node, the numbers of its non-zero entries: one number for
+each (slot i, slot j, word of the edge label) with an edge between the slots, i <= j, and one for each (slot, word of
+the node label). A linear filter over the tensor is then the sum of the table rows with these numbers."""
 
 from __future__ import annotations
 
@@ -91,10 +89,8 @@ def _label_rows(words: Sequence[Ints], slots: Ints, shape: PatchShape) -> tuple[
 
 class EdgeTable:
     """Edges by their ends: each once, u <= v, in the slot that its hash names, or if that is taken, in the next table.
-
     To search sorted entries takes a dozen cache misses a pair where a graph has millions of edges; this takes two or
-    three, however large the graph.
-    """
+    three, however large the graph."""
 
     def __init__(self, graphs: Graphs) -> None:
         node = graphs.entry_node

@@ -77,10 +77,8 @@ def _split(tier: Ints, colour: Colours) -> Ints:
 
 
 def _twins(graphs: Graphs, colour: Colours, among: Ints) -> Ints:
-    """(N) the lowest id among nodes of one colour with the very same edges to all others: they can be swapped.
-
-    All nodes whose colour another node of their graph has must be ``among`` those that are looked at.
-    """
+    """(N) the lowest id among nodes of one colour with the very same edges to all others: they can be swapped. All
+    nodes whose colour another node of their graph has must be ``among`` those that are looked at."""
     itself = mix(bits(np.arange(graphs.n_nodes)))
     around = np.empty_like(itself)
     for nodes, entries in row_portions(graphs.indptr):

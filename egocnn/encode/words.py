@@ -1,9 +1,7 @@
-"""Labels of several words -> a column of numbers for each word.
-
-A label may say several things, ``C|H3`` or ``aromatic|ring6``: its first word is what nodes are ranked and counted by,
-and every word has filters of its own. Those of the further words begin at zero: what a word adds to the first is
-learned where it helps, and does no harm where graphs are few. Labels of one word are as they always were.
-"""
+"""Labels of several words -> a column of numbers for each word. A label may say several things, ``C|H3`` or
+``aromatic|ring6``: its first word is what nodes are ranked and counted by, and every word has filters of its own. Those
+of the further words begin at zero: what a word adds to the first is learned where it helps, and does no harm where
+graphs are few. Labels of one word are as they always were."""
 
 from __future__ import annotations
 

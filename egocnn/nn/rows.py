@@ -1,8 +1,6 @@
-"""What happens to the rows of a batch between two layers: batch norm, rectifier, dropout; and dense layers.
-
-Rows are nodes or graphs. Packed rows (N, D) are all real. Rows of R networks are padded to one number (R, M, D):
-norms leave the padding out, and dropout does not depend on it.
-"""
+"""What happens to the rows of a batch between two layers: batch norm, rectifier, dropout; and dense layers. Rows are
+nodes or graphs. Packed rows (N, D) are all real. Rows of R networks are padded to one number (R, M, D): norms leave the
+padding out, and dropout does not depend on it."""
 
 from __future__ import annotations
 

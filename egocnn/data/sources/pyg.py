@@ -45,11 +45,9 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
 
 
 def to_pyg(graphs: Graphs) -> list[Any]:
-    """One ``torch_geometric.data.Data`` per graph, every edge in both directions.
-
-    Labels and classes are written as numbers: positions in ``node_label_names``, ``edge_label_names``, ``class_names``.
-    A graph whose target is unknown has no ``y``.
-    """
+    """One ``torch_geometric.data.Data`` per graph, every edge in both directions. Labels and classes are written as
+    numbers: positions in ``node_label_names``, ``edge_label_names``, ``class_names``. A graph whose target is unknown
+    has no ``y``."""
     try:
         import torch
         from torch_geometric.data import Data

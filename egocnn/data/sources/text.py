@@ -50,12 +50,10 @@ def text_lines(path: Path) -> Iterator[str]:
 
 
 def table_rows(path: Path) -> Iterator[dict[str, str]]:
-    """Column name -> text for every row, by commas, or by tabs where the name ends in .tsv or .tab.
-
-    A header with semicolons and no comma says that semicolons part the fields, and commas are decimal points. Fields
-    may be quoted and then span lines. A table without a header or without rows is refused. Rows are counted from 1, the
-    header and blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it.
-    """
+    """Column name -> text for every row, by commas, or by tabs where the name ends in .tsv or .tab. A header with
+    semicolons and no comma says that semicolons part the fields, and commas are decimal points. Fields may be quoted
+    and then span lines. A table without a header or without rows is refused. Rows are counted from 1, the header and
+    blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it."""
     texts = text_lines(path)
     if suffix_of(path) == ".smi":
         is_empty = True
@@ -118,9 +116,7 @@ def short(value: object, length: int = 60) -> str:
 
 def one_line(text: str, length: int = 800) -> str:
     """The text fit for a terminal: on one line, signs that cannot be printed spelled out, its middle left out if long.
-
-    What stands in a file must not reach the terminal as it is: an escape sequence there is a command.
-    """
+    What stands in a file must not reach the terminal as it is: an escape sequence there is a command."""
     if not text.isprintable():
         text = " ".join(filter(None, map(str.strip, text.splitlines())))
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,8 +1,6 @@
 """A store -> Graphs: in portions that are read and checked one after the other, or whole, over memory-mapped files.
-
 Opening checks version, names, sizes and the manifest's own checksum. A portion is checked as it is read: the bytes that
-have passed the checksum are the very bytes that are used. Reading the whole checks all of it once, then maps it.
-"""
+have passed the checksum are the very bytes that are used. Reading the whole checks all of it once, then maps it."""
 
 from __future__ import annotations
 
@@ -85,10 +83,8 @@ class Store:
                 first = after
 
     def graphs(self) -> Graphs:
-        """The whole collection over memory-mapped arrays, once all of it has been checked; names are in memory.
-
-        The files must stay as they are while it is used: what is cut off a mapped file ends the process.
-        """
+        """The whole collection over memory-mapped arrays, once all of it has been checked; names are in memory. The
+        files must stay as they are while it is used: what is cut off a mapped file ends the process."""
         texts: dict[str, list[str]] = {name: [] for name in TEXT if name in self.manifest.columns}
         for part in self.portions():
             for name, found in texts.items():

@@ -1,8 +1,6 @@
-"""Portions of graphs -> a store, written beside its place and put there whole.
-
-Whatever happens on the way, at the place of the store is what was there before, or all of the new one. What a killed
-writer leaves behind is a hidden folder that the next one removes; a lock on that folder tells it from one in use.
-"""
+"""Portions of graphs -> a store, written beside its place and put there whole. Whatever happens on the way, at the
+place of the store is what was there before, or all of the new one. What a killed writer leaves behind is a hidden
+folder that the next one removes; a lock on that folder tells it from one in use."""
 
 from __future__ import annotations
 
@@ -39,12 +37,10 @@ def write_store(
     overwrite: bool = False,
     report: Callable[[int], None] | None = None,
 ) -> Manifest:
-    """Write the portions, one after the other, as one collection; only one of them is in memory at a time.
-
-    Label and class names are united, and groups taken as they are. ``facts`` brings, at the end, columns with one entry
-    per graph (``names``, ``target``, ...) that take the place of the portions' own, and ``node_label_names`` or
-    ``edge_label_names`` in the order wanted. ``report`` is called with the number of graphs written so far.
-    """
+    """Write the portions, one after the other, as one collection; only one of them is in memory at a time. Label and
+    class names are united, and groups taken as they are. ``facts`` brings, at the end, columns with one entry per graph
+    (``names``, ``target``, ...) that take the place of the portions' own, and ``node_label_names`` or
+    ``edge_label_names`` in the order wanted. ``report`` is called with the number of graphs written so far."""
     folder = Path(folder)
     check_place(folder, overwrite=overwrite)
     with _beside(folder, overwrite=overwrite) as temporary:

@@ -21,11 +21,9 @@ from egocnn.errors import ConfigError
 
 
 class Products(NamedTuple):
-    """Which rows are multiplied, and which products are added up.
-
-    The first N products are those of every node with the filters of rank 0, in order. The other V follow rank by
-    rank: those of the nodes that somebody has at this rank, each once.
-    """
+    """Which rows are multiplied, and which products are added up. The first N products are those of every node with the
+    filters of rank 0, in order. The other V follow rank by rank: those of the nodes that somebody has at this rank,
+    each once."""
 
     sources: Tensor  # (V) the node that is multiplied
     counts: Tensor  # (ranks in use) how many of the V belong to each rank from 1 on; always on the CPU

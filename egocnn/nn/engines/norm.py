@@ -1,9 +1,7 @@
-"""Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes.
-
-The same function as ``nn.BatchNorm1d``, ``relu`` and a dropout one after the other. Written out with its gradient so
-that only its input and its output are kept; on a GPU one kernel forward and one backward, since it is passes over the
-nodes that it costs.
-"""
+"""Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes. The same
+function as ``nn.BatchNorm1d``, ``relu`` and a dropout one after the other. Written out with its gradient so that only
+its input and its output are kept; on a GPU one kernel forward and one backward, since it is passes over the nodes that
+it costs."""
 
 from __future__ import annotations
 
@@ -186,11 +184,9 @@ class FusedNorm(torch.autograd.Function):
 
 
 def sums_of(x: Tensor) -> tuple[Tensor, int]:
-    """x (n, D, ...) -> (2, D) n m and n (v + m²) with m the mean and v the variance, in double precision; and n.
-
-    Sums of several parts are added up. As m is the same rounded number in both, what cancels out in the end cancels to
-    the last digit of a double, however far the mean is from zero.
-    """
+    """x (n, D, ...) -> (2, D) n m and n (v + m²) with m the mean and v the variance, in double precision; and n. Sums
+    of several parts are added up. As m is the same rounded number in both, what cancels out in the end cancels to the
+    last digit of a double, however far the mean is from zero."""
     rows = x.numel() // x.shape[1] if x.shape[1] else 0
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     if rows:

@@ -32,11 +32,9 @@ def is_available(device: torch.device) -> bool:
 
 
 def ego_conv_fused(x: Tensor, tiles: Tiles, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
-    """As :func:`~egocnn.nn.engines.reference.ego_conv_reference`, and a rectifier after it if asked for.
-
-    In float32, bfloat16 or float16, always summed up in float32. float32 products are rounded to TF32 where torch is
-    allowed to, else split in three so that nothing is lost. Under autocast, in its type.
-    """
+    """As :func:`~egocnn.nn.engines.reference.ego_conv_reference`, and a rectifier after it if asked for. In float32,
+    bfloat16 or float16, always summed up in float32. float32 products are rounded to TF32 where torch is allowed to,
+    else split in three so that nothing is lost. Under autocast, in its type."""
     if torch.is_autocast_enabled("cuda") and x.is_cuda:
         x = x.to(torch.get_autocast_dtype("cuda"))
     # the registered operator is for torch's compiler; a plain call has less to carry
@@ -133,10 +131,8 @@ torch.library.register_autograd(
 
 
 def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dict[str, Any]:
-    """The kernels' constants: how much a program computes at once, and how.
-
-    Measured best on an H200; lab/bench/NOTES.md has the others. EVEN: tiles of both widths are full.
-    """
+    """The kernels' constants: how much a program computes at once, and how. Measured best on an H200;
+    lab/bench/NOTES.md has the others. EVEN: tiles of both widths are full."""
     most_in, most_out, stages = (128, 128, 3) if correlates else (64, 128, 3)
     precision = "ieee"  # without effect on 16-bit numbers
     if dtype == torch.float32:
@@ -149,10 +145,8 @@ def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dic
 
 
 def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor]) -> Tensor:
-    """The gradient of x: the ego-convolution of the transposed table, a chunk of nodes after the other.
-
-    The sums of a chunk are used up before those of the next one take their place.
-    """
+    """The gradient of x: the ego-convolution of the transposed table, a chunk of nodes after the other. The sums of a
+    chunk are used up before those of the next one take their place."""
     columns, length, *addends, starts = back
     x_gradient = gradient.new_empty(*gradient.shape[:-1], weight.shape[-2])
     sums = gradient.new_empty(room, gradient.shape[-1])

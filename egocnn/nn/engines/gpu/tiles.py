@@ -152,10 +152,8 @@ def _active(length: Tensor, replicas: int, K: int) -> Tensor:
 
 
 def _by_target(table: Tensor) -> tuple[Tensor, Tensor]:
-    """Every entry (n, k) of the table, sorted by (the node it names, k) -> these as one number, and n.
-
-    Absent ones come last, as the largest number there is, or are left out.
-    """
+    """Every entry (n, k) of the table, sorted by (the node it names, k) -> these as one number, and n. Absent ones come
+    last, as the largest number there is, or are left out."""
     total, K = table.shape
     flat, everything = table.flatten(), torch.arange(total * K, device=table.device)
     entry = everything if _is_captured(table) else torch.nonzero(flat >= 0).flatten()
