@@ -43,9 +43,8 @@ def starts(values: NDArray[Any]) -> Ints:
 
 
 def stable_order(values: Ints) -> Ints:
-    """Positions of numbers, none of them negative, in ascending order; equals keep theirs. numpy sorts 16-bit numbers
-    by radix: to sort by the lower such digit and then by the higher one is faster than to compare. With more digits
-    than two it is not."""
+    """Positions of numbers, none negative, in ascending order; equals keep theirs. numpy sorts 16-bit numbers by radix:
+    by the lower such digit and then by the higher is faster than to compare; with more digits it is not."""
     highest = int(values.max(initial=0))
     if len(values) < FEW or highest >= 1 << 32:
         return np.argsort(values, kind="stable")
@@ -63,9 +62,8 @@ def row_portions(pointer: Ints) -> Iterator[tuple[slice, slice]]:
 
 
 def equal_rows(pointer: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Rows of equal length together: their numbers (n) and their entries (n, length), a portion at a time. To sort each
-    row of such a matrix is far cheaper than to sort all entries of a collection by row first. Empty rows are passed
-    over."""
+    """Rows of equal length together: their numbers (n) and their entries (n, length), a portion at a time; no empty
+    ones. To sort each row of such a matrix is far cheaper than to sort all entries by row first."""
     lengths = np.diff(pointer)
     rows, of_length = stable_order(lengths), np.bincount(lengths, minlength=1)
     first = pointers(of_length)

@@ -48,11 +48,10 @@ def shown_labels(graph: Graph) -> Graph:
 
 
 def to_molecule(graph: Graph) -> Any | None:
-    """A molecule whose atoms are the graph's nodes in their order; None where the graph is no molecule. The graph's
-    SMILES counts where its atoms and bonds are the graph's own, in any order; otherwise the labels do: elements with
-    charges, lower case where aromatic, and words for bonds. Charges that the labels leave out are filled in for
-    nitrogen and oxygen, so that a nitro group is one however it was written. Where atoms have more bonds than they
-    should, the molecule is taken as it is. Without RDKit there are no molecules."""
+    """A molecule whose atoms are the graph's nodes in their order; None where the graph is none, or RDKit is missing.
+    The SMILES counts where its atoms and bonds are the graph's own, in any order; otherwise the labels: elements with
+    charges, lower case where aromatic, and words for bonds. Missing charges are filled in for nitrogen and oxygen, so
+    that a nitro group is one however it was written; atoms with too many bonds are taken as they are."""
     try:
         from rdkit import Chem, rdBase
     except ImportError:

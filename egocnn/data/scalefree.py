@@ -1,15 +1,12 @@
 """Degrees of nodes -> the power law nearest to their tail, whether they are scale-free, and whether to share filters.
-
 Fit and comparison are those of Clauset, Shalizi and Newman (Power-law distributions in empirical data, 2009). Fit
 (section 3): for every degree that the tail might start at, the exponent of greatest likelihood; of these, the start
-whose power law has the least Kolmogorov-Smirnov distance to the degrees in its tail. Comparison (section 5): Vuong's
-test of the log-likelihood ratio against a log-normal and an exponential law. All of it works on how often each degree
-occurs: a million nodes cost no more than their few hundred distinct degrees.
-
-Five questions decide, of how large the deviations from a power law are, not whether they are significant: the p-value
-of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes are many, and the size of
-a graph bounds its degrees. So it is reported and does not decide; nor does a log-normal law that is slightly better.
-"""
+with the least Kolmogorov-Smirnov distance. Comparison (section 5): Vuong's test of the log-likelihood ratio against a
+log-normal and an exponential law. All of it works on how often each degree occurs: a million nodes cost no more than
+their few hundred distinct degrees. Five questions decide, of how large the deviations are, not whether they are
+significant: the p-value of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes
+are many, and the size of a graph bounds its degrees. So it is reported and does not decide; nor does a log-normal law
+that is slightly better."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Weisfeiler-Lehman colours: Graphs -> a 64-bit colour per node, one round after the other.
-
-Two nodes share a colour of round r exactly if their r-hop neighbourhoods unfold to the same labelled tree. A
-colour is a hash of the node's last colour and the multiset of (neighbour's last colour, edge label); unlike label
-strings joined end to end, sums of mixed 64-bit numbers do not confuse 1,12 with 11,2. Colours depend on label
-numbers and structure alone: in every collection that counts its labels by the same names, and on every machine,
-they mean the same. Among n different neighbourhoods, any two are confused with a probability below n^2 / 2^65: one
-in 30 million for a million of them.
-"""
+"""Weisfeiler-Lehman colours: Graphs -> a 64-bit colour per node, one round after the other. Two nodes share a colour of
+round r exactly if their r-hop neighbourhoods unfold to the same labelled tree. A colour is a hash of the node's last
+colour and the multiset of (neighbour's last colour, edge label); unlike label strings joined end to end, sums of mixed
+64-bit numbers do not confuse 1,12 with 11,2. Colours depend on label numbers and structure alone: they mean the same on
+every machine and in every collection that counts its labels by the same names. Any two of n different neighbourhoods
+are confused with a probability below n^2 / 2^65: one in 30 million for a million of them."""
 
 from __future__ import annotations
 

@@ -89,8 +89,7 @@ def _label_rows(words: Sequence[Ints], slots: Ints, shape: PatchShape) -> tuple[
 
 class EdgeTable:
     """Edges by their ends: each once, u <= v, in the slot that its hash names, or if that is taken, in the next table.
-    To search sorted entries takes a dozen cache misses a pair where a graph has millions of edges; this takes two or
-    three, however large the graph."""
+    Two or three cache misses a pair, however large the graph, where a search in sorted entries takes a dozen."""
 
     def __init__(self, graphs: Graphs) -> None:
         node = graphs.entry_node

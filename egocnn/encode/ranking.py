@@ -126,9 +126,9 @@ def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
 
 def _part_tiers(tier: Ints, colour: Colours, counted: tuple[Colours, Ints] | None) -> tuple[Ints, Ints]:
     """Tiers (N) parted by rarity and then by colour, and the sizes of the colours' classes (C). ``counted``: colours,
-    ascending, and how often the training graphs have each; one that they lack counts 0. None: as often as it is here. A
-    tier is counted by the nodes that come before it. Colours only ever become finer, so all nodes of one colour share a
-    tier: to put one of them in its place will do."""
+    ascending, and how often training graphs have each, 0 where they lack one; None: as often as here. A tier is counted
+    by the nodes before it. Colours only become finer, so nodes of one colour share a tier: to place one of them will
+    do."""
     nodes = np.argsort(colour, kind="stable")
     ordered = colour[nodes]
     first = starts(ordered)

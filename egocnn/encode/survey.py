@@ -1,6 +1,5 @@
-"""Training graphs in portions -> what is fitted on them all: label names, colour counts, scales. However the graphs are
-cut into portions, the outcome is the same, bit by bit: counts are whole numbers, and means are added up in blocks of
-rows that do not follow the portions."""
+"""Training graphs in portions -> what is fitted on them all: label names, colour counts, scales; the same, bit by bit,
+however they are cut: counts are whole numbers, and means are added up in blocks that do not follow the portions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What the network reads: B graphs with N nodes as tensors, and what each layer computes with them. Every layout of a
-batch has the same few methods (``patches``, ``ranked``, ``nodes``, ``graphs``, ``pool``, ``first_ranked``,
-``inputs_of``), so that the network is written once. Here rows are packed, graph by graph. :mod:`egocnn.nn.stacked` pads
-those of R networks, :mod:`egocnn.encode.blocks` takes one huge graph in blocks, and :mod:`egocnn.interop.onnx` uses
-only operations that every runtime has."""
+batch has the same methods (``patches``, ``ranked``, ``nodes``, ``graphs``, ``pool``, ``first_ranked``, ``inputs_of``),
+so the network is written once. Here rows are packed, graph by graph; :mod:`egocnn.nn.stacked` pads those of R networks,
+:mod:`egocnn.encode.blocks` takes a huge graph in blocks, :mod:`egocnn.interop.onnx` uses what every runtime has."""
 
 from __future__ import annotations
 

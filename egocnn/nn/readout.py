@@ -139,10 +139,9 @@ def sums(h: Tensor, graph_of: Tensor, node_counts: Tensor) -> Tensor:
 
 
 class _Largest(torch.autograd.Function):
-    """The maximum over the rows of every graph: (N, D) -> (B, D), zeros where there are none. Its gradient is shared
-    alike by all rows that attain it, as symmetric nodes do. Neither operation of torch will do: the backward pass of
-    ``segment_reduce`` hands a negative gradient to each of several rows in full, as symmetric nodes are, and that of
-    ``scatter_reduce`` takes four times as long as this one."""
+    """The maximum over the rows of every graph: (N, D) -> (B, D), zeros where there are none; its gradient is shared
+    alike by all rows that attain it, as symmetric nodes do. Backward, torch's ``segment_reduce`` hands a negative
+    gradient to each such row in full, and ``scatter_reduce`` takes four times as long."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, graph_of: Tensor, graphs: int) -> Tensor:

@@ -90,9 +90,8 @@ def _grow(n_carbons: int, random: np.random.Generator) -> Bonds:
 
 def isomers(arm: int, count: int, random: np.random.Generator) -> tuple[list[Molecule], list[Molecule]]:
     """Symmetric and asymmetric molecules on a chain of 2 arm + 1 carbons, ``count`` of each or all there are. In an
-    asymmetric one, a methyl that stands alone on its carbon has moved to a bare carbon of the same arm. Both classes
-    hold equally many molecules with m single and d double methyls an arm, for every m and d: neither counting atoms nor
-    looking at one arm tells the classes apart."""
+    asymmetric one, a methyl alone on its carbon has moved to a bare carbon of the same arm. Both classes have equally
+    many molecules with m single and d double methyls an arm: neither counts of atoms nor one arm tells them apart."""
     places = arm - 1  # the end of an arm stays free: a methyl there would lengthen the chain
     by_kind: dict[Decoration, list[Decoration]] = {}
     for decoration in _decorations(places, count, random):
@@ -214,9 +213,8 @@ def centres(tree: Tree) -> list[int]:
 
 
 def subtree_texts(labels: Sequence[str], tree: Tree, root: int) -> list[str]:
-    """For every node the SMILES of what hangs on it, seen from the root. The branches stand in one fixed order, the
-    longest last and without brackets, so that equal texts mean isomorphic subtrees and the other way round (the
-    encoding of Aho, Hopcroft and Ullman, in SMILES letters)."""
+    """For every node the SMILES of what hangs on it, seen from the root. Branches stand in one fixed order, the longest
+    last and without brackets: equal texts mean isomorphic subtrees and the reverse (Aho, Hopcroft and Ullman)."""
     order, parent = walk(tree, root)
     branches: list[list[str]] = [[] for _ in tree]
     texts = [""] * len(tree)

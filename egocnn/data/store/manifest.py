@@ -1,12 +1,8 @@
-"""The description of a store: manifest.json <-> Manifest, refused unless every field of it is valid.
-
-A store is a folder with ``manifest.json`` and one file ``NAME.bin`` for each column: the numbers themselves, little end
-first, row after row, and nothing else. The columns are those of :class:`~egocnn.data.graphs.Graphs`; in addition
-there are ``entry_ptr`` (the first adjacency entry of every graph) and, for names and SMILES, the UTF-8 texts end to end
-(``names``) with where each of them starts (``names_ptr``).
-
-The manifest never names a file: a column's file is called by the column, so no manifest can point out of the folder.
-"""
+"""The description of a store: manifest.json <-> Manifest, refused unless every field of it is valid. A store is a
+folder with ``manifest.json`` and one file ``NAME.bin`` for each column: its numbers, little end first, row after row.
+Columns are those of :class:`~egocnn.data.graphs.Graphs`, ``entry_ptr`` (the first adjacency entry of every graph) and,
+for names and SMILES, the UTF-8 texts end to end (``names``) with where each starts (``names_ptr``). The manifest never
+names a file: a column's file is called by the column, so no manifest can point out of the folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Portions of graphs -> a store, written beside its place and put there whole. Whatever happens on the way, at the
-place of the store is what was there before, or all of the new one. What a killed writer leaves behind is a hidden
-folder that the next one removes; a lock on that folder tells it from one in use."""
+"""Portions of graphs -> a store, written beside its place and put there whole: at any time there is the old one, or all
+of the new. What a killed writer leaves, a hidden folder without a lock, the next one removes."""
 
 from __future__ import annotations
 

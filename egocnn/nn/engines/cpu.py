@@ -1,11 +1,8 @@
-"""The ego-convolution without work for absent neighbours: a neighbour table -> what to multiply, and what to add up.
-
-A node that several others have at the same rank is multiplied with that rank's filters once, not once for each of
-them: an atom with two neighbours costs at most three small products and not K + 1, and a hub at the head of a
-thousand lists costs one. The products are then added up node by node. Both scatters, of the forward and of the backward
-pass, are turned into gathers: which rows flow together is sorted out once per batch, in :class:`Plan`, and serves all
-layers.
-"""
+"""The ego-convolution without work for absent neighbours: a neighbour table -> what to multiply, and what to add up. A
+node that several others have at the same rank is multiplied with that rank's filters once: an atom with two neighbours
+costs at most three small products and not K + 1, and a hub at the head of a thousand lists costs one. Products are then
+added up node by node. The scatters of the forward and the backward pass become gathers: which rows flow together is
+sorted out once per batch, in :class:`Plan`, for all layers."""
 
 from __future__ import annotations
 
@@ -21,9 +18,8 @@ from egocnn.errors import ConfigError
 
 
 class Products(NamedTuple):
-    """Which rows are multiplied, and which products are added up. The first N products are those of every node with the
-    filters of rank 0, in order. The other V follow rank by rank: those of the nodes that somebody has at this rank,
-    each once."""
+    """Which rows are multiplied, and which products are added up: the first N are those of every node with the filters
+    of rank 0; the other V follow rank by rank, those of the nodes that somebody has at this rank, each once."""
 
     sources: Tensor  # (V) the node that is multiplied
     counts: Tensor  # (ranks in use) how many of the V belong to each rank from 1 on; always on the CPU

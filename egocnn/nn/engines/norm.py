@@ -1,7 +1,6 @@
 """Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes. The same
-function as ``nn.BatchNorm1d``, ``relu`` and a dropout one after the other. Written out with its gradient so that only
-its input and its output are kept; on a GPU one kernel forward and one backward, since it is passes over the nodes that
-it costs."""
+as ``nn.BatchNorm1d``, ``relu`` and a dropout, with its gradient written out so that only input and output are kept; on
+a GPU one kernel forward and one backward, since passes over the nodes are what it costs."""
 
 from __future__ import annotations
 
@@ -51,10 +50,8 @@ class Mode:
 def norm_relu_dropout(
     y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None = None
 ) -> Tensor:
-    """Training: by the batch's statistics, the running ones updated; 0 for nodes not there and what is dropped.
-
-    Shapes: y (R, M, D), scale and shift (R, D) -> (R, M, D)
-    """
+    """Training: by the batch's statistics, the running ones updated; 0 for nodes not there and what is dropped. Shapes:
+    y (R, M, D), scale and shift (R, D) -> (R, M, D)"""
     apply: Callable[..., Tensor] = (FusedNorm if has_kernels(y) else PlainNorm).apply
     out = apply(y, scale, shift, running, mode, draws)
     running.batches.add_(mode.learns & mode.active)
@@ -62,12 +59,8 @@ def norm_relu_dropout(
 
 
 def norm_graphs(y: Tensor, scale: Tensor, shift: Tensor, running: Running, exists: Tensor, mode: Mode | None) -> Tensor:
-    """Batch norm alone, of rows so few that kernels of its own would save nothing; 0 for padding.
-
-    In training with ``mode``, else in evaluation.
-
-    Shapes: y (R, B, D), scale and shift (R, D), exists (R, B) -> (R, B, D)
-    """
+    """Batch norm alone, of rows too few for kernels of its own; 0 for padding. In training with ``mode``, else in
+    evaluation. Shapes: y (R, B, D), scale and shift (R, D), exists (R, B) -> (R, B, D)"""
     mean, variance = running.mean, running.variance
     if mode is not None:
         count, there = mode.count.clamp(min=1)[:, None].to(y.dtype), exists[..., None]

@@ -1,5 +1,4 @@
-"""Readouts of padded rows: node embeddings (R, M, D) -> one vector per graph (R, B, D or more). A graph without nodes
-reads as 0."""
+"""Readouts of padded rows: node embeddings (R, M, D) -> one vector per graph (R, B, D or more), 0 without nodes."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program
 
 
 def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:
-    """(R, M, D) -> (R, B, D for each kind); kinds are joined by +. counts (R, B): nodes of every graph; graph_of (R,
-    M): B for padding; presence (R, M): how far the nodes are there, by which h has been multiplied already, see
+    """(R, M, D) -> (R, B, D for each kind, joined by +). counts (R, B): nodes of every graph; graph_of (R, M): B for
+    padding; presence (R, M): how far nodes are there, by which h is multiplied already:
     :func:`egocnn.nn.readout.pool`"""
     reduce: Callable[..., tuple[Tensor, Tensor]] = FusedPool.apply if has_kernels(h) else plain_pool
     total, most = reduce(h, counts, graph_of, None if presence is None else presence > 0)

@@ -1,6 +1,5 @@
 """The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet. Only published
-names are sent to the server, whichever it is; any other name is looked for on this machine alone. ``EGOCNN_OFFLINE=1``
-forbids downloads."""
+names are ever sent to a server; others are looked for here alone. ``EGOCNN_OFFLINE=1`` forbids downloads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Text of numbers, in chunks of bytes -> arrays (rows, columns), or a DataError that names the line. A line holds
-fields separated by commas (blanks around them are free) or by blanks alone; every line has the same number of fields;
-blank lines may only follow the last one. Three engines read a piece of the text, and what one of them declines goes to
-the next: ``_parse_even`` takes lines that all look alike, ``_parse_clean`` any tidy text, and ``_parse_lines``, line by
-line, defines the format and describes what is wrong."""
+"""Text of numbers, in chunks of bytes -> arrays (rows, columns), or a DataError that names the line. Fields are parted
+by commas, blanks around them free, or by blanks alone, equally many in every line; blank lines may only follow the last
+one. Three engines read a piece, each what the one before declines: ``_parse_even`` lines that all look alike,
+``_parse_clean`` any tidy text, and ``_parse_lines``, line by line, defines the format and describes what is wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""A data set in the TU Dortmund text format, as a folder or a zip -> Graphs. ``NAME_A.txt`` lists edges as pairs of
-nodes counted from 1, ``NAME_graph_indicator.txt`` the graph of every node; the other files add one line per node, per
-edge or per graph."""
+"""A data set in the TU Dortmund text format, as a folder or a zip -> Graphs. ``NAME_A.txt`` lists pairs of nodes,
+counted from 1, ``NAME_graph_indicator.txt`` the graph of every node; others have a line per node, edge or graph."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
-"""Neighbour table -> the order in which a GPU works through it, forward and backward.
-
-Rows with equally many neighbours come together, so that a tile of nodes ends where its longest row does. Only rows
-of one window are reordered: nodes near each other mostly share neighbours, and what is read twice is then still in
-the cache.
-
-Backward, the gradient of x is an ego-convolution too, of the transposed table with transposed filters: the row of
-node m names, for every rank k, the node at which m is ranked k-th. Where several nodes rank m k-th, it names a row
-that holds the sum of their gradients (:class:`Transposed`). Nothing is scattered: the result is the same in every run.
-
-All of it is fixed-shape tensor arithmetic without a look at the numbers, as CUDA graphs require.
-"""
+"""Neighbour table -> the order in which a GPU works through it, forward and backward. Rows with equally many neighbours
+come together, so that a tile of nodes ends where its longest row does. Only rows of one window are reordered: nodes
+near each other mostly share neighbours, and what is read twice is then still in the cache. Backward, the gradient of x
+is an ego-convolution too, of the transposed table with transposed filters: the row of node m names, for every rank k,
+the node at which m is ranked k-th. Where several nodes rank m k-th, it names a row that holds the sum of their
+gradients (:class:`Transposed`). Nothing is scattered: the result is the same in every run. All is fixed-shape tensor
+arithmetic without a look at the numbers, as CUDA graphs require."""
 
 from __future__ import annotations
 
