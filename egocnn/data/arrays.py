@@ -15,7 +15,6 @@ Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
-
 LARGEST = float(np.finfo(np.float32).max)  # the largest number that networks compute with
 ENTRIES_AT_ONCE = 1 << 16  # entries of adjacency rows handed out together: few enough for the processor's cache
 FEW = 1 << 11  # up to so many numbers are sorted as fast by comparing them
@@ -136,7 +135,6 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
     mirrored = proper[stable_order(high[proper])]  # sorted by (high, low), as key was by (low, high)
-
     # a row lists its smaller neighbours first (the mirrored entries), then itself and the greater ones
     smaller = np.bincount(high[proper], minlength=n_nodes)
     greater = np.bincount(low, minlength=n_nodes)

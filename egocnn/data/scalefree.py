@@ -26,18 +26,14 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 
 log = logging.getLogger(__name__)
-
 EXPONENTS = (1.01, 12.0)  # where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree
 STEPS = 45  # of the golden-section search: they narrow the exponent to nine digits
 LEAST_TAIL = 50  # nodes that a tail needs, below which a power law cannot be distinguished from other laws
 MOST_STARTS = 250  # distinct degrees, from the smallest on, that the tail may start at
-
 RANGE = 10.0  # from its smallest degree the tail must reach to this many times that: hubs make a network scale-free
 SCALE_FREE = (2.0, 3.5)  # exponents: below 2 there is no mean degree; far above 3 hubs are too rare to matter
 CLOSE = 0.03  # distance beyond what chance explains, for which 1/sqrt(nodes of the tail) is a safe bound
-MARGIN = (
-    0.01  # by how much a log-normal law may raise the mean log-likelihood of a node: one per cent of the likelihood
-)
+MARGIN = 0.01  # by how much a log-normal law may raise a node's mean log-likelihood: one per cent of the likelihood
 SIGNIFICANT = 0.05  # chance below which an exponential law counts as beaten
 
 

@@ -27,7 +27,6 @@ from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
 
 PREFIX = ".prepared"  # How names of shared files begin.
-
 OF_NODES = ("steps", "node_label", "attributes", "place")  # What a record has a row of for every node,
 OF_BAGS = ("bag_rows", "bag_weight")  # and for every entry of a bag.
 
@@ -95,9 +94,7 @@ class EncodedCache:
     def _write(self, file: IO[bytes], prepared: EncodedGraphs) -> Ints:
         """The bytes that each record takes"""
         found = {"bag_counts": prepared.bag_ptr.diff(), **{n: getattr(prepared, n) for n in (*OF_NODES, *OF_BAGS)}}
-        columns: dict[str, NDArray[Any]] = {
-            name: tensor.numpy() for name, tensor in found.items() if tensor is not None
-        }
+        columns: dict[str, NDArray[Any]] = {name: t.numpy() for name, t in found.items() if t is not None}
         kinds = {name: (values.dtype, values.shape[1:]) for name, values in columns.items()}
         self._kinds = self._kinds or kinds
         assert kinds == self._kinds, "portions are prepared alike"

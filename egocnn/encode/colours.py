@@ -15,12 +15,8 @@ from egocnn.data.arrays import Ints, Words, bits, equal_rows, mix, ranges, row_p
 from egocnn.data.graphs import Graphs
 
 Colours = Words
-
-OWN = np.uint64(0xD6E8FEB86659FD93)
-"""Any odd 64-bit number with a balanced mix of bits; changing it changes every colour and so every saved ranking."""
-
+OWN = np.uint64(0xD6E8FEB86659FD93)  # any odd number of balanced bits; to change it changes every saved ranking
 COUNTED_ROUNDS = 3  # Rounds after which the nodes of each colour are counted, by default: ties fall to the later ones.
-
 MOST_ROUNDS = 256  # Enough for a chain of 500 nodes; longer ones are cut here to bound the time.
 
 

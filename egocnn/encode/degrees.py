@@ -10,10 +10,8 @@ import numpy as np
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 
-EXACT = 64
-"""Degrees below this have a label of their own: where cliques overlap, as in COLLAB, the exact numbers tell much.
-Larger ones share it with those up to half an octave away."""
-
+# degrees below have a label of their own: where cliques overlap, as in COLLAB, the exact numbers tell much
+EXACT = 64  # larger ones share it with those up to half an octave away
 PROFILE = 5  # Attributes that a local degree profile has.
 
 

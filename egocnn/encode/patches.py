@@ -17,7 +17,6 @@ from egocnn.encode.words import Words, single_words
 from egocnn.nn.embed import PatchShape
 
 NODES_AT_ONCE = 1 << 13  # Nodes whose pairs of slots are looked up together: bounds the memory.
-
 FACTOR = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: multiples scatter consecutive numbers evenly
 SLOTS_PER_EDGE = 2  # at least; more slots mean fewer edges that compete for one, and more memory
 EDGES_AT_ONCE = 1 << 17  # edges put in their slots together: bounds the memory
@@ -122,9 +121,8 @@ class EdgeTable:
         portions = np.split(edges, range(EDGES_AT_ONCE, len(edges), EDGES_AT_ONCE))
         for some in portions:
             table[self._slots(-1, *(end[some] for end in self.ends))] = some
-        return np.concatenate(
-            [some[table[self._slots(-1, *(end[some] for end in self.ends))] != some] for some in portions]
-        )
+        lost = [some[table[self._slots(-1, *(end[some] for end in self.ends))] != some] for some in portions]
+        return np.concatenate(lost)
 
     def _slots(self, number: int, u: Ints, v: Ints) -> Ints:
         """The slots of edges in one of the tables, another hash in each; a row of edges has its slots side by side."""

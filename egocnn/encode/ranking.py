@@ -103,10 +103,8 @@ class Ranking:
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Ranking:
         names = range(1, len(state) // 2 + 1)
-        return cls(
-            tuple(state[f"colours.{r}"].astype(np.uint64) for r in names),
-            tuple(state[f"counts.{r}"].astype(np.int64) for r in names),
-        )
+        colours = tuple(state[f"colours.{r}"].astype(np.uint64) for r in names)
+        return cls(colours, tuple(state[f"counts.{r}"].astype(np.int64) for r in names))
 
 
 def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:

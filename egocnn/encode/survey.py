@@ -15,8 +15,7 @@ from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import levels, name_of
 from egocnn.encode.ranking import Ranking
 
-NUMBERS_AT_ONCE = 1 << 18
-"""Numbers in a block of rows. It decides how rounding falls, so to change it changes every scale in its last bits."""
+NUMBERS_AT_ONCE = 1 << 18  # in a block of rows; to change it changes the rounding, and so the last bits of every scale
 
 
 class Survey:

@@ -14,9 +14,7 @@ from egocnn.data.arrays import Bools, Ints, bits, equal_rows, mix, ranges, row_p
 from egocnn.data.graphs import Graphs
 from egocnn.encode.colours import Colours, stable_colours
 
-MOST_TIES = 32
-"""A graph with more ties (a thread with hundreds of like answers) keeps the order of ids there: bounds the time."""
-
+MOST_TIES = 32  # a graph with more (a thread with hundreds of like answers) keeps the order of ids: bounds the time
 CHOSEN = np.uint64(0xA0761D6478BD642F)  # Any 64-bit number but 0: what it is mixed into becomes another colour.
 
 

@@ -60,9 +60,7 @@ def columns(label: Ints | None, names: Sequence[str], firsts: Names, further: Na
         return []
     position = {word: len(firsts) + number for number, word in enumerate(further)}
     first = {word: number for number, word in enumerate(firsts)}
-    spelled = [
-        [first.get(own[0], -1), *(position.get(word, -1) for word in own[1:])] for own in map(_split, (*names, ""))
-    ]
+    spelled = [[first.get(own[0], -1), *(position.get(w, -1) for w in own[1:])] for own in map(_split, (*names, ""))]
     spelled[-1] = [-1]  # serves -1, a label that is not known
     width = max(map(len, spelled))
     table = np.array([own + [-1] * (width - len(own)) for own in spelled], np.int32)

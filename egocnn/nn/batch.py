@@ -62,8 +62,9 @@ class Batch:
     graph_of: Tensor  # (N)
     node_counts: Tensor  # (B)
     target: Tensor | None  # (B) class numbers, or values
-    inputs: Tensor | None = None
-    """(N, columns) what nodes add to the counts of the inputs, where it does not follow from labels and attributes"""
+    inputs: Tensor | None = (
+        None  # (N, columns) added to the counts of the inputs, where labels and attributes do not say it
+    )
     presence: Tensor | None = None  # (N) how far each node is there, from 0 to 1; None: all of them are
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 

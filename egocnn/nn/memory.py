@@ -11,11 +11,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+# what the allocators of GPUs, CPUs and libraries say; only the first has an exception of its own
 SIGNS = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
-"""What the allocators of GPUs, CPUs and libraries say; only the first has an exception of its own."""
-
 T = TypeVar("T")
-
 log = logging.getLogger("egocnn")
 
 

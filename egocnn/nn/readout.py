@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from egocnn.nn.batch import Batch
 
 BINS = 16  # Of the histogram of an attribute.
-
 REACH = 3.0  # Standard deviations to either side of the mean that a histogram tells apart.
 
 

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from egocnn.nn.engines.dropout import Draws, Dropout
 from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu_dropout
 
-Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]
-"""What follows the sums of a layer, given the layer's norm"""
+Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]  # what follows the sums of a layer, given its norm
 
 
 class SeededDropout(nn.Dropout):

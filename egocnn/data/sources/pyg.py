@@ -54,9 +54,8 @@ def to_pyg(graphs: Graphs) -> list[Any]:
     for g, name in enumerate(graphs.names):
         one = graphs[[g]]
         columns: dict[str, NDArray[Any] | None] = {"edge_index": np.stack([one.entry_node, one.indices])}
-        columns |= {"x": one.node_attr, "edge_weight": one.edge_weight}
-        columns |= {"node_label": one.node_label, "edge_label": one.edge_label}
-        columns |= {"y": None if one.target_of(0) is None else one.target}
+        columns |= {"x": one.node_attr, "y": None if one.target_of(0) is None else one.target}
+        columns |= {key: getattr(one, key) for key in ("edge_weight", "node_label", "edge_label")}
         item = Data(num_nodes=one.n_nodes, name=name)
         for key, values in columns.items():
             if values is not None:

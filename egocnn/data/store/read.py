@@ -26,7 +26,7 @@ from egocnn.files import regular
 
 PORTION_BYTES = (
     1 << 23
-)  # of the columns of a portion, unless one graph has more; several times that with what is computed
+)  # of the columns of a portion, unless one graph has more; what is computed takes several times that
 POINTER = 8  # bytes of a row of indptr, which is read along with every node
 HEAD = 200  # bytes at the start of a manifest that hold its format
 BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}
@@ -67,10 +67,7 @@ class Store:
     def portions(self, most_bytes: int | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
         """Graphs from ``first`` to before ``last`` in order, as many at a time as fit."""
         with _naming(self.folder):
-            node_ptr, entry_ptr = (
-                self._pointer("node_ptr"),
-                self._pointer("entry_ptr"),
-            )  # 16 bytes a graph stay in memory
+            node_ptr, entry_ptr = map(self._pointer, ("node_ptr", "entry_ptr"))  # 16 bytes a graph stay in memory
             there = self.manifest.columns
             width = {unit: sum(there[name].row_bytes for name in BY_UNIT[unit] if name in there) for unit in BY_UNIT}
             end = node_ptr * (width["nodes"] + POINTER) + entry_ptr * width["entries"]

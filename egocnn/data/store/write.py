@@ -21,7 +21,6 @@ from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, told_of, umask
 
 ROWS_AT_ONCE = 1 << 20
-
 GraphColumns = Callable[[], Mapping[str, Any]]
 """Called when all portions are written: columns with one entry per graph, and orders of label names."""
 
@@ -149,15 +148,9 @@ class _Writer:
         for name in EDGE_COLUMNS:
             if name in self.columns and self.rows[name] != self.entries:  # given by graphs without edges alone
                 self._drop(name)
-        manifest = Manifest(
-            graphs=self.graphs,
-            nodes=self.nodes,
-            entries=self.entries,
-            columns={name: self._described(name) for name in sorted(self.columns)},
-            source=source,
-            read=read,
-            **names,
-        )
+        names |= {"graphs": self.graphs, "nodes": self.nodes, "entries": self.entries}
+        columns = {name: self._described(name) for name in sorted(self.columns)}
+        manifest = Manifest(columns=columns, source=source, read=read, **names)
         with (self.folder / NAME).open("w", encoding="utf-8") as file:
             file.write(manifest.to_text())
             file.flush()

@@ -16,7 +16,6 @@ from egocnn.nn.engines.gpu import has_kernels
 
 MOMENTUM = 0.1
 EPSILON = 1e-5
-
 BLOCK_D = 32
 BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program on the GPU takes at once.
 

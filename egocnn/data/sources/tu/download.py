@@ -27,7 +27,6 @@ from egocnn.errors import DataError
 from egocnn.files import replacing, write_text
 
 logger = logging.getLogger("egocnn")
-
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
 SECONDS = 30  # without a byte for this long a download is given up
 CHUNK = 1 << 18
@@ -45,7 +44,6 @@ CONTENT = {
     "COLLAB": "59c1b001cbfc5a140318005aad8abadf3e048346f8bd17b46303084069633d46",
     "Mutagenicity": "fce01603cacca4dc2664d24e0416c592f4af6a40f52b95197087070b7293daad",
 }
-
 SMALL_MOLECULES = """
 AIDS alchemy_full BZR BZR_MD COX2 COX2_MD DHFR DHFR_MD ER_MD FRANKENSTEIN Mutagenicity MUTAG NCI1 NCI109 PTC_FM PTC_FR
 PTC_MM PTC_MR QM9 ZINC_full ZINC_test ZINC_train ZINC_val

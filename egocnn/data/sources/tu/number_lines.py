@@ -23,10 +23,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANKS = b" \t\r"
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
 WIDEST_EVEN_LINE = 256
-MOST_PRODUCTS = 1 << 17
-"""Of one matrix product: libraries spread larger ones over threads, which wait for each other where cores are busy."""
-
-
+MOST_PRODUCTS = 1 << 17  # of one matrix product: larger ones go to threads, which wait for each other on busy cores
 LONE_SIGN = re.compile(rb"-(?![0-9.])")
 
 

@@ -22,7 +22,6 @@ from egocnn.data.sources.tu.number_lines import integer_blocks, read_integers, r
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 logger = logging.getLogger("egocnn")
-
 NEEDED = ("A", "graph_indicator")
 TABLES = (*NEEDED, "graph_labels", "node_labels", "edge_labels", "node_attributes", "graph_attributes")
 
@@ -98,14 +97,10 @@ def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
     node_ptr = pointers(counts)
     node_label, node_label_names = _read_labels(tables, "node_labels", int(node_ptr[-1]), "nodes")
     target, class_names = _read_target(tables, len(counts), config)
-    columns: dict[str, Any] = {
-        "names": tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1)),
-        "node_label": node_label,
-        "node_label_names": node_label_names,
-        "node_attr": _read_node_attributes(tables, int(node_ptr[-1])),
-        "target": target,
-        "class_names": class_names,
-    }
+    columns: dict[str, Any] = {"node_label": node_label, "node_label_names": node_label_names}
+    columns |= {"target": target, "class_names": class_names}
+    columns["node_attr"] = _read_node_attributes(tables, int(node_ptr[-1]))
+    columns["names"] = tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1))
     if not tables.has("edge_labels"):
         try:
             indptr, indices = _adjacency_by_graph(_edge_blocks(tables, counts), counts)

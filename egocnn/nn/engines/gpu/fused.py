@@ -13,10 +13,7 @@ from torch import Tensor
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Tiles, Transposed, chunk_nodes, table_of, windows_of
 
 log = logging.getLogger(__name__)
-
-SHARES = 64
-"""Parts that the nodes of a replica are cut into for the gradient of the filters: enough to keep a GPU busy."""
-
+SHARES = 64  # parts that a replica's nodes are cut into for the gradient of the filters: enough to keep a GPU busy
 PROGRAMS = 8192  # At most so many programs share sums among themselves: several rounds of a large GPU.
 
 
@@ -161,17 +158,9 @@ def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor
 
 
 def _convolve(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    columns: Tensor,
-    length: Tensor,
-    y: Tensor,
-    *,
-    summed: tuple[Tensor, Tensor] | None = None,
-    nodes: slice | None = None,
-    relu: bool = False,
-) -> None:
+    x: Tensor, weight: Tensor, bias: Tensor | None, columns: Tensor, length: Tensor, y: Tensor, *,
+    summed: tuple[Tensor, Tensor] | None = None, nodes: slice | None = None, relu: bool = False,
+) -> None:  # fmt: skip
     """Backward where ``summed`` names the sums and which of them they are."""
     from egocnn.nn.engines.gpu import conv_kernels as kernels
 

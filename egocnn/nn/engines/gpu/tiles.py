@@ -14,11 +14,8 @@ import torch
 from torch import Tensor
 
 WINDOW = 8192  # Nodes among which rows are reordered: their embeddings fit the cache with room to spare.
-
 LONG = 32  # Sums of more rows than this get a program of their own: one hub must not hold up its neighbours.
-
 ROOM = 1 << 20  # Sums that are held at once, about, backward: a quarter of a gigabyte at 128 columns of 16 bits.
-
 SPARE = 4096  # Cells for what is to be thrown away.
 
 
