@@ -2,9 +2,8 @@
 nodes are symmetric to each other, and any one of them may go first. But the choices must agree: where two cliques of
 equal size meet in a node, taking its neighbours by their ids would mix the members of both. So one node of a tie is set
 apart, by its id, and refining the colours again carries the choice to every node that stands nearer to it than the
-rest; and so on until only twins are tied, nodes with the very same neighbours. As long as the nodes of a tie are
-symmetric, the outcome is the same ordered graph whatever their ids; where they are not (some regular graphs), ids
-decide."""
+rest; and so on until only twins are tied, nodes with the very same neighbours. Where the nodes of a tie are symmetric,
+the outcome is the same ordered graph whatever their ids; else (some regular graphs), ids decide."""
 
 from __future__ import annotations
 

@@ -62,9 +62,7 @@ class Batch:
     graph_of: Tensor  # (N)
     node_counts: Tensor  # (B)
     target: Tensor | None  # (B) class numbers, or values
-    inputs: Tensor | None = (
-        None  # (N, columns) added to the counts of the inputs, where labels and attributes do not say it
-    )
+    inputs: Tensor | None = None  # (N, columns) added to counts of inputs, if labels and attributes do not say it
     presence: Tensor | None = None  # (N) how far each node is there, from 0 to 1; None: all of them are
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
@@ -164,19 +162,14 @@ class Batchable(Protocol):
 
     @property
     def node_ptr(self) -> Tensor: ...
-
     @property
     def target(self) -> Tensor | None: ...
-
     @property
     def megabytes(self) -> float: ...
-
     def __len__(self) -> int: ...
 
     def in_memory(self) -> Any:
         """All of it as tensors: an :class:`egocnn.encode.batch.EncodedGraphs`."""
-        ...
 
     def to(self, device: torch.device) -> Self: ...
-
     def batch(self, chosen: Tensor) -> Batch: ...

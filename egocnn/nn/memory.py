@@ -49,8 +49,7 @@ inform = cache(log.info)  # the same for what is no reason to worry
 
 
 def by_halves(run: Callable[[Tensor], T], chosen: Tensor) -> Iterator[T]:
-    """What ``run`` returns for the chosen graphs, in order: all at once, or where the memory does not suffice, half of
-    them at a time."""
+    """What ``run`` returns for the chosen graphs, in order: all at once, or where memory is short, by halves."""
     if len(chosen) < 2:
         yield run(chosen)
         return

@@ -1,6 +1,5 @@
 """What happens to the rows of a batch between two layers: batch norm, rectifier, dropout; and dense layers. Rows are
-nodes or graphs. Packed rows (N, D) are all real. Rows of R networks are padded to one number (R, M, D): norms leave the
-padding out, and dropout does not depend on it."""
+nodes or graphs: (N, D) all real, or (R, M, D) of R networks with padding, which norms leave out and dropout ignores."""
 
 from __future__ import annotations
 

@@ -55,8 +55,7 @@ def alkanes_and_alcohols(
         alkanes.append(Molecule(name=name, kind="alkane", elements=carbons, bonds=bonds, critical=()))
         name = f"{formula}H{2 * n_carbons + 1}OH #{number}"
         bonds = (*bonds, (holder, n_carbons))
-        critical = (n_carbons,)
-        alcohols.append(Molecule(name=name, kind="alcohol", elements=carbons + "O", bonds=bonds, critical=critical))
+        alcohols.append(Molecule(name=name, kind="alcohol", elements=carbons + "O", bonds=bonds, critical=(n_carbons,)))
     return alkanes, alcohols
 
 

@@ -12,8 +12,7 @@
 - ``critical_nodes``, ``critical_edges``: what is known to decide the target, ``[2]`` and ``[[1, 2]]``.
 
 Labels are texts or whole numbers, ``null`` for one that is not known. What one graph has (labels, attributes, weights),
-all must have. Other fields are left alone; :class:`~egocnn.config.ReadConfig` names those for target, name, split and
-group."""
+all must have. Other fields are left alone; :class:`~egocnn.config.ReadConfig` renames target, name, split and group."""
 
 from __future__ import annotations
 

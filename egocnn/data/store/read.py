@@ -24,9 +24,7 @@ from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, TEXT, Colum
 from egocnn.errors import DataError
 from egocnn.files import regular
 
-PORTION_BYTES = (
-    1 << 23
-)  # of the columns of a portion, unless one graph has more; what is computed takes several times that
+PORTION_BYTES = 1 << 23  # of a portion's columns, unless one graph has more; several times that with what is computed
 POINTER = 8  # bytes of a row of indptr, which is read along with every node
 HEAD = 200  # bytes at the start of a manifest that hold its format
 BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}

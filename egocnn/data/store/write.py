@@ -21,8 +21,7 @@ from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, told_of, umask
 
 ROWS_AT_ONCE = 1 << 20
-GraphColumns = Callable[[], Mapping[str, Any]]
-"""Called when all portions are written: columns with one entry per graph, and orders of label names."""
+GraphColumns = Callable[[], Mapping[str, Any]]  # called at the end: columns with one entry per graph, orders of labels
 
 
 def write_store(

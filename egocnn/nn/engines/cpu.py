@@ -55,11 +55,7 @@ class Plan:
     def groups(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """Nodes with equally many neighbours: the nodes (n), and each of them with its c neighbours (n, c + 1)"""
         chosen = [torch.nonzero(self.count == c).flatten() for c in range(self.table.shape[1] + 1)]
-        return tuple(
-            (nodes, torch.cat([nodes[:, None], self.table[nodes, :c].long()], dim=1))
-            for c, nodes in enumerate(chosen)
-            if len(nodes)
-        )
+        return tuple((n, torch.cat([n[:, None], self.table[n, :c].long()], 1)) for c, n in enumerate(chosen) if len(n))
 
 
 def _products(node: Tensor, rank: Tensor, neighbour: Tensor, count: Tensor, ranks: int) -> Products:
@@ -217,19 +213,15 @@ def _backward(
     if for_weight:
         weight_gradient[len(arriving) :].zero_()
         torch.mm(x.t(), gradient, out=weight_gradient[0])
-        for sources, part, filters in zip(
-            torch.split(products.sources, sizes), arriving[1:], weight_gradient[1:].unbind(), strict=False
-        ):
+        parts = zip(torch.split(products.sources, sizes), arriving[1:], weight_gradient[1:].unbind(), strict=False)
+        for sources, part, filters in parts:
             # gathered again rather than kept: little time, and memory for the largest graphs
             torch.mm(x.index_select(0, sources).t(), part, out=filters)
     if for_x:
         for part, row, filters in zip(arriving, torch.split(rows, [N, *sizes]), weight.unbind(), strict=False):
             torch.mm(part, filters.t(), out=row)
-    return (
-        _add_up(rows, products.made, products.made_from) if for_x else rows,
-        weight_gradient,
-        gradient.sum(0) if for_bias else gradient.new_empty(0),
-    )
+        rows = _add_up(rows, products.made, products.made_from)
+    return rows, weight_gradient, gradient.sum(0) if for_bias else gradient.new_empty(0)
 
 
 def _differentiable_backward(

@@ -1,7 +1,7 @@
 """The ego-convolution's GPU kernels: gather and matrix product in one pass, the ego networks never stored. A program
-computes a tile of nodes: rank after rank it gathers the neighbours' rows and multiplies them by that rank's filters;
-the accumulator stays in registers, in float32. ``columns`` and ``length`` come from
-:class:`egocnn.nn.engines.gpu.tiles.TileRows`: tiles end where their longest row does. Node numbers are 32-bit, offsets
+computes a tile of nodes: rank by rank it gathers the neighbours' rows and multiplies them by that rank's filters; the
+accumulator stays in registers, in float32. ``columns`` and ``length``, of
+:class:`egocnn.nn.engines.gpu.tiles.TileRows`, end a tile where its longest row does. Node numbers are 32-bit, offsets
 64-bit."""
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def add_up(
     BLOCK_A: tl.constexpr, BLOCK_D: tl.constexpr,
 ) -> None:  # fmt: skip
     """sums[s - span[0]] = the sum of the rows of ``gradient`` that the addends of s name, for all s of the span, or of
-    a list: ``listed`` many ``numbers``. How many is known on the device alone, so programs take portion after
-    portion."""
+    ``listed`` many ``numbers``. How many is known on the device alone, so programs take portion after portion."""
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     lowest, end = tl.load(span), tl.load(span + 1)
     most = tl.load(listed) if LISTED else end - lowest

@@ -65,11 +65,8 @@ def _fused_backward(
 
 
 def _shapes_of_fused_backward(gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    for_x, for_weight = (
-        torch.empty_like(each) if wanted else gradient.new_empty(0)
-        for each, wanted in zip((x, weight), rest[2:], strict=True)
-    )
-    return for_x, for_weight
+    empty, (for_x, for_weight) = gradient.new_empty, rest[2:]
+    return torch.empty_like(x) if for_x else empty(0), torch.empty_like(weight) if for_weight else empty(0)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -85,10 +82,8 @@ def _backward(ctx: Any, gradient: Tensor, operator: Any) -> list[Any]:
         gradient = torch.where(rest[0] > 0, gradient, 0)
     asked = ctx.needs_input_grad[:3]
     found = operator(gradient, x, weight, rest[-ctx.n_tiles :], ctx.room, *asked[:2])
-    return [
-        *(each if wanted else None for each, wanted in zip(found, asked, strict=False)),
-        gradient.sum(-2) if asked[2] else None,
-    ]
+    of_both = (each if wanted else None for each, wanted in zip(found, asked, strict=False))
+    return [*of_both, gradient.sum(-2) if asked[2] else None]
 
 
 class _Fused(torch.autograd.Function):
