@@ -26,19 +26,15 @@ def name_atoms(graph: Graph, data: str | None) -> Graph:
     if data not in TU_NAMES or graph.node_label is None or graph.edge_label is None:
         return graph
     atoms, bonds = ({str(i): name for i, name in enumerate(names.split())} for names in TU_NAMES[data])
-    return replace(
-        graph,
-        node_label=tuple(atoms.get(label, label) for label in graph.node_label),
-        edge_label=tuple(bonds.get(label, label) for label in graph.edge_label),
-    )
+    nodes = tuple(atoms.get(label, label) for label in graph.node_label)
+    edges = tuple(bonds.get(label, label) for label in graph.edge_label)
+    return replace(graph, node_label=nodes, edge_label=edges)
 
 
 def by_first_words(graph: Graph) -> Graph:
     """The same graph with labels that say element and kind of bond alone."""
-    nodes, edges = (
-        labels and tuple(label.partition(SEPARATOR)[0] for label in labels)
-        for labels in (graph.node_label, graph.edge_label)
-    )
+    both = (graph.node_label, graph.edge_label)
+    nodes, edges = (labels and tuple(label.partition(SEPARATOR)[0] for label in labels) for labels in both)
     return replace(graph, node_label=nodes, edge_label=edges)
 
 

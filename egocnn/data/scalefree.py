@@ -2,11 +2,10 @@
 Fit and comparison are those of Clauset, Shalizi and Newman (Power-law distributions in empirical data, 2009). Fit
 (section 3): for every degree that the tail might start at, the exponent of greatest likelihood; of these, the start
 with the least Kolmogorov-Smirnov distance. Comparison (section 5): Vuong's test of the log-likelihood ratio against a
-log-normal and an exponential law. All of it works on how often each degree occurs: a million nodes cost no more than
-their few hundred distinct degrees. Five questions decide, of how large deviations are, not whether they are
-significant: the p-value of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes
-are many, and the size of a graph bounds its degrees. So it is only reported, and a log-normal law may be slightly
-better."""
+log-normal and an exponential law. All works on how often each degree occurs: a million nodes cost no more than their
+few hundred distinct degrees. Five questions decide, of how large deviations are, not if they are significant: the
+p-value of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes are many, and the
+size of a graph bounds its degrees. So it is only reported, and a log-normal law may be slightly better."""
 
 from __future__ import annotations
 

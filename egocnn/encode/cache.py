@@ -1,9 +1,8 @@
 """Encoded graphs <-> records of a file, one per graph: written portion by portion, and read back in any choice. A
 record holds all that :class:`~egocnn.encode.batch.EncodedGraphs` has of its graph, so a batch costs one read per graph.
 Files are read by position and not mapped: address space is spent on a batch, not on the collection, and a file cut off
-is an error and not the end of the process. Alone, a process writes a file without a name, which is gone however it
-ends. Several processes of a machine each write a stretch of the graphs, all open the files of all, and remove the
-names."""
+is an error and does not end the process. Alone, a process writes a file without a name, which is gone however it ends.
+Several processes each write a stretch of the graphs, all open the files of all, and remove the names."""
 
 from __future__ import annotations
 

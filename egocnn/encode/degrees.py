@@ -36,11 +36,8 @@ def describe_by_degree(graphs: Graphs) -> Graphs:
         attributes[has, 4] = np.sqrt(np.add.reduceat(away, first) / degree[has])
     if graphs.node_attr is not None:
         attributes = np.concatenate([graphs.node_attr, attributes], axis=1)
-    return graphs.replace(
-        node_label=label.astype(np.int32),
-        node_label_names=tuple(name_of(int(each)) for each in found),
-        node_attr=attributes.astype(np.float32),
-    )
+    names, attr = tuple(name_of(int(each)) for each in found), attributes.astype(np.float32)
+    return graphs.replace(node_label=label.astype(np.int32), node_label_names=names, node_attr=attr)
 
 
 def levels(degree: Ints) -> Ints:

@@ -93,8 +93,7 @@ def first_of_each(h: Tensor, place: Tensor, graph_of: Tensor, node_counts: Tenso
 
 def counted(label: Tensor, attributes: Tensor, columns: int) -> Tensor:
     """What nodes add to the counts of the inputs: labels (...), standardised attributes (..., A) -> (..., columns): the
-    bins of every attribute, then a 1 for the label, if known. A network with fewer labels has the first of these
-    columns."""
+    bins of every attribute, then a 1 for the label, if known. A network of fewer labels has the first columns."""
     bins = in_bins(attributes)
     labels = torch.arange(columns - bins.shape[-1], device=label.device)
     return torch.cat([bins, (label[..., None] == labels).to(bins)], dim=-1)

@@ -97,7 +97,10 @@ def isomers(arm: int, count: int, random: np.random.Generator) -> tuple[list[Mol
         by_kind.setdefault(tuple(sorted(decoration)), []).append(decoration)
     symmetric, asymmetric = [], []
     for kind, decorations in by_kind.items():
-        n_each = min(len(decorations), _n_moved_pairs(kind))
+        counts = Counter(kind)
+        arrangements = factorial(len(kind)) // prod(map(factorial, counts.values()))
+        # at most as many as pairs of such arms differ in the place of one single methyl, whichever arm comes first
+        n_each = min(len(decorations), arrangements * counts[0] * counts[1] // 2)
         symmetric += [_isomer(arm, decoration, decoration) for decoration in decorations[:n_each]]
         asymmetric += [_isomer(arm, *pair) for pair in _moved_pairs(kind, n_each, random)]
     return symmetric, asymmetric
@@ -115,13 +118,6 @@ def _decorations(places: int, count: int, random: np.random.Generator) -> list[D
         if 0 in decoration and 1 in decoration:
             found.add(decoration)
     return sorted(found)
-
-
-def _n_moved_pairs(kind: Decoration) -> int:
-    """How many pairs of arms of this kind differ in the place of one single methyl, whichever arm comes first."""
-    counts = Counter(kind)
-    arrangements = factorial(len(kind)) // prod(map(factorial, counts.values()))
-    return arrangements * counts[0] * counts[1] // 2
 
 
 def _moved_pairs(kind: Decoration, count: int, random: np.random.Generator) -> list[tuple[Decoration, Decoration]]:

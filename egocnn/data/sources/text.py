@@ -51,9 +51,8 @@ def text_lines(path: Path) -> Iterator[str]:
 
 def table_rows(path: Path) -> Iterator[dict[str, str]]:
     """Column name -> text for every row, by commas, or by tabs in .tsv and .tab; a header with semicolons and no comma
-    says that semicolons part the fields, and commas are decimal points. Quoted fields may span lines. Refused without
-    header or rows. Rows count from 1, header and blank lines apart. A .smi file: per line a SMILES, and perhaps a
-    name."""
+    says that semicolons part the fields, and commas are decimal points. Quoted fields may span lines. No header or
+    rows: refused. Rows count from 1, header and blank lines apart. A .smi file: per line a SMILES, perhaps a name."""
     texts = text_lines(path)
     if suffix_of(path) == ".smi":
         is_empty = True

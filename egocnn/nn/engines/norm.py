@@ -150,11 +150,9 @@ class FusedNorm(torch.autograd.Function):
         dropped = (draws.rows.contiguous(), draws.columns) if draws else (y, y)
         chosen = (*dropped, y if mode.there is None else mode.there)
         sizes = (M, D, draws.threshold if draws else 0, ctx.amplify)
-        norm_forward[(R, -(-D // BLOCK_D))](
-            *(y, out, scale, shift, *statistics, *chosen, *sizes),
-            **{"MOMENTUM": MOMENTUM, "EPSILON": EPSILON, "DROPS": draws is not None, "PARTS": mode.there is not None},
-            **BLOCKS,
-        )
+        known = (y, out, scale, shift, *statistics, *chosen, *sizes)
+        settings = {"DROPS": draws is not None, "PARTS": mode.there is not None, **BLOCKS}
+        norm_forward[(R, -(-D // BLOCK_D))](*known, MOMENTUM=MOMENTUM, EPSILON=EPSILON, **settings)
         ctx.save_for_backward(y, out, scale, mean, inverse, mode.count, mode.learns, mode.there)
         return out
 

@@ -18,8 +18,7 @@ BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program
 
 def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:
     """(R, M, D) -> (R, B, D for each kind, joined by +), as :func:`egocnn.nn.readout.pool`. counts (R, B): nodes of
-    every graph; graph_of (R, M): B for padding; presence (R, M): how far nodes are there, by which h is multiplied
-    already."""
+    every graph; graph_of (R, M): B for padding; presence (R, M): how far nodes are there, h being multiplied by it."""
     reduce: Callable[..., tuple[Tensor, Tensor]] = FusedPool.apply if has_kernels(h) else plain_pool
     total, most = reduce(h, counts, graph_of, None if presence is None else presence > 0)
     parts: dict[str, Callable[[], Tensor]] = {

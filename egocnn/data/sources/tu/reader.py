@@ -70,12 +70,9 @@ class _Set:
 
 
 def _find_set(files: Files) -> _Set:
-    prefixes = {
-        path.removesuffix(f"_{table}.txt")
-        for path in files.paths
-        for table in NEEDED
-        if path.endswith(f"_{table}.txt") and not path.rpartition("/")[2].startswith(".")
-    }
+    shown = [path for path in files.paths if not path.rpartition("/")[2].startswith(".")]
+    endings = [f"_{table}.txt" for table in NEEDED]
+    prefixes = {path.removesuffix(ending) for path in shown for ending in endings if path.endswith(ending)}
     # a set directly in the folder goes before one in a folder inside it; deeper ones are not looked at
     for depth in (0, 1):
         here = sorted(prefix for prefix in prefixes if prefix.count("/") == depth)

@@ -1,8 +1,7 @@
 """The ego-convolution's GPU kernels: gather and matrix product in one pass, the ego networks never stored. A program
-computes a tile of nodes: rank by rank it gathers the neighbours' rows and multiplies them by that rank's filters; the
-accumulator stays in registers, in float32. ``columns`` and ``length``, of
-:class:`egocnn.nn.engines.gpu.tiles.TileRows`, end a tile where its longest row does. Node numbers are 32-bit, offsets
-64-bit."""
+computes a tile of nodes: rank by rank it multiplies the neighbours' rows by that rank's filters; the accumulator stays
+in registers, in float32. ``columns`` and ``length``, of :class:`egocnn.nn.engines.gpu.tiles.TileRows`, end a tile where
+its longest row does. Node numbers are 32-bit, offsets 64-bit."""
 
 from __future__ import annotations
 
