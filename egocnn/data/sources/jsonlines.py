@@ -1,6 +1,6 @@
-"""JSON lines, one graph an object -> Graphs.
+"""JSON lines, one graph an object -> Graphs::
 
-``{"name": "ethanol", "nodes": ["C", "C", "O"], "edges": [[0, 1, "single"], [1, 2, "single"]], "target": "alcohol"}``
+    {"name": "ethanol", "nodes": ["C", "C", "O"], "edges": [[0, 1, "single"], [1, 2, "single"]], "target": "alcohol"}
 
 - ``nodes``, counted from 0: how many; or a list with the label of every node; or a list of objects
   ``{"label": "C", "attributes": [0.1, 2]}`` with either field or both.
