@@ -15,7 +15,6 @@ Ints: TypeAlias = NDArray[np.integer[Any]]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]
-
 LARGEST = float(np.finfo(np.float32).max)  # the largest number that networks compute with
 ENTRIES_AT_ONCE = 1 << 16  # entries of adjacency rows handed out together: few enough for the processor's cache
 FEW = 1 << 11  # up to so many numbers are sorted as fast by comparing them
@@ -43,11 +42,8 @@ def starts(values: NDArray[Any]) -> Ints:
 
 
 def stable_order(values: Ints) -> Ints:
-    """Positions of numbers, none of them negative, in ascending order; equals keep theirs.
-
-    numpy sorts 16-bit numbers by radix: to sort by the lower such digit and then by the higher one is faster than
-    to compare. With more digits than two it is not.
-    """
+    """Positions of numbers, none negative, in ascending order; equals keep theirs. numpy sorts 16-bit numbers by radix:
+    by the lower such digit and then by the higher is faster than to compare; with more digits it is not."""
     highest = int(values.max(initial=0))
     if len(values) < FEW or highest >= 1 << 32:
         return np.argsort(values, kind="stable")
@@ -65,11 +61,8 @@ def row_portions(pointer: Ints) -> Iterator[tuple[slice, slice]]:
 
 
 def equal_rows(pointer: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Rows of equal length together: their numbers (n) and their entries (n, length), a portion at a time.
-
-    To sort each row of such a matrix is far cheaper than to sort all entries of a collection by row first. Empty
-    rows are passed over.
-    """
+    """Rows of equal length together: their numbers (n) and their entries (n, length), a portion at a time; no empty
+    ones. To sort each row of such a matrix is far cheaper than to sort all entries by row first."""
     lengths = np.diff(pointer)
     rows, of_length = stable_order(lengths), np.bincount(lengths, minlength=1)
     first = pointers(of_length)
@@ -142,7 +135,6 @@ def build_adjacency(edges: Ints, n_nodes: int) -> tuple[Ints, Ints, Ints]:
     low, high = (ends.astype(np.int32) for ends in np.divmod(key, max(n_nodes, 1)))
     proper = np.flatnonzero(low != high)
     mirrored = proper[stable_order(high[proper])]  # sorted by (high, low), as key was by (low, high)
-
     # a row lists its smaller neighbours first (the mirrored entries), then itself and the greater ones
     smaller = np.bincount(high[proper], minlength=n_nodes)
     greater = np.bincount(low, minlength=n_nodes)

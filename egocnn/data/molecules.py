@@ -26,19 +26,15 @@ def name_atoms(graph: Graph, data: str | None) -> Graph:
     if data not in TU_NAMES or graph.node_label is None or graph.edge_label is None:
         return graph
     atoms, bonds = ({str(i): name for i, name in enumerate(names.split())} for names in TU_NAMES[data])
-    return replace(
-        graph,
-        node_label=tuple(atoms.get(label, label) for label in graph.node_label),
-        edge_label=tuple(bonds.get(label, label) for label in graph.edge_label),
-    )
+    nodes = tuple(atoms.get(label, label) for label in graph.node_label)
+    edges = tuple(bonds.get(label, label) for label in graph.edge_label)
+    return replace(graph, node_label=nodes, edge_label=edges)
 
 
 def by_first_words(graph: Graph) -> Graph:
     """The same graph with labels that say element and kind of bond alone."""
-    nodes, edges = (
-        labels and tuple(label.partition(SEPARATOR)[0] for label in labels)
-        for labels in (graph.node_label, graph.edge_label)
-    )
+    both = (graph.node_label, graph.edge_label)
+    nodes, edges = (labels and tuple(label.partition(SEPARATOR)[0] for label in labels) for labels in both)
     return replace(graph, node_label=nodes, edge_label=edges)
 
 
@@ -48,13 +44,10 @@ def shown_labels(graph: Graph) -> Graph:
 
 
 def to_molecule(graph: Graph) -> Any | None:
-    """A molecule whose atoms are the graph's nodes in their order; None where the graph is no molecule.
-
-    The graph's SMILES counts where its atoms and bonds are the graph's own, in any order; otherwise the labels do:
-    elements with charges, lower case where aromatic, and words for bonds. Charges that the labels leave out are filled
-    in for nitrogen and oxygen, so that a nitro group is one however it was written. Where atoms have more bonds than
-    they should, the molecule is taken as it is. Without RDKit there are no molecules.
-    """
+    """A molecule whose atoms are the graph's nodes in their order; None where the graph is none, or RDKit is missing.
+    The SMILES counts where its atoms and bonds are the graph's own, in any order; otherwise the labels: elements with
+    charges, lower case where aromatic, and words for bonds. Missing charges are filled in for nitrogen and oxygen, so
+    that a nitro group is one however it was written; atoms with too many bonds are taken as they are."""
     try:
         from rdkit import Chem, rdBase
     except ImportError:

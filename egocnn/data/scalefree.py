@@ -1,15 +1,11 @@
 """Degrees of nodes -> the power law nearest to their tail, whether they are scale-free, and whether to share filters.
-
 Fit and comparison are those of Clauset, Shalizi and Newman (Power-law distributions in empirical data, 2009). Fit
 (section 3): for every degree that the tail might start at, the exponent of greatest likelihood; of these, the start
-whose power law has the least Kolmogorov-Smirnov distance to the degrees in its tail. Comparison (section 5): Vuong's
-test of the log-likelihood ratio against a log-normal and an exponential law. All of it works on how often each degree
-occurs: a million nodes cost no more than their few hundred distinct degrees.
-
-Five questions decide, of how large the deviations from a power law are, not whether they are significant: the p-value
-of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes are many, and the size of
-a graph bounds its degrees. So it is reported and does not decide; nor does a log-normal law that is slightly better.
-"""
+with the least Kolmogorov-Smirnov distance. Comparison (section 5): Vuong's test of the log-likelihood ratio against a
+log-normal and an exponential law. All works on how often each degree occurs: a million nodes cost no more than their
+few hundred distinct degrees. Five questions decide, of how large deviations are, not if they are significant: the
+p-value of a bootstrap (:mod:`egocnn.study.scalefree`) rejects every law that is not exact where nodes are many, and the
+size of a graph bounds its degrees. So it is only reported, and a log-normal law may be slightly better."""
 
 from __future__ import annotations
 
@@ -29,18 +25,14 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 
 log = logging.getLogger(__name__)
-
 EXPONENTS = (1.01, 12.0)  # where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree
 STEPS = 45  # of the golden-section search: they narrow the exponent to nine digits
 LEAST_TAIL = 50  # nodes that a tail needs, below which a power law cannot be distinguished from other laws
 MOST_STARTS = 250  # distinct degrees, from the smallest on, that the tail may start at
-
 RANGE = 10.0  # from its smallest degree the tail must reach to this many times that: hubs make a network scale-free
 SCALE_FREE = (2.0, 3.5)  # exponents: below 2 there is no mean degree; far above 3 hubs are too rare to matter
 CLOSE = 0.03  # distance beyond what chance explains, for which 1/sqrt(nodes of the tail) is a safe bound
-MARGIN = (
-    0.01  # by how much a log-normal law may raise the mean log-likelihood of a node: one per cent of the likelihood
-)
+MARGIN = 0.01  # by how much a log-normal law may raise a node's mean log-likelihood: one per cent of the likelihood
 SIGNIFICANT = 0.05  # chance below which an exponential law counts as beaten
 
 

@@ -63,13 +63,11 @@ class EncodedGraphs:
         table = torch.where(steps == 0, -1, position[:, None] + steps)
         bag_counts = self.bag_ptr[nodes + 1] - self.bag_ptr[nodes]
         entries = _ranges(self.bag_ptr[nodes], bag_counts)
+        offsets = (bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype)
+        weight = None if self.bag_weight is None else self.bag_weight[entries]
         return Batch(
             neighbours=Neighbours.of(table),
-            bags=Bags(
-                rows=self.bag_rows[entries],
-                offsets=(bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype),
-                weight=None if self.bag_weight is None else self.bag_weight[entries],
-            ),
+            bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
             node_label=self.node_label[nodes],
             attributes=self.attributes[nodes],
             place=self.place[nodes],

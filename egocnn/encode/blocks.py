@@ -1,9 +1,6 @@
-"""One huge graph -> a batch that the network reads in blocks of nodes.
-
-At any time there are the graph, its table of ranked neighbours (N, K), two layers' embeddings (N, D), and what is
-computed for one block. The network is the one that reads every batch; what differs lies below its layers, where
-sums over nodes are added up in another order.
-"""
+"""One huge graph -> a batch that the network reads in blocks of nodes. At any time there are the graph, its table of
+ranked neighbours (N, K), two layers' embeddings (N, D), and what is computed for one block. The network is the one that
+reads every batch; what differs lies below its layers, where sums over nodes are added up in another order."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
-"""Encoded graphs <-> records of a file, one per graph: written portion by portion, and read back in any choice.
-
-A record holds all that :class:`~egocnn.encode.batch.EncodedGraphs` has of its graph, end to end, so a batch costs one
-read per graph wherever they lie. Files are read by position and not mapped: address space is spent on a batch, not on
-the collection, and a file that is cut off is an error and not the end of the process.
-
-Alone, a process writes a file without a name, which is gone when it ends, however it ends. Several processes of one
-machine share the work: each writes the records of its stretch of the graphs, all open the files of all, and then the
-names are removed.
-"""
+"""Encoded graphs <-> records of a file, one per graph: written portion by portion, and read back in any choice. A
+record holds all that :class:`~egocnn.encode.batch.EncodedGraphs` has of its graph, so a batch costs one read per graph.
+Files are read by position and not mapped: address space is spent on a batch, not on the collection, and a file cut off
+is an error and does not end the process. Alone, a process writes a file without a name, which is gone however it ends.
+Several processes each write a stretch of the graphs, all open the files of all, and remove the names."""
 
 from __future__ import annotations
 
@@ -31,7 +26,6 @@ from egocnn.errors import RunError
 from egocnn.nn.batch import Batch
 
 PREFIX = ".prepared"  # How names of shared files begin.
-
 OF_NODES = ("steps", "node_label", "attributes", "place")  # What a record has a row of for every node,
 OF_BAGS = ("bag_rows", "bag_weight")  # and for every entry of a bag.
 
@@ -99,9 +93,7 @@ class EncodedCache:
     def _write(self, file: IO[bytes], prepared: EncodedGraphs) -> Ints:
         """The bytes that each record takes"""
         found = {"bag_counts": prepared.bag_ptr.diff(), **{n: getattr(prepared, n) for n in (*OF_NODES, *OF_BAGS)}}
-        columns: dict[str, NDArray[Any]] = {
-            name: tensor.numpy() for name, tensor in found.items() if tensor is not None
-        }
+        columns: dict[str, NDArray[Any]] = {name: t.numpy() for name, t in found.items() if t is not None}
         kinds = {name: (values.dtype, values.shape[1:]) for name, values in columns.items()}
         self._kinds = self._kinds or kinds
         assert kinds == self._kinds, "portions are prepared alike"

@@ -1,12 +1,9 @@
-"""Weisfeiler-Lehman colours: Graphs -> a 64-bit colour per node, one round after the other.
-
-Two nodes share a colour of round r exactly if their r-hop neighbourhoods unfold to the same labelled tree. A
-colour is a hash of the node's last colour and the multiset of (neighbour's last colour, edge label); unlike label
-strings joined end to end, sums of mixed 64-bit numbers do not confuse 1,12 with 11,2. Colours depend on label
-numbers and structure alone: in every collection that counts its labels by the same names, and on every machine,
-they mean the same. Among n different neighbourhoods, any two are confused with a probability below n^2 / 2^65: one
-in 30 million for a million of them.
-"""
+"""Weisfeiler-Lehman colours: Graphs -> a 64-bit colour per node, one round after the other. Two nodes share a colour of
+round r exactly if their r-hop neighbourhoods unfold to the same labelled tree. A colour is a hash of the node's last
+colour and the multiset of (neighbour's last colour, edge label); unlike label strings joined end to end, sums of mixed
+64-bit numbers do not confuse 1,12 with 11,2. Colours depend on label numbers and structure alone: they mean the same on
+every machine and in every collection that counts its labels by the same names. Any two of n different neighbourhoods
+are confused with a probability below n^2 / 2^65: one in 30 million for a million of them."""
 
 from __future__ import annotations
 
@@ -18,12 +15,8 @@ from egocnn.data.arrays import Ints, Words, bits, equal_rows, mix, ranges, row_p
 from egocnn.data.graphs import Graphs
 
 Colours = Words
-
-OWN = np.uint64(0xD6E8FEB86659FD93)
-"""Any odd 64-bit number with a balanced mix of bits; changing it changes every colour and so every saved ranking."""
-
+OWN = np.uint64(0xD6E8FEB86659FD93)  # any odd number of balanced bits; to change it changes every saved ranking
 COUNTED_ROUNDS = 3  # Rounds after which the nodes of each colour are counted, by default: ties fall to the later ones.
-
 MOST_ROUNDS = 256  # Enough for a chain of 500 nodes; longer ones are cut here to bound the time.
 
 
@@ -35,10 +28,8 @@ def initial_colours(graphs: Graphs) -> Colours:
 
 
 def refine(graphs: Graphs, colour: Colours, *, weighted: bool = False, loops: Ints | None = None) -> Colours:
-    """Colours (N) -> colours (N) after one more round; ``weighted``: edges of different weight are different.
-
-    ``loops`` saves looking again for the entries that join a node to itself.
-    """
+    """Colours (N) -> colours (N) after one more round; ``weighted``: edges of different weight are different. ``loops``
+    saves looking again for the entries that join a node to itself."""
     sent, around = mix(colour), np.empty_like(colour)
     portions = list(row_portions(graphs.indptr))
     running = np.zeros(1 + max((entries.stop - entries.start for _, entries in portions), default=0), np.uint64)
@@ -85,12 +76,10 @@ def wl_rounds(graphs: Graphs, rounds: int) -> Iterator[Colours]:
 
 
 def stable_colours(graphs: Graphs, colour: Colours, *, most: int) -> Colours:
-    """Refine ``colour`` in every graph until that graph gains no more colours, or ``most`` rounds have passed.
-
-    Node attributes and edge weights count here, unlike in :func:`wl_rounds`: as numbers they would make nearly every
-    colour the only one of its kind, but what the network can tell apart must not be left to node ids.
-    Each graph stops by itself: its colours must not depend on which other graphs stand in the collection.
-    """
+    """Refine ``colour`` in every graph until that graph gains no more colours, or ``most`` rounds have passed. Node
+    attributes and edge weights count here, unlike in :func:`wl_rounds`: as numbers they would make nearly every colour
+    the only one of its kind, but what the network can tell apart must not be left to node ids. Each graph stops by
+    itself: its colours must not depend on which other graphs stand in the collection."""
     for values in () if graphs.node_attr is None else graphs.node_attr.T:
         colour = mix(colour ^ mix(bits(values)))
     stable = colour.copy()

@@ -1,9 +1,7 @@
-"""Graphs without node labels -> the same graphs, every node described by degrees: its own and those around it.
-
-The label is the degree, in classes. The attributes are the local degree profile (Cai and Wang, A simple yet effective
+"""Graphs without node labels -> the same graphs, every node described by degrees: its own and those around it. The
+label is the degree, in classes. The attributes are the local degree profile (Cai and Wang, A simple yet effective
 baseline for non-attributed graph classification, 2018), in logarithms: the degree itself, and least, largest, mean and
-standard deviation of the neighbours' degrees. They see all neighbours, also those beyond K.
-"""
+standard deviation of the neighbours' degrees. They see all neighbours, also those beyond K."""
 
 from __future__ import annotations
 
@@ -12,10 +10,8 @@ import numpy as np
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 
-EXACT = 64
-"""Degrees below this have a label of their own: where cliques overlap, as in COLLAB, the exact numbers tell much.
-Larger ones share it with those up to half an octave away."""
-
+# degrees below have a label of their own: where cliques overlap, as in COLLAB, the exact numbers tell much
+EXACT = 64  # larger ones share it with those up to half an octave away
 PROFILE = 5  # Attributes that a local degree profile has.
 
 
@@ -40,11 +36,8 @@ def describe_by_degree(graphs: Graphs) -> Graphs:
         attributes[has, 4] = np.sqrt(np.add.reduceat(away, first) / degree[has])
     if graphs.node_attr is not None:
         attributes = np.concatenate([graphs.node_attr, attributes], axis=1)
-    return graphs.replace(
-        node_label=label.astype(np.int32),
-        node_label_names=tuple(name_of(int(each)) for each in found),
-        node_attr=attributes.astype(np.float32),
-    )
+    names, attr = tuple(name_of(int(each)) for each in found), attributes.astype(np.float32)
+    return graphs.replace(node_label=label.astype(np.int32), node_label_names=names, node_attr=attr)
 
 
 def levels(degree: Ints) -> Ints:

@@ -46,10 +46,8 @@ class Familiarity:
 
 
 def familiar(encoder: Encoder, collection: Collection, *, warn: bool = True) -> Iterator[Graphs]:
-    """The portions of a collection, and in the end a warning about graphs that are unlike the training graphs.
-
-    Refused where the model knows nothing of any of them: of a collection in memory, before anything is computed.
-    """
+    """The portions of a collection, and in the end a warning about graphs that are unlike the training graphs. Refused
+    where the model knows nothing of any of them: of a collection in memory, before anything is computed."""
     seen = Familiarity(encoder)
     for graphs in collection.portions():
         seen.add(graphs, len(collection))

@@ -1,10 +1,8 @@
-"""What Patchy-San reads around every node: Graphs + ranked neighbours -> rows of an embedding table to sum up.
-
-Around node n, slot 0 is n itself and slot j its j-th ranked neighbour. The labelled adjacency tensor of these P
-slots is almost all zeros, so instead of the tensor we keep, for every node, the numbers of its non-zero entries:
-one number for each (slot i, slot j, word of the edge label) with an edge between the slots, i <= j, and one for each
-(slot, word of the node label). A linear filter over the tensor is then the sum of the table rows with these numbers.
-"""
+"""What Patchy-San reads around every node: Graphs + ranked neighbours -> rows of an embedding table to sum up. Around
+node n, slot 0 is n itself and slot j its j-th ranked neighbour. The labelled adjacency tensor of these P slots is
+almost all zeros, so instead of the tensor we keep, for every node, the numbers of its non-zero entries: one number for
+each (slot i, slot j, word of the edge label) with an edge between the slots, i <= j, and one for each (slot, word of
+the node label). A linear filter over the tensor is then the sum of the table rows with these numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ from egocnn.encode.words import Words, single_words
 from egocnn.nn.embed import PatchShape
 
 NODES_AT_ONCE = 1 << 13  # Nodes whose pairs of slots are looked up together: bounds the memory.
-
 FACTOR = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio, odd: multiples scatter consecutive numbers evenly
 SLOTS_PER_EDGE = 2  # at least; more slots mean fewer edges that compete for one, and more memory
 EDGES_AT_ONCE = 1 << 17  # edges put in their slots together: bounds the memory
@@ -91,10 +88,7 @@ def _label_rows(words: Sequence[Ints], slots: Ints, shape: PatchShape) -> tuple[
 
 class EdgeTable:
     """Edges by their ends: each once, u <= v, in the slot that its hash names, or if that is taken, in the next table.
-
-    To search sorted entries takes a dozen cache misses a pair where a graph has millions of edges; this takes two or
-    three, however large the graph.
-    """
+    Two or three cache misses a pair, however large the graph, where a search in sorted entries takes a dozen."""
 
     def __init__(self, graphs: Graphs) -> None:
         node = graphs.entry_node
@@ -127,9 +121,8 @@ class EdgeTable:
         portions = np.split(edges, range(EDGES_AT_ONCE, len(edges), EDGES_AT_ONCE))
         for some in portions:
             table[self._slots(-1, *(end[some] for end in self.ends))] = some
-        return np.concatenate(
-            [some[table[self._slots(-1, *(end[some] for end in self.ends))] != some] for some in portions]
-        )
+        lost = [some[table[self._slots(-1, *(end[some] for end in self.ends))] != some] for some in portions]
+        return np.concatenate(lost)
 
     def _slots(self, number: int, u: Ints, v: Ints) -> Ints:
         """The slots of edges in one of the tables, another hash in each; a row of edges has its slots side by side."""

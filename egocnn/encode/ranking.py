@@ -4,18 +4,14 @@ The order among the neighbours of a node decides which filter sees which neighbo
 the nodes happen to be numbered. In order of precedence:
 
 1. heavier edge first, where edges have weights;
-2. rarer colour first, by how often the training graphs have the 1-WL colour; a colour they lack is the rarest
-   (a rare colour says most about its ego network);
+2. rarer colour first, by how often training graphs have the 1-WL colour, or never: it says most about its ego network;
 3. ties: the 1-WL colour itself, then rarity and colour after 2 and 3 rounds, then the colour that stays stable,
    which also sees node attributes and edge weights, then the label of the edge;
-4. what is still tied: node id, one choice at a time, each carried as far as it tells nodes apart
-   (:mod:`egocnn.encode.ties`).
+4. what is still tied: node id, each choice carried as far as it tells nodes apart (:mod:`egocnn.encode.ties`).
 
-Rule 4 decides only between nodes that Weisfeiler-Lehman cannot tell apart at all. Mostly these are symmetric to
-each other (the hydrogens of a methyl group, two equal cliques that share a node), and then ids change nothing. Where
-they are not (regular graphs with triangles, such as a ring of six joined to two rings of three), renumbering the
-nodes may change a prediction.
-"""
+Rule 4 decides only between nodes that Weisfeiler-Lehman cannot tell apart at all. Mostly these are symmetric (hydrogens
+of a methyl group, two equal cliques that share a node), and then ids change nothing. Where they are not (regular graphs
+with triangles, such as a ring of six joined to two rings of three), renumbering may change a prediction."""
 
 from __future__ import annotations
 
@@ -103,10 +99,8 @@ class Ranking:
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Ranking:
         names = range(1, len(state) // 2 + 1)
-        return cls(
-            tuple(state[f"colours.{r}"].astype(np.uint64) for r in names),
-            tuple(state[f"counts.{r}"].astype(np.int64) for r in names),
-        )
+        colours = tuple(state[f"colours.{r}"].astype(np.uint64) for r in names)
+        return cls(colours, tuple(state[f"counts.{r}"].astype(np.int64) for r in names))
 
 
 def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
@@ -125,12 +119,9 @@ def order_nodes(graphs: Graphs, ranking: Ranking | None = None) -> Order:
 
 
 def _part_tiers(tier: Ints, colour: Colours, counted: tuple[Colours, Ints] | None) -> tuple[Ints, Ints]:
-    """Tiers (N) parted by rarity and then by colour, and the sizes of the colours' classes (C).
-
-    ``counted``: colours, ascending, and how often the training graphs have each; one that they lack counts 0. None: as
-    often as it is here. A tier is counted by the nodes that come before it. Colours only ever become finer, so all
-    nodes of one colour share a tier: to put one of them in its place will do.
-    """
+    """Tiers (N) parted by rarity and then by colour, and the sizes of the colours' classes (C). ``counted``: colours,
+    ascending, and how often training graphs have each, 0 where they lack one; None: as often as here. A tier counts the
+    nodes before it. Colours only become finer, so nodes of one colour share a tier: to place one of them will do."""
     nodes = np.argsort(colour, kind="stable")
     ordered = colour[nodes]
     first = starts(ordered)

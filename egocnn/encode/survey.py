@@ -1,8 +1,5 @@
-"""Training graphs in portions -> what is fitted on them all: label names, colour counts, scales.
-
-However the graphs are cut into portions, the outcome is the same, bit by bit: counts are whole numbers, and means are
-added up in blocks of rows that do not follow the portions.
-"""
+"""Training graphs in portions -> what is fitted on them all: label names, colour counts, scales; the same, bit by bit,
+however they are cut: counts are whole numbers, and means are added up in blocks that do not follow the portions."""
 
 from __future__ import annotations
 
@@ -18,8 +15,7 @@ from egocnn.encode.colours import COUNTED_ROUNDS
 from egocnn.encode.degrees import levels, name_of
 from egocnn.encode.ranking import Ranking
 
-NUMBERS_AT_ONCE = 1 << 18
-"""Numbers in a block of rows. It decides how rounding falls, so to change it changes every scale in its last bits."""
+NUMBERS_AT_ONCE = 1 << 18  # in a block of rows; to change it changes the rounding, and so the last bits of every scale
 
 
 class Survey:

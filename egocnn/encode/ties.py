@@ -1,12 +1,9 @@
-"""Settle ties: nodes that no colour tells apart -> an order among them that hardly depends on their ids.
-
-Mostly such nodes are symmetric to each other, and any one of them may go first. But the choices must agree: where two
-cliques of equal size meet in a node, taking its neighbours by their ids would mix the members of both. So one
-node of a tie is set apart, by its id, and refining the colours again carries the choice to every node that stands
-nearer to it than the rest; and so on until only twins are tied, nodes with the very same neighbours. As long as the
-nodes of a tie are symmetric, the outcome is the same ordered graph whatever their ids. Where they are not (some
-regular graphs), ids decide.
-"""
+"""Settle ties: nodes that no colour tells apart -> an order among them that hardly depends on their ids. Mostly such
+nodes are symmetric to each other, and any one of them may go first. But the choices must agree: where two cliques of
+equal size meet in a node, taking its neighbours by their ids would mix the members of both. So one node of a tie is set
+apart, by its id, and refining the colours again carries the choice to every node that stands nearer to it than the
+rest; and so on until only twins are tied, nodes with the very same neighbours. Where the nodes of a tie are symmetric,
+the outcome is the same ordered graph whatever their ids; else (some regular graphs), ids decide."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ from egocnn.data.arrays import Bools, Ints, bits, equal_rows, mix, ranges, row_p
 from egocnn.data.graphs import Graphs
 from egocnn.encode.colours import Colours, stable_colours
 
-MOST_TIES = 32
-"""A graph with more ties (a thread with hundreds of like answers) keeps the order of ids there: bounds the time."""
-
+MOST_TIES = 32  # a graph with more (a thread with hundreds of like answers) keeps the order of ids: bounds the time
 CHOSEN = np.uint64(0xA0761D6478BD642F)  # Any 64-bit number but 0: what it is mixed into becomes another colour.
 
 
@@ -77,10 +72,8 @@ def _split(tier: Ints, colour: Colours) -> Ints:
 
 
 def _twins(graphs: Graphs, colour: Colours, among: Ints) -> Ints:
-    """(N) the lowest id among nodes of one colour with the very same edges to all others: they can be swapped.
-
-    All nodes whose colour another node of their graph has must be ``among`` those that are looked at.
-    """
+    """(N) the lowest id among nodes of one colour with the very same edges to all others: they can be swapped. All
+    nodes whose colour another node of their graph has must be ``among`` those that are looked at."""
     itself = mix(bits(np.arange(graphs.n_nodes)))
     around = np.empty_like(itself)
     for nodes, entries in row_portions(graphs.indptr):

@@ -1,9 +1,7 @@
-"""Labels of several words -> a column of numbers for each word.
-
-A label may say several things, ``C|H3`` or ``aromatic|ring6``: its first word is what nodes are ranked and counted by,
-and every word has filters of its own. Those of the further words begin at zero: what a word adds to the first is
-learned where it helps, and does no harm where graphs are few. Labels of one word are as they always were.
-"""
+"""Labels of several words -> a column of numbers for each word. A label may say several things, ``C|H3`` or
+``aromatic|ring6``: its first word is what nodes are ranked and counted by, and every word has filters of its own. Those
+of the further words begin at zero: what a word adds to the first is learned where it helps, and does no harm where
+graphs are few. Labels of one word are as they always were."""
 
 from __future__ import annotations
 
@@ -62,9 +60,7 @@ def columns(label: Ints | None, names: Sequence[str], firsts: Names, further: Na
         return []
     position = {word: len(firsts) + number for number, word in enumerate(further)}
     first = {word: number for number, word in enumerate(firsts)}
-    spelled = [
-        [first.get(own[0], -1), *(position.get(word, -1) for word in own[1:])] for own in map(_split, (*names, ""))
-    ]
+    spelled = [[first.get(own[0], -1), *(position.get(w, -1) for w in own[1:])] for own in map(_split, (*names, ""))]
     spelled[-1] = [-1]  # serves -1, a label that is not known
     width = max(map(len, spelled))
     table = np.array([own + [-1] * (width - len(own)) for own in spelled], np.int32)

@@ -1,10 +1,7 @@
-"""What the network reads: B graphs with N nodes as tensors, and what each layer computes with them.
-
-Every layout of a batch has the same few methods (``patches``, ``ranked``, ``nodes``, ``graphs``, ``pool``,
-``first_ranked``, ``inputs_of``), so that the network is written once. Here rows are packed, graph by graph.
-:mod:`egocnn.nn.stacked` pads those of R networks, :mod:`egocnn.encode.blocks` takes one huge graph in blocks, and
-:mod:`egocnn.interop.onnx` uses only operations that every runtime has.
-"""
+"""What the network reads: B graphs with N nodes as tensors, and what each layer computes with them. Every layout of a
+batch has the same methods (``patches``, ``ranked``, ``nodes``, ``graphs``, ``pool``, ``first_ranked``, ``inputs_of``),
+so the network is written once. Here rows are packed, graph by graph; :mod:`egocnn.nn.stacked` pads those of R networks,
+:mod:`egocnn.encode.blocks` takes a huge graph in blocks, :mod:`egocnn.interop.onnx` uses what every runtime has."""
 
 from __future__ import annotations
 
@@ -65,8 +62,7 @@ class Batch:
     graph_of: Tensor  # (N)
     node_counts: Tensor  # (B)
     target: Tensor | None  # (B) class numbers, or values
-    inputs: Tensor | None = None
-    """(N, columns) what nodes add to the counts of the inputs, where it does not follow from labels and attributes"""
+    inputs: Tensor | None = None  # (N, columns) added to counts of inputs, if labels and attributes do not say it
     presence: Tensor | None = None  # (N) how far each node is there, from 0 to 1; None: all of them are
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
@@ -166,19 +162,14 @@ class Batchable(Protocol):
 
     @property
     def node_ptr(self) -> Tensor: ...
-
     @property
     def target(self) -> Tensor | None: ...
-
     @property
     def megabytes(self) -> float: ...
-
     def __len__(self) -> int: ...
 
     def in_memory(self) -> Any:
         """All of it as tensors: an :class:`egocnn.encode.batch.EncodedGraphs`."""
-        ...
 
     def to(self, device: torch.device) -> Self: ...
-
     def batch(self, chosen: Tensor) -> Batch: ...

@@ -81,11 +81,9 @@ class PatchySan(nn.Module):
     def reset_parameters(self) -> None:
         """Draw the filters anew."""
         nn.init.normal_(self.table, std=0.5)  # a node sums up a handful of rows
-        edges, nodes = torch.tensor_split(self.table.detach(), [self.shape.edge_rows])
-        for rows, labels, words in (
-            (edges, self.shape.edge_labels, self.shape.edge_words),
-            (nodes, self.shape.node_labels, self.shape.node_words),
-        ):
+        shape, (edges, nodes) = self.shape, torch.tensor_split(self.table.detach(), [self.shape.edge_rows])
+        by_kind = ((edges, shape.edge_labels, shape.edge_words), (nodes, shape.node_labels, shape.node_words))
+        for rows, labels, words in by_kind:
             if words:  # what a further word adds is learned, not unlearned
                 rows.view(-1, labels, rows.shape[1])[:, labels - words :] = 0
         nn.init.normal_(self.attributes, std=max(self.attributes.shape[1], 1) ** -0.5)

@@ -11,11 +11,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+# what the allocators of GPUs, CPUs and libraries say; only the first has an exception of its own
 SIGNS = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
-"""What the allocators of GPUs, CPUs and libraries say; only the first has an exception of its own."""
-
 T = TypeVar("T")
-
 log = logging.getLogger("egocnn")
 
 
@@ -51,8 +49,7 @@ inform = cache(log.info)  # the same for what is no reason to worry
 
 
 def by_halves(run: Callable[[Tensor], T], chosen: Tensor) -> Iterator[T]:
-    """What ``run`` returns for the chosen graphs, in order: all at once, or where the memory does not suffice, half of
-    them at a time."""
+    """What ``run`` returns for the chosen graphs, in order: all at once, or where memory is short, by halves."""
     if len(chosen) < 2:
         yield run(chosen)
         return

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from egocnn.nn.batch import Batch
 
 BINS = 16  # Of the histogram of an attribute.
-
 REACH = 3.0  # Standard deviations to either side of the mean that a histogram tells apart.
 
 
@@ -93,22 +92,16 @@ def first_of_each(h: Tensor, place: Tensor, graph_of: Tensor, node_counts: Tenso
 
 
 def counted(label: Tensor, attributes: Tensor, columns: int) -> Tensor:
-    """What nodes add to the counts of the inputs: labels (...), standardised attributes (..., A) -> (..., columns)
-
-    First the bins of every attribute, then a 1 for the label, nowhere for one that is not known, -1. A network that
-    knows fewer labels has the first of these columns.
-    """
+    """What nodes add to the counts of the inputs: labels (...), standardised attributes (..., A) -> (..., columns): the
+    bins of every attribute, then a 1 for the label, if known. A network of fewer labels has the first columns."""
     bins = in_bins(attributes)
     labels = torch.arange(columns - bins.shape[-1], device=label.device)
     return torch.cat([bins, (label[..., None] == labels).to(bins)], dim=-1)
 
 
 def in_bins(attributes: Tensor) -> Tensor:
-    """(..., A) -> (..., A BINS)
-
-    Bins stand at even distances; a value between two falls to both, more to the nearer one. So the shares of a value
-    add up to 1, their mean over the nodes is a histogram, and their sum counts nodes.
-    """
+    """(..., A) -> (..., A BINS). Bins stand at even distances; a value between two falls to both, more to the nearer
+    one. So the shares of a value add up to 1, their mean over the nodes is a histogram, and their sum counts nodes."""
     centres = torch.linspace(-REACH, REACH, BINS, dtype=attributes.dtype, device=attributes.device)
     away = (attributes.clamp(-REACH, REACH)[..., None] - centres).abs() * ((BINS - 1) / (2 * REACH))
     return (1 - away).clamp(min=0).flatten(-2)
@@ -120,11 +113,9 @@ def by_column(x: Tensor, columns: int) -> Tensor:
 
 
 def pool(h: Tensor, node_counts: Tensor, kind: str, *, presence: Tensor | None = None) -> Tensor:
-    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes
-
-    ``presence`` (N): how far the nodes are there, by which h has been multiplied already. A mean is taken over as many
-    nodes as there are in all, and a node that is not there attains no maximum.
-    """
+    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes. ``presence``
+    (N): how far the nodes are there, by which h has been multiplied already. A mean is taken over as many nodes as
+    there are in all, and a node that is not there attains no maximum."""
     graph_of = torch.repeat_interleave(torch.arange(len(node_counts), device=h.device), node_counts)
     if kind == "max":
         if presence is not None and not presence.all():
@@ -146,12 +137,9 @@ def sums(h: Tensor, graph_of: Tensor, node_counts: Tensor) -> Tensor:
 
 
 class _Largest(torch.autograd.Function):
-    """The maximum over the rows of every graph: (N, D) -> (B, D), zeros where there are none.
-
-    Its gradient is shared alike by all rows that attain it, as symmetric nodes do.
-    Neither operation of torch will do: the backward pass of ``segment_reduce`` hands a negative gradient to each of
-    several rows in full, as symmetric nodes are, and that of ``scatter_reduce`` takes four times as long as this one.
-    """
+    """The maximum over the rows of every graph: (N, D) -> (B, D), zeros where there are none; its gradient is shared
+    alike by all rows that attain it, as symmetric nodes do. Backward, torch's ``segment_reduce`` hands a negative
+    gradient to each such row in full, and ``scatter_reduce`` takes four times as long."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, graph_of: Tensor, graphs: int) -> Tensor:

@@ -1,8 +1,5 @@
-"""What happens to the rows of a batch between two layers: batch norm, rectifier, dropout; and dense layers.
-
-Rows are nodes or graphs. Packed rows (N, D) are all real. Rows of R networks are padded to one number (R, M, D):
-norms leave the padding out, and dropout does not depend on it.
-"""
+"""What happens to the rows of a batch between two layers: batch norm, rectifier, dropout; and dense layers. Rows are
+nodes or graphs: (N, D) all real, or (R, M, D) of R networks with padding, which norms leave out and dropout ignores."""
 
 from __future__ import annotations
 
@@ -18,8 +15,7 @@ from torch import Tensor, nn
 from egocnn.nn.engines.dropout import Draws, Dropout
 from egocnn.nn.engines.norm import Mode, Running, norm_graphs, norm_relu_dropout
 
-Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]
-"""What follows the sums of a layer, given the layer's norm"""
+Activation: TypeAlias = Callable[[Tensor, nn.Module], Tensor]  # what follows the sums of a layer, given its norm
 
 
 class SeededDropout(nn.Dropout):

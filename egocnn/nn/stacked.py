@@ -89,12 +89,9 @@ class StackedBatch:
         return h
 
     def _entries(self, table: Tensor, shape: StackedPatchShape) -> Tensor:
-        """(R, M, rows) what each node reads of the table.
-
-        A matrix product with this matrix is the sum of the rows named, forward and backward, at the speed of the
-        matrix units and without a sort or an atomic addition. A node names no row twice, so nothing is lost in
-        writing the ones.
-        """
+        """(R, M, rows) what each node reads of the table. A matrix product with this matrix is the sum of the rows
+        named, forward and backward, at the speed of the matrix units and without a sort or an atomic addition. A node
+        names no row twice, so nothing is lost in writing the ones."""
         (R, M), rows = self.present.shape, table.shape[1]
         replica = torch.arange(R, device=table.device)[:, None]
         place = torch.where(self.owner < M, (replica * M + self.owner) * rows + self.rows, R * M * rows)
@@ -143,10 +140,8 @@ class StackedBatch:
 
 class StackedNetwork:
     """An :class:`egocnn.nn.EgoCNN` whose every tensor has a leading axis R, and the R networks that it was made of.
-
     Where the embedding tables have different numbers of rows, as the labels of the folds may differ, the shorter ones
-    end in rows that no batch names: their gradient is 0, and so they stay.
-    """
+    end in rows that no batch names: their gradient is 0, and so they stay."""
 
     def __init__(self, networks: Sequence[EgoCNN], device: torch.device) -> None:
         self.config = networks[0].config

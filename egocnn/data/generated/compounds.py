@@ -143,9 +143,7 @@ def read_compounds(source: str) -> Graphs:
 
 def generate(config: CompoundsConfig) -> Graphs:
     """The compounds of a family, ascending in size and the classes alternating, with class, critical structure, part.
-
-    Where sizes are held out, the test part has every fourth size of the training range and all beyond it.
-    """
+    Where sizes are held out, the test part has every fourth size of the training range and all beyond it."""
     family, pattern = config.settings, PARTS_OF_TEN
     training = family.training_sizes
     if family.hold_out != "molecules":

@@ -1,9 +1,7 @@
 """A size -> the molecules of a family: alkanes and alcohols, isomers with methyl groups, chains with one methyl.
-
 Carbons of an isomer's arm are counted from the centre: position 0 is the centre itself, position a the end of an arm of
 length a. A decoration says how many methyls, 0 to 2, the positions 1 to a - 1 carry. A methyl at position a - 1 is the
-twin of the end of its arm: no model can distinguish the two, and the critical structure names the methyl alone.
-"""
+twin of the end of its arm: no model can distinguish the two, and the critical structure names the methyl alone."""
 
 from __future__ import annotations
 
@@ -57,8 +55,7 @@ def alkanes_and_alcohols(
         alkanes.append(Molecule(name=name, kind="alkane", elements=carbons, bonds=bonds, critical=()))
         name = f"{formula}H{2 * n_carbons + 1}OH #{number}"
         bonds = (*bonds, (holder, n_carbons))
-        critical = (n_carbons,)
-        alcohols.append(Molecule(name=name, kind="alcohol", elements=carbons + "O", bonds=bonds, critical=critical))
+        alcohols.append(Molecule(name=name, kind="alcohol", elements=carbons + "O", bonds=bonds, critical=(n_carbons,)))
     return alkanes, alcohols
 
 
@@ -91,19 +88,19 @@ def _grow(n_carbons: int, random: np.random.Generator) -> Bonds:
 
 
 def isomers(arm: int, count: int, random: np.random.Generator) -> tuple[list[Molecule], list[Molecule]]:
-    """Symmetric and asymmetric molecules on a chain of 2 arm + 1 carbons, ``count`` of each or all there are.
-
-    In an asymmetric one, a methyl that stands alone on its carbon has moved to a bare carbon of the same arm. Both
-    classes hold equally many molecules with m single and d double methyls an arm, for every m and d: neither counting
-    atoms nor looking at one arm tells the classes apart.
-    """
+    """Symmetric and asymmetric molecules on a chain of 2 arm + 1 carbons, ``count`` of each or all there are. In an
+    asymmetric one, a methyl alone on its carbon has moved to a bare carbon of the same arm. Both classes have equally
+    many molecules with m single and d double methyls an arm: neither counts of atoms nor one arm tells them apart."""
     places = arm - 1  # the end of an arm stays free: a methyl there would lengthen the chain
     by_kind: dict[Decoration, list[Decoration]] = {}
     for decoration in _decorations(places, count, random):
         by_kind.setdefault(tuple(sorted(decoration)), []).append(decoration)
     symmetric, asymmetric = [], []
     for kind, decorations in by_kind.items():
-        n_each = min(len(decorations), _n_moved_pairs(kind))
+        counts = Counter(kind)
+        arrangements = factorial(len(kind)) // prod(map(factorial, counts.values()))
+        # at most as many as pairs of such arms differ in the place of one single methyl, whichever arm comes first
+        n_each = min(len(decorations), arrangements * counts[0] * counts[1] // 2)
         symmetric += [_isomer(arm, decoration, decoration) for decoration in decorations[:n_each]]
         asymmetric += [_isomer(arm, *pair) for pair in _moved_pairs(kind, n_each, random)]
     return symmetric, asymmetric
@@ -121,13 +118,6 @@ def _decorations(places: int, count: int, random: np.random.Generator) -> list[D
         if 0 in decoration and 1 in decoration:
             found.add(decoration)
     return sorted(found)
-
-
-def _n_moved_pairs(kind: Decoration) -> int:
-    """How many pairs of arms of this kind differ in the place of one single methyl, whichever arm comes first."""
-    counts = Counter(kind)
-    arrangements = factorial(len(kind)) // prod(map(factorial, counts.values()))
-    return arrangements * counts[0] * counts[1] // 2
 
 
 def _moved_pairs(kind: Decoration, count: int, random: np.random.Generator) -> list[tuple[Decoration, Decoration]]:
@@ -218,11 +208,8 @@ def centres(tree: Tree) -> list[int]:
 
 
 def subtree_texts(labels: Sequence[str], tree: Tree, root: int) -> list[str]:
-    """For every node the SMILES of what hangs on it, seen from the root.
-
-    The branches stand in one fixed order, the longest last and without brackets, so that equal texts mean
-    isomorphic subtrees and the other way round (the encoding of Aho, Hopcroft and Ullman, in SMILES letters).
-    """
+    """For every node the SMILES of what hangs on it, seen from the root. Branches stand in one fixed order, the longest
+    last and without brackets: equal texts mean isomorphic subtrees and the reverse (Aho, Hopcroft and Ullman)."""
     order, parent = walk(tree, root)
     branches: list[list[str]] = [[] for _ in tree]
     texts = [""] * len(tree)

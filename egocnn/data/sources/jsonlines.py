@@ -1,29 +1,18 @@
-"""JSON lines, one graph an object -> Graphs.
-
-::
+"""JSON lines, one graph an object -> Graphs::
 
     {"name": "ethanol", "nodes": ["C", "C", "O"], "edges": [[0, 1, "single"], [1, 2, "single"]], "target": "alcohol"}
 
-``nodes``
-    a whole number of nodes; or a list with the label of every node; or a list of objects
-    ``{"label": "C", "attributes": [0.1, 2]}`` with either field or both. Nodes are counted from 0.
-``edges``
-    a list of ``[0, 1]`` or ``[0, 1, "single"]`` or ``{"source": 0, "target": 1, "label": "single", "weight": 2.0}``.
-    Edges are undirected; an edge may stand in both directions if both say the same.
-``target``
-    a text or a boolean is a class, a number with a point a value to predict; whole numbers are judged as those of a
-    table are. ``null``, or no such field: unknown.
-``name``, ``split``, ``group``
-    as the columns of a table.
-``smiles``
-    the molecule, its atoms in the order of the nodes.
-``critical_nodes``, ``critical_edges``
-    the part that is known to decide the target: ``[2]`` and ``[[1, 2]]``.
+- ``nodes``, counted from 0: how many; or a list with the label of every node; or a list of objects
+  ``{"label": "C", "attributes": [0.1, 2]}`` with either field or both.
+- ``edges``: a list of ``[0, 1]``, ``[0, 1, "single"]`` or ``{"source": 0, "target": 1, "label": "single", "weight":
+  2.0}``, undirected; an edge may stand in both directions if both say the same.
+- ``target``: a text or a boolean is a class, a number with a point a value to predict; whole numbers are judged as
+  those of a table are. ``null``, or no such field: unknown.
+- ``name``, ``split``, ``group``: as the columns of a table. ``smiles``: the molecule, atoms in the order of the nodes.
+- ``critical_nodes``, ``critical_edges``: what is known to decide the target, ``[2]`` and ``[[1, 2]]``.
 
-Labels are texts or whole numbers, ``null`` for a label that is not known. What one graph has (labels, attributes,
-weights), all must have. Other fields are left alone; the names of the fields for target, name, split and group are
-those of :class:`~egocnn.config.ReadConfig`.
-"""
+Labels are texts or whole numbers, ``null`` for one that is not known. What one graph has (labels, attributes, weights),
+all must have. Other fields are left alone; :class:`~egocnn.config.ReadConfig` renames target, name, split and group."""
 
 from __future__ import annotations
 
@@ -47,9 +36,8 @@ JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 NODE_KEYS = ("label", "attributes")
 STRUCTURE = ("nodes", "edges", "critical_nodes", "critical_edges")
 EDGE_KEYS = ("source", "target", "label", "weight")
-UNMENTIONED_NODES = 250_000
-"""Nodes beyond the number of its characters that a file may claim by number alone: a line of twenty bytes must not fill
-the memory. A graph whose nodes have edges takes more characters than it has nodes, so no real one is refused."""
+# nodes beyond its characters that a file may claim by number alone: twenty bytes must not fill the memory, and a graph
+UNMENTIONED_NODES = 250_000  # whose nodes have edges takes more characters than it has nodes, so no real one is refused
 
 
 def read_jsonlines(path: Path, config: ReadConfig) -> Graphs:
@@ -153,12 +141,10 @@ def _parse_nodes(nodes: Any) -> tuple[int, list[str | None] | None, list[list[fl
         _check_keys(node, NODE_KEYS, f"node {number}")
         if node.keys() != keys:
             raise DataError(f"node {number} has other fields than node 0; labels and attributes are for all or none")
-    labels = attributes = None
-    if "label" in keys:
-        labels = [_label(node["label"], "node") for node in nodes]
-    if "attributes" in keys:
-        attributes = [_numbers(node["attributes"], f"attributes of node {i}") for i, node in enumerate(nodes)]
-    return len(nodes), labels, attributes
+    labels = [_label(node["label"], "node") for node in nodes] if "label" in keys else None
+    if "attributes" not in keys:
+        return len(nodes), labels, None
+    return len(nodes), labels, [_numbers(node["attributes"], f"attributes of node {i}") for i, node in enumerate(nodes)]
 
 
 def _parse_edges(edges: Any, n_nodes: int) -> tuple[Ints, list[str | None] | None, list[float] | None]:

@@ -1,9 +1,6 @@
-"""networkx graphs, and GraphML and GEXF files through networkx -> Graphs.
-
-Read from a graph: the node data ``label`` and ``attr`` (or ``x``; numbers), the edge data ``label`` and ``weight``,
-and of ``graph.graph`` the name, the target, the split and the group (as those of a table) and ``smiles``.
-Directed graphs are read as undirected and parallel edges as one; labels and weights must agree then.
-"""
+"""networkx graphs, and GraphML and GEXF files through networkx -> Graphs. Read are the node data ``label`` and ``attr``
+(or ``x``; numbers), the edge data ``label`` and ``weight``, and of ``graph.graph`` name, target, split and group, as of
+a table, and ``smiles``. Directed graphs become undirected and parallel edges one, if labels and weights agree."""
 
 from __future__ import annotations
 

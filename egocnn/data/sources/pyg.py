@@ -22,14 +22,12 @@ UNREADABLE = (TypeError, ValueError, RuntimeError, OverflowError)  # raised over
 
 
 def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
-    """Read objects with an ``edge_index`` (2, E); PyTorch Geometric itself is not needed.
-
-    ``x`` are the node attributes, ``node_label`` or ``z`` whole numbers that label the nodes (negative: not known), and
-    so is ``x`` where it holds whole numbers (several columns: words of one label, the first is the element of molecules
-    of ``from_smiles``, MoleculeNet and OGB) or one-hot rows in all graphs. ``edge_label`` or ``edge_attr`` labels the
+    """Read objects with an ``edge_index`` (2, E); PyTorch Geometric itself is not needed. ``x`` are the node
+    attributes, ``node_label`` or ``z`` whole numbers that label the nodes (negative: not known), and so is ``x`` where
+    it holds whole numbers (several columns: words of one label, the first is the element of molecules of
+    ``from_smiles``, MoleculeNet and OGB) or one-hot rows in all graphs. ``edge_label`` or ``edge_attr`` labels the
     edges likewise; ``edge_weight``, or one real number per edge in ``edge_attr``, weighs them. ``y`` is a class where
-    it is whole or a text, and a value where it is real; ``name`` and the fields that ``config`` names are read, too.
-    """
+    it is whole or a text, and a value where it is real; ``name`` and the fields that ``config`` names are read, too."""
     settings = config or ReadConfig()
     target = settings.target or "y"
     keys = {target, settings.split, settings.group, *((settings.name,) if settings.name else NAME_FIELDS)} - {None}
@@ -45,11 +43,8 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
 
 
 def to_pyg(graphs: Graphs) -> list[Any]:
-    """One ``torch_geometric.data.Data`` per graph, every edge in both directions.
-
-    Labels and classes are written as numbers: positions in ``node_label_names``, ``edge_label_names``, ``class_names``.
-    A graph whose target is unknown has no ``y``.
-    """
+    """One ``torch_geometric.data.Data`` per graph, every edge in both directions; no ``y`` where the target is unknown.
+    Labels and classes are numbers: positions in ``node_label_names``, ``edge_label_names``, ``class_names``."""
     try:
         import torch
         from torch_geometric.data import Data
@@ -59,9 +54,8 @@ def to_pyg(graphs: Graphs) -> list[Any]:
     for g, name in enumerate(graphs.names):
         one = graphs[[g]]
         columns: dict[str, NDArray[Any] | None] = {"edge_index": np.stack([one.entry_node, one.indices])}
-        columns |= {"x": one.node_attr, "edge_weight": one.edge_weight}
-        columns |= {"node_label": one.node_label, "edge_label": one.edge_label}
-        columns |= {"y": None if one.target_of(0) is None else one.target}
+        columns |= {"x": one.node_attr, "y": None if one.target_of(0) is None else one.target}
+        columns |= {key: getattr(one, key) for key in ("edge_weight", "node_label", "edge_label")}
         item = Data(num_nodes=one.n_nodes, name=name)
         for key, values in columns.items():
             if values is not None:

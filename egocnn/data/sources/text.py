@@ -136,9 +136,7 @@ def short(value: object, length: int = 60) -> str:
 
 def one_line(text: str, length: int = 800) -> str:
     """The text fit for a terminal: on one line, signs that cannot be printed spelled out, its middle left out if long.
-
-    What stands in a file must not reach the terminal as it is: an escape sequence there is a command.
-    """
+    What stands in a file must not reach the terminal as it is: an escape sequence there is a command."""
     if not text.isprintable():
         text = " ".join(filter(None, map(str.strip, text.splitlines())))
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,12 +1,8 @@
-"""The description of a store: manifest.json <-> Manifest, refused unless every field of it is valid.
-
-A store is a folder with ``manifest.json`` and one file ``NAME.bin`` for each column: the numbers themselves, little end
-first, row after row, and nothing else. The columns are those of :class:`~egocnn.data.graphs.Graphs`; in addition
-there are ``entry_ptr`` (the first adjacency entry of every graph) and, for names and SMILES, the UTF-8 texts end to end
-(``names``) with where each of them starts (``names_ptr``).
-
-The manifest never names a file: a column's file is called by the column, so no manifest can point out of the folder.
-"""
+"""The description of a store: manifest.json <-> Manifest, refused unless every field of it is valid. A store is a
+folder with ``manifest.json`` and one file ``NAME.bin`` for each column: its numbers, little end first, row after row.
+Columns are those of :class:`~egocnn.data.graphs.Graphs`, ``entry_ptr`` (the first adjacency entry of every graph) and,
+for names and SMILES, the UTF-8 texts end to end (``names``) with where each starts (``names_ptr``). The manifest never
+names a file: a column's file is called by the column, so no manifest can point out of the folder."""
 
 from __future__ import annotations
 
@@ -30,11 +26,9 @@ NAME = "manifest.json"
 CHUNK = 1 << 20  # bytes under one checksum: what is read is checked, and no more
 LARGEST = 1 << 28  # bytes of a manifest that are believed: enough for the checksums of terabytes
 MOST_ATTRIBUTES = 1 << 20
-
 WHOLE = ("<i8", "<i4", "<i2", "|i1")
 REAL = ("<f8", "<f4")
 TEXT = ("names", "smiles")
-
 COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
     **dict.fromkeys(("node_ptr", "entry_ptr", "names_ptr", "smiles_ptr"), ("graphs + 1", ("<i8",))),
     "indptr": ("nodes + 1", ("<i8",)),
@@ -103,9 +97,8 @@ class Manifest:
             raise DataError(f"{NAME} is not JSON ({' '.join(str(error).split())[:120]})") from None
         rule(isinstance(plain, dict) and plain.get("format") == FORMAT, f"{NAME} is not that of a store")
         found = plain.get("version")
-        is_ours = type(found) is int and found == VERSION
-        shown = str(found)[:20]
-        rule(is_ours, f"a store of version {shown}; this egocnn reads version {VERSION}: prepare it again")
+        other = f"a store of version {str(found)[:20]}; this egocnn reads version {VERSION}: prepare it again"
+        rule(type(found) is int and found == VERSION, other)
         digest = plain.pop("digest", None)
         try:
             is_whole = digest == digest_of_plain(plain)

@@ -1,8 +1,6 @@
 """A store -> Graphs: in portions that are read and checked one after the other, or whole, over memory-mapped files.
-
 Opening checks version, names, sizes and the manifest's own checksum. A portion is checked as it is read: the bytes that
-have passed the checksum are the very bytes that are used. Reading the whole checks all of it once, then maps it.
-"""
+have passed the checksum are the very bytes that are used. Reading the whole checks all of it once, then maps it."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ from egocnn.data.store.manifest import CHUNK, FORMAT, LARGEST, NAME, TEXT, Colum
 from egocnn.errors import DataError
 from egocnn.files import regular
 
-PORTION_BYTES = (
-    1 << 23
-)  # of the columns of a portion, unless one graph has more; several times that with what is computed
+PORTION_BYTES = 1 << 23  # of a portion's columns, unless one graph has more; several times that with what is computed
 POINTER = 8  # bytes of a row of indptr, which is read along with every node
 HEAD = 200  # bytes at the start of a manifest that hold its format
 BY_UNIT = {"nodes": NODE_COLUMNS, "entries": ("indices", *EDGE_COLUMNS), "graphs": GRAPH_COLUMNS}
@@ -69,10 +65,7 @@ class Store:
     def portions(self, most_bytes: int | None = None, *, first: int = 0, last: int | None = None) -> Iterator[Graphs]:
         """Graphs from ``first`` to before ``last`` in order, as many at a time as fit."""
         with _naming(self.folder):
-            node_ptr, entry_ptr = (
-                self._pointer("node_ptr"),
-                self._pointer("entry_ptr"),
-            )  # 16 bytes a graph stay in memory
+            node_ptr, entry_ptr = map(self._pointer, ("node_ptr", "entry_ptr"))  # 16 bytes a graph stay in memory
             there = self.manifest.columns
             width = {unit: sum(there[name].row_bytes for name in BY_UNIT[unit] if name in there) for unit in BY_UNIT}
             end = node_ptr * (width["nodes"] + POINTER) + entry_ptr * width["entries"]
@@ -85,10 +78,8 @@ class Store:
                 first = after
 
     def graphs(self) -> Graphs:
-        """The whole collection over memory-mapped arrays, once all of it has been checked; names are in memory.
-
-        The files must stay as they are while it is used: what is cut off a mapped file ends the process.
-        """
+        """The whole collection over memory-mapped arrays, once all of it has been checked; names are in memory. The
+        files must stay as they are while it is used: what is cut off a mapped file ends the process."""
         texts: dict[str, list[str]] = {name: [] for name in TEXT if name in self.manifest.columns}
         for part in self.portions():
             for name, found in texts.items():

@@ -1,8 +1,5 @@
-"""Portions of graphs -> a store, written beside its place and put there whole.
-
-Whatever happens on the way, at the place of the store is what was there before, or all of the new one. What a killed
-writer leaves behind is a hidden folder that the next one removes; a lock on that folder tells it from one in use.
-"""
+"""Portions of graphs -> a store, written beside its place and put there whole: at any time there is the old one, or all
+of the new. What a killed writer leaves, a hidden folder without a lock, the next one removes."""
 
 from __future__ import annotations
 
@@ -25,27 +22,17 @@ from egocnn.files import check_is_no_file, put_folder, scratch, told_of, umask
 
 ROWS_AT_ONCE = 1 << 20
 ONE_TARGET = "a store holds graphs with one target; name one with --target"
-
-GraphColumns = Callable[[], Mapping[str, Any]]
-"""Called when all portions are written: columns with one entry per graph, and orders of label names."""
+GraphColumns = Callable[[], Mapping[str, Any]]  # called at the end: columns with one entry per graph, orders of labels
 
 
 def write_store(
-    portions: Iterable[Graphs],
-    folder: str | Path,
-    *,
-    source: str = "",
-    read: Mapping[str, Any] | None = None,
-    facts: GraphColumns | None = None,
-    overwrite: bool = False,
-    report: Callable[[int], None] | None = None,
-) -> Manifest:
-    """Write the portions, one after the other, as one collection; only one of them is in memory at a time.
-
-    Label and class names are united, and groups taken as they are. ``facts`` brings, at the end, columns with one entry
-    per graph (``names``, ``target``, ...) that take the place of the portions' own, and ``node_label_names`` or
-    ``edge_label_names`` in the order wanted. ``report`` is called with the number of graphs written so far.
-    """
+    portions: Iterable[Graphs], folder: str | Path, *, source: str = "", read: Mapping[str, Any] | None = None,
+    facts: GraphColumns | None = None, overwrite: bool = False, report: Callable[[int], None] | None = None,
+) -> Manifest:  # fmt: skip
+    """Write the portions, one after the other, as one collection; only one of them is in memory at a time. Label and
+    class names are united, and groups taken as they are. ``facts`` brings, at the end, columns with one entry per graph
+    (``names``, ``target``, ...) that take the place of the portions' own, and ``node_label_names`` or
+    ``edge_label_names`` in the order wanted. ``report`` is called with the number of graphs written so far."""
     folder = Path(folder)
     check_place(folder, overwrite=overwrite)
     with _beside(folder, overwrite=overwrite) as temporary:
@@ -157,15 +144,9 @@ class _Writer:
         for name in EDGE_COLUMNS:
             if name in self.columns and self.rows[name] != self.entries:  # given by graphs without edges alone
                 self._drop(name)
-        manifest = Manifest(
-            graphs=self.graphs,
-            nodes=self.nodes,
-            entries=self.entries,
-            columns={name: self._described(name) for name in sorted(self.columns)},
-            source=source,
-            read=read,
-            **names,
-        )
+        names |= {"graphs": self.graphs, "nodes": self.nodes, "entries": self.entries}
+        columns = {name: self._described(name) for name in sorted(self.columns)}
+        manifest = Manifest(columns=columns, source=source, read=read, **names)
         with (self.folder / NAME).open("w", encoding="utf-8") as file:
             file.write(manifest.to_text())
             file.flush()

@@ -1,8 +1,5 @@
-"""What lies below a layer: tensors in, tensors out. A reference, and engines for CPU, GPU and padded rows equal to it.
-
-The ego-convolution is defined in :mod:`reference` and computed by :mod:`cpu` or :mod:`gpu`; :func:`ego_conv` chooses.
-:mod:`norm`, :mod:`pool` and :mod:`dropout` are for rows of R networks, padded to one number.
-"""
+"""Below a layer, tensors -> tensors: :mod:`reference` defines the ego-convolution, :mod:`cpu` and :mod:`gpu` compute it
+and :func:`ego_conv` chooses; :mod:`norm`, :mod:`pool` and :mod:`dropout` are for padded rows of R networks."""
 
 from __future__ import annotations
 
@@ -49,11 +46,8 @@ class Neighbours:
 
 
 def ego_conv(x: Tensor, neighbours: Tensor | Neighbours, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
-    """:func:`ego_conv_reference` by the fastest engine for this device and table, and a rectifier if asked for.
-
-    R replicas, each with its own nodes and filters, are computed together: x (R, N, D), neighbours (R, N, K),
-    weight (R, K + 1, D, D'), bias (R, D') -> (R, N, D').
-    """
+    """:func:`ego_conv_reference` by the fastest engine for this device and table, and a rectifier if asked for. Of R
+    replicas together: x (R, N, D), neighbours (R, N, K), weight (R, K + 1, D, D'), bias (R, D') -> (R, N, D')."""
     if isinstance(neighbours, Tensor):
         neighbours = Neighbours.of(neighbours)
     if neighbours.tiles is not None and x.dtype != torch.float64:

@@ -1,11 +1,8 @@
-"""The ego-convolution without work for absent neighbours: a neighbour table -> what to multiply, and what to add up.
-
-A node that several others have at the same rank is multiplied with that rank's filters once, not once for each of
-them: an atom with two neighbours costs at most three small products and not K + 1, and a hub at the head of a
-thousand lists costs one. The products are then added up node by node. Both scatters, of the forward and of the backward
-pass, are turned into gathers: which rows flow together is sorted out once per batch, in :class:`Plan`, and serves all
-layers.
-"""
+"""The ego-convolution without work for absent neighbours: a neighbour table -> what to multiply, and what to add up. A
+node that several others have at the same rank is multiplied with that rank's filters once: an atom with two neighbours
+costs at most three small products and not K + 1, and a hub at the head of a thousand lists costs one. Products are then
+added up node by node. The scatters of the forward and the backward pass become gathers: which rows flow together is
+sorted out once per batch, in :class:`Plan`, for all layers."""
 
 from __future__ import annotations
 
@@ -21,11 +18,8 @@ from egocnn.errors import ConfigError
 
 
 class Products(NamedTuple):
-    """Which rows are multiplied, and which products are added up.
-
-    The first N products are those of every node with the filters of rank 0, in order. The other V follow rank by
-    rank: those of the nodes that somebody has at this rank, each once.
-    """
+    """Which rows are multiplied, and which products are added up: the first N are those of every node with the filters
+    of rank 0; the other V follow rank by rank, those of the nodes that somebody has at this rank, each once."""
 
     sources: Tensor  # (V) the node that is multiplied
     counts: Tensor  # (ranks in use) how many of the V belong to each rank from 1 on; always on the CPU
@@ -61,11 +55,7 @@ class Plan:
     def groups(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """Nodes with equally many neighbours: the nodes (n), and each of them with its c neighbours (n, c + 1)"""
         chosen = [torch.nonzero(self.count == c).flatten() for c in range(self.table.shape[1] + 1)]
-        return tuple(
-            (nodes, torch.cat([nodes[:, None], self.table[nodes, :c].long()], dim=1))
-            for c, nodes in enumerate(chosen)
-            if len(nodes)
-        )
+        return tuple((n, torch.cat([n[:, None], self.table[n, :c].long()], 1)) for c, n in enumerate(chosen) if len(n))
 
 
 def _products(node: Tensor, rank: Tensor, neighbour: Tensor, count: Tensor, ranks: int) -> Products:
@@ -223,19 +213,15 @@ def _backward(
     if for_weight:
         weight_gradient[len(arriving) :].zero_()
         torch.mm(x.t(), gradient, out=weight_gradient[0])
-        for sources, part, filters in zip(
-            torch.split(products.sources, sizes), arriving[1:], weight_gradient[1:].unbind(), strict=False
-        ):
+        parts = zip(torch.split(products.sources, sizes), arriving[1:], weight_gradient[1:].unbind(), strict=False)
+        for sources, part, filters in parts:
             # gathered again rather than kept: little time, and memory for the largest graphs
             torch.mm(x.index_select(0, sources).t(), part, out=filters)
     if for_x:
         for part, row, filters in zip(arriving, torch.split(rows, [N, *sizes]), weight.unbind(), strict=False):
             torch.mm(part, filters.t(), out=row)
-    return (
-        _add_up(rows, products.made, products.made_from) if for_x else rows,
-        weight_gradient,
-        gradient.sum(0) if for_bias else gradient.new_empty(0),
-    )
+        rows = _add_up(rows, products.made, products.made_from)
+    return rows, weight_gradient, gradient.sum(0) if for_bias else gradient.new_empty(0)
 
 
 def _differentiable_backward(

@@ -1,7 +1,5 @@
 """Which activations are dropped: a hash of (seed, step, layer, node, column), the same however many replicas there are.
-
-A generator's numbers would depend on the shape of the batch, and so on the other replicas and on padding.
-"""
+A generator's numbers would depend on the shape of the batch, and so on the other replicas and on padding."""
 
 from __future__ import annotations
 

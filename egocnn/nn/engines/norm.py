@@ -1,9 +1,6 @@
-"""Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes.
-
-The same function as ``nn.BatchNorm1d``, ``relu`` and a dropout one after the other. Written out with its gradient so
-that only its input and its output are kept; on a GPU one kernel forward and one backward, since it is passes over the
-nodes that it costs.
-"""
+"""Batch norm, rectifier and dropout in one: (R, M, D) -> (R, M, D), statistics over each replica's own nodes. The same
+as ``nn.BatchNorm1d``, ``relu`` and a dropout, with its gradient written out so that only input and output are kept; on
+a GPU one kernel forward and one backward, since passes over the nodes are what it costs."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ from egocnn.nn.engines.gpu import has_kernels
 
 MOMENTUM = 0.1
 EPSILON = 1e-5
-
 BLOCK_D = 32
 BLOCKS = {"BLOCK_M": 128, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program on the GPU takes at once.
 
@@ -53,10 +49,8 @@ class Mode:
 def norm_relu_dropout(
     y: Tensor, scale: Tensor, shift: Tensor, running: Running, mode: Mode, draws: Draws | None = None
 ) -> Tensor:
-    """Training: by the batch's statistics, the running ones updated; 0 for nodes not there and what is dropped.
-
-    Shapes: y (R, M, D), scale and shift (R, D) -> (R, M, D)
-    """
+    """Training: by the batch's statistics, the running ones updated; 0 for nodes not there and what is dropped. Shapes:
+    y (R, M, D), scale and shift (R, D) -> (R, M, D)"""
     apply: Callable[..., Tensor] = (FusedNorm if has_kernels(y) else PlainNorm).apply
     out = apply(y, scale, shift, running, mode, draws)
     running.batches.add_(mode.learns & mode.active)
@@ -64,12 +58,8 @@ def norm_relu_dropout(
 
 
 def norm_graphs(y: Tensor, scale: Tensor, shift: Tensor, running: Running, exists: Tensor, mode: Mode | None) -> Tensor:
-    """Batch norm alone, of rows so few that kernels of its own would save nothing; 0 for padding.
-
-    In training with ``mode``, else in evaluation.
-
-    Shapes: y (R, B, D), scale and shift (R, D), exists (R, B) -> (R, B, D)
-    """
+    """Batch norm alone, of rows too few for kernels of its own; 0 for padding. In training with ``mode``, else in
+    evaluation. Shapes: y (R, B, D), scale and shift (R, D), exists (R, B) -> (R, B, D)"""
     mean, variance = running.mean, running.variance
     if mode is not None:
         count, there = mode.count.clamp(min=1)[:, None].to(y.dtype), exists[..., None]
@@ -160,11 +150,9 @@ class FusedNorm(torch.autograd.Function):
         dropped = (draws.rows.contiguous(), draws.columns) if draws else (y, y)
         chosen = (*dropped, y if mode.there is None else mode.there)
         sizes = (M, D, draws.threshold if draws else 0, ctx.amplify)
-        norm_forward[(R, -(-D // BLOCK_D))](
-            *(y, out, scale, shift, *statistics, *chosen, *sizes),
-            **{"MOMENTUM": MOMENTUM, "EPSILON": EPSILON, "DROPS": draws is not None, "PARTS": mode.there is not None},
-            **BLOCKS,
-        )
+        known = (y, out, scale, shift, *statistics, *chosen, *sizes)
+        settings = {"DROPS": draws is not None, "PARTS": mode.there is not None, **BLOCKS}
+        norm_forward[(R, -(-D // BLOCK_D))](*known, MOMENTUM=MOMENTUM, EPSILON=EPSILON, **settings)
         ctx.save_for_backward(y, out, scale, mean, inverse, mode.count, mode.learns, mode.there)
         return out
 
@@ -186,11 +174,9 @@ class FusedNorm(torch.autograd.Function):
 
 
 def sums_of(x: Tensor) -> tuple[Tensor, int]:
-    """x (n, D, ...) -> (2, D) n m and n (v + m²) with m the mean and v the variance, in double precision; and n.
-
-    Sums of several parts are added up. As m is the same rounded number in both, what cancels out in the end cancels to
-    the last digit of a double, however far the mean is from zero.
-    """
+    """x (n, D, ...) -> (2, D) n m and n (v + m²) with m the mean and v the variance, in double precision; and n. Sums
+    of several parts are added up. As m is the same rounded number in both, what cancels out in the end cancels to the
+    last digit of a double, however far the mean is from zero."""
     rows = x.numel() // x.shape[1] if x.shape[1] else 0
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     if rows:

@@ -1,7 +1,4 @@
-"""Readouts of padded rows: node embeddings (R, M, D) -> one vector per graph (R, B, D or more).
-
-A graph without nodes reads as 0.
-"""
+"""Readouts of padded rows: node embeddings (R, M, D) -> one vector per graph (R, B, D or more), 0 without nodes."""
 
 from __future__ import annotations
 
@@ -20,11 +17,8 @@ BLOCKS = {"BLOCK_M": 64, "BLOCK_D": BLOCK_D}  # Nodes and columns that a program
 
 
 def pool(h: Tensor, counts: Tensor, graph_of: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:
-    """(R, M, D) -> (R, B, D for each kind); kinds are joined by +
-
-    counts (R, B): nodes of every graph; graph_of (R, M): B for padding; presence (R, M): how far the nodes are there,
-    by which h has been multiplied already, see :func:`egocnn.nn.readout.pool`
-    """
+    """(R, M, D) -> (R, B, D for each kind, joined by +), as :func:`egocnn.nn.readout.pool`. counts (R, B): nodes of
+    every graph; graph_of (R, M): B for padding; presence (R, M): how far nodes are there, h being multiplied by it."""
     reduce: Callable[..., tuple[Tensor, Tensor]] = FusedPool.apply if has_kernels(h) else plain_pool
     total, most = reduce(h, counts, graph_of, None if presence is None else presence > 0)
     parts: dict[str, Callable[[], Tensor]] = {
@@ -57,9 +51,7 @@ def first_of_each(h: Tensor, present: Tensor, graph_of: Tensor, rank: Tensor, gr
 
 def plain_pool(h: Tensor, counts: Tensor, graph_of: Tensor, there: Tensor | None) -> tuple[Tensor, Tensor]:
     """Sum and maximum over every graph's nodes, in full precision; nodes that share a maximum share its gradient.
-
-    ``there`` (R, M): which nodes are not missing; the others are 0, attain no maximum and have no gradient.
-    """
+    ``there`` (R, M): which nodes are not missing; the others are 0, attain no maximum and have no gradient."""
     (R, M, D), B = h.shape, counts.shape[1]
     lengths = torch.cat([counts, M - counts.sum(1, keepdim=True)], dim=1)  # padding as one more graph
     before = torch.arange(R, device=h.device)[:, None] * (B + 1)

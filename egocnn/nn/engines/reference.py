@@ -24,10 +24,8 @@ def ego_conv_reference(
 
 
 def gather_egos(x: Tensor, neighbours: Tensor, gate: Tensor | None = None) -> Tensor:
-    """(N, D), (N, K) -> (N, K + 1, D): every node, then its neighbours; zeros where absent
-
-    Where the table has fewer rows than x, the nodes that come after are only read.
-    """
+    """(N, D), (N, K) -> (N, K + 1, D): every node, then its neighbours; zeros where absent. Where the table has fewer
+    rows than x, the nodes that come after are only read."""
     padded = torch.cat([x, x.new_zeros(1, x.shape[1])])
     named = torch.where(neighbours < 0, x.shape[0], neighbours).long()  # the last row for all that are absent
     near = padded[named]

@@ -1,8 +1,5 @@
-"""The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet.
-
-Only published names are sent to the server, whichever it is; any other name is looked for on this machine alone.
-``EGOCNN_OFFLINE=1`` forbids downloads.
-"""
+"""The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet. Only published
+names are ever sent to a server; others are looked for here alone. ``EGOCNN_OFFLINE=1`` forbids downloads."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ from egocnn.errors import DataError
 from egocnn.files import replacing, write_text
 
 logger = logging.getLogger("egocnn")
-
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
 SECONDS = 30  # without a byte for this long a download is given up
 CHUNK = 1 << 18
@@ -48,28 +44,22 @@ CONTENT = {
     "COLLAB": "59c1b001cbfc5a140318005aad8abadf3e048346f8bd17b46303084069633d46",
     "Mutagenicity": "fce01603cacca4dc2664d24e0416c592f4af6a40f52b95197087070b7293daad",
 }
-
-SMALL_MOLECULES = """
+# small molecules, bioinformatics, computer vision, social networks, synthetic graphs
+PLAIN = """
 AIDS alchemy_full BZR BZR_MD COX2 COX2_MD DHFR DHFR_MD ER_MD FRANKENSTEIN Mutagenicity MUTAG NCI1 NCI109 PTC_FM PTC_FR
-PTC_MM PTC_MR QM9 ZINC_full ZINC_test ZINC_train ZINC_val
+PTC_MM PTC_MR QM9 ZINC_full ZINC_test ZINC_train ZINC_val DD ENZYMES KKI OHSU Peking_1 PROTEINS PROTEINS_full COIL-DEL
+COIL-RAG Cuneiform Fingerprint FIRSTMM_DB Letter-high Letter-low Letter-med MSRC_9 MSRC_21 MSRC_21C COLLAB dblp_ct1
+dblp_ct2 DBLP_v1 deezer_ego_nets facebook_ct1 facebook_ct2 github_stargazers highschool_ct1 highschool_ct2 IMDB-BINARY
+IMDB-MULTI infectious_ct1 infectious_ct2 mit_ct1 mit_ct2 REDDIT-BINARY REDDIT-MULTI-5K REDDIT-MULTI-12K reddit_threads
+tumblr_ct1 tumblr_ct2 twitch_egos TWITTER-Real-Graph-Partial COLORS-3 SYNTHETIC SYNTHETICnew Synthie TRIANGLES
 """
 SCREENED_CELLS = "MCF-7 MOLT-4 NCI-H23 OVCAR-8 P388 PC-3 SF-295 SN12C SW-620 UACC257 Yeast"  # each also with hydrogens
 TOX21_ASSAYS = "AhR AR AR-LBD ARE aromatase ATAD5 ER ER-LBD HSE MMP p53 PPAR-gamma"  # each published in three parts
-BIOINFORMATICS = "DD ENZYMES KKI OHSU Peking_1 PROTEINS PROTEINS_full"
-COMPUTER_VISION = """
-COIL-DEL COIL-RAG Cuneiform Fingerprint FIRSTMM_DB Letter-high Letter-low Letter-med MSRC_9 MSRC_21 MSRC_21C
-"""
-SOCIAL_NETWORKS = """
-COLLAB dblp_ct1 dblp_ct2 DBLP_v1 deezer_ego_nets facebook_ct1 facebook_ct2 github_stargazers highschool_ct1
-highschool_ct2 IMDB-BINARY IMDB-MULTI infectious_ct1 infectious_ct2 mit_ct1 mit_ct2 REDDIT-BINARY REDDIT-MULTI-5K
-REDDIT-MULTI-12K reddit_threads tumblr_ct1 tumblr_ct2 twitch_egos TWITTER-Real-Graph-Partial
-"""
-SYNTHETIC = "COLORS-3 SYNTHETIC SYNTHETICnew Synthie TRIANGLES"
 
 # the list of https://chrsmrrs.github.io/datasets/docs/datasets: no other name is ever sent to a server, as one that
 # is mistyped may be that of a file or a confidential molecule
 PUBLISHED = {
-    *" ".join([SMALL_MOLECULES, BIOINFORMATICS, COMPUTER_VISION, SOCIAL_NETWORKS, SYNTHETIC]).split(),
+    *PLAIN.split(),
     *(f"{name}{hydrogens}" for name in SCREENED_CELLS.split() for hydrogens in ("", "H")),
     *(f"Tox21_{name}_{part}" for name in TOX21_ASSAYS.split() for part in ("training", "testing", "evaluation")),
 }

@@ -1,10 +1,7 @@
-"""Text of numbers, in chunks of bytes -> arrays (rows, columns), or a DataError that names the line.
-
-A line holds fields separated by commas (blanks around them are free) or by blanks alone; every line has the same
-number of fields; blank lines may only follow the last one. Three engines read a piece of the text, and what one of
-them declines goes to the next: ``_parse_even`` takes lines that all look alike, ``_parse_clean`` any tidy text, and
-``_parse_lines``, line by line, defines the format and describes what is wrong.
-"""
+"""Text of numbers, in chunks of bytes -> arrays (rows, columns), or a DataError that names the line. Fields are parted
+by commas, blanks around them free, or by blanks alone, equally many in every line; blank lines may only follow the last
+one. Three engines read a piece, each what the one before declines: ``_parse_even`` lines that all look alike,
+``_parse_clean`` any tidy text, and ``_parse_lines``, line by line, defines the format and describes what is wrong."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANKS = b" \t\r"
 DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
 WIDEST_EVEN_LINE = 256
-MOST_PRODUCTS = 1 << 17
-"""Of one matrix product: libraries spread larger ones over threads, which wait for each other where cores are busy."""
-
-
+MOST_PRODUCTS = 1 << 17  # of one matrix product: larger ones go to threads, which wait for each other on busy cores
 LONE_SIGN = re.compile(rb"-(?![0-9.])")
 
 

@@ -1,8 +1,5 @@
-"""A data set in the TU Dortmund text format, as a folder or a zip -> Graphs.
-
-``NAME_A.txt`` lists edges as pairs of nodes counted from 1, ``NAME_graph_indicator.txt`` the graph of every node;
-the other files add one line per node, per edge or per graph.
-"""
+"""A data set in the TU Dortmund text format, as a folder or a zip -> Graphs. ``NAME_A.txt`` lists pairs of nodes,
+counted from 1, ``NAME_graph_indicator.txt`` the graph of every node; others have a line per node, edge or graph."""
 
 from __future__ import annotations
 
@@ -25,7 +22,6 @@ from egocnn.data.sources.tu.number_lines import integer_blocks, read_integers, r
 from egocnn.errors import DataError, DuplicateEdgeError, MissingColumnError
 
 logger = logging.getLogger("egocnn")
-
 NEEDED = ("A", "graph_indicator")
 TABLES = (*NEEDED, "graph_labels", "node_labels", "edge_labels", "node_attributes", "graph_attributes")
 
@@ -74,12 +70,9 @@ class _Set:
 
 
 def _find_set(files: Files) -> _Set:
-    prefixes = {
-        path.removesuffix(f"_{table}.txt")
-        for path in files.paths
-        for table in NEEDED
-        if path.endswith(f"_{table}.txt") and not path.rpartition("/")[2].startswith(".")
-    }
+    shown = [path for path in files.paths if not path.rpartition("/")[2].startswith(".")]
+    endings = [f"_{table}.txt" for table in NEEDED]
+    prefixes = {path.removesuffix(ending) for path in shown for ending in endings if path.endswith(ending)}
     # a set directly in the folder goes before one in a folder inside it; deeper ones are not looked at
     for depth in (0, 1):
         here = sorted(prefix for prefix in prefixes if prefix.count("/") == depth)
@@ -101,14 +94,10 @@ def _read_set(tables: _Set, config: ReadConfig) -> Graphs:
     node_ptr = pointers(counts)
     node_label, node_label_names = _read_labels(tables, "node_labels", int(node_ptr[-1]), "nodes")
     target, class_names = _read_target(tables, len(counts), config)
-    columns: dict[str, Any] = {
-        "names": tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1)),
-        "node_label": node_label,
-        "node_label_names": node_label_names,
-        "node_attr": _read_node_attributes(tables, int(node_ptr[-1])),
-        "target": target,
-        "class_names": class_names,
-    }
+    columns: dict[str, Any] = {"node_label": node_label, "node_label_names": node_label_names}
+    columns |= {"target": target, "class_names": class_names}
+    columns["node_attr"] = _read_node_attributes(tables, int(node_ptr[-1]))
+    columns["names"] = tuple(f"{tables.name} {graph}" for graph in range(1, len(counts) + 1))
     if not tables.has("edge_labels"):
         try:
             indptr, indices = _adjacency_by_graph(_edge_blocks(tables, counts), counts)

@@ -1,10 +1,7 @@
-"""The ego-convolution's GPU kernels: gather and matrix product in one pass, the ego networks never stored.
-
-A program computes a tile of nodes. For one rank after the other it gathers the rows of that rank's neighbours and
-multiplies them by that rank's filters; the accumulator stays in registers, in float32. ``columns`` and ``length`` come
-from :class:`egocnn.nn.engines.gpu.tiles.TileRows`: tiles end where their longest row does. Node numbers are 32-bit,
-offsets 64-bit.
-"""
+"""The ego-convolution's GPU kernels: gather and matrix product in one pass, the ego networks never stored. A program
+computes a tile of nodes: rank by rank it multiplies the neighbours' rows by that rank's filters; the accumulator stays
+in registers, in float32. ``columns`` and ``length``, of :class:`egocnn.nn.engines.gpu.tiles.TileRows`, end a tile where
+its longest row does. Node numbers are 32-bit, offsets 64-bit."""
 
 from __future__ import annotations
 
@@ -31,11 +28,9 @@ def convolve(
     PRECISION: tl.constexpr, EVEN: tl.constexpr, BY_TILES: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_IN: tl.constexpr,
     BLOCK_OUT: tl.constexpr,
 ) -> None:  # fmt: skip
-    """y[n] = act(bias + sum over k of x[columns[k, n]] weight[k]).
-
-    ``weight_tiles`` is a descriptor for the copy engine, used where all tiles are full; ``weight`` the plain pointer.
-    Backward, filters are transposed and a column >= total names a sum: ``sums`` holds those from span[0] on.
-    """
+    """y[n] = act(bias + sum over k of x[columns[k, n]] weight[k]). ``weight_tiles`` is a descriptor for the copy
+    engine, used where all tiles are full; ``weight`` the plain pointer. Backward, filters are transposed and a column
+    >= total names a sum: ``sums`` holds those from span[0] on."""
     replica = (tl.program_id(0) // tiles).to(tl.int64)
     first = (first_tile + tl.program_id(0) % tiles) * BLOCK_N
     inside = first + tl.arange(0, BLOCK_N) < nodes
@@ -135,11 +130,8 @@ def add_up(
     D: tl.constexpr, LISTED: tl.constexpr, SHORTEST: tl.constexpr, LONGEST: tl.constexpr, BLOCK_S: tl.constexpr,
     BLOCK_A: tl.constexpr, BLOCK_D: tl.constexpr,
 ) -> None:  # fmt: skip
-    """sums[s - span[0]] = the sum of the rows of ``gradient`` that the addends of s name, for all s of the span.
-
-    Or for those in a list: ``listed`` many ``numbers``. How many there are is known on the device alone, so every
-    program takes one portion after the other.
-    """
+    """sums[s - span[0]] = the sum of the rows of ``gradient`` that the addends of s name, for all s of the span, or of
+    ``listed`` many ``numbers``. How many is known on the device alone, so programs take portion after portion."""
     d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     lowest, end = tl.load(span), tl.load(span + 1)
     most = tl.load(listed) if LISTED else end - lowest

@@ -13,10 +13,7 @@ from torch import Tensor
 from egocnn.nn.engines.gpu.tiles import LONG, WINDOW, Tiles, Transposed, chunk_nodes, table_of, windows_of
 
 log = logging.getLogger(__name__)
-
-SHARES = 64
-"""Parts that the nodes of a replica are cut into for the gradient of the filters: enough to keep a GPU busy."""
-
+SHARES = 64  # parts that a replica's nodes are cut into for the gradient of the filters: enough to keep a GPU busy
 PROGRAMS = 8192  # At most so many programs share sums among themselves: several rounds of a large GPU.
 
 
@@ -32,11 +29,9 @@ def is_available(device: torch.device) -> bool:
 
 
 def ego_conv_fused(x: Tensor, tiles: Tiles, weight: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
-    """As :func:`~egocnn.nn.engines.reference.ego_conv_reference`, and a rectifier after it if asked for.
-
-    In float32, bfloat16 or float16, always summed up in float32. float32 products are rounded to TF32 where torch is
-    allowed to, else split in three so that nothing is lost. Under autocast, in its type.
-    """
+    """As :func:`~egocnn.nn.engines.reference.ego_conv_reference`, and a rectifier after it if asked for. In float32,
+    bfloat16 or float16, always summed up in float32. float32 products are rounded to TF32 where torch is allowed to,
+    else split in three so that nothing is lost. Under autocast, in its type."""
     if torch.is_autocast_enabled("cuda") and x.is_cuda:
         x = x.to(torch.get_autocast_dtype("cuda"))
     # the registered operator is for torch's compiler; a plain call has less to carry
@@ -70,11 +65,8 @@ def _fused_backward(
 
 
 def _shapes_of_fused_backward(gradient: Tensor, x: Tensor, weight: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
-    for_x, for_weight = (
-        torch.empty_like(each) if wanted else gradient.new_empty(0)
-        for each, wanted in zip((x, weight), rest[2:], strict=True)
-    )
-    return for_x, for_weight
+    empty, (for_x, for_weight) = gradient.new_empty, rest[2:]
+    return torch.empty_like(x) if for_x else empty(0), torch.empty_like(weight) if for_weight else empty(0)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -90,10 +82,8 @@ def _backward(ctx: Any, gradient: Tensor, operator: Any) -> list[Any]:
         gradient = torch.where(rest[0] > 0, gradient, 0)
     asked = ctx.needs_input_grad[:3]
     found = operator(gradient, x, weight, rest[-ctx.n_tiles :], ctx.room, *asked[:2])
-    return [
-        *(each if wanted else None for each, wanted in zip(found, asked, strict=False)),
-        gradient.sum(-2) if asked[2] else None,
-    ]
+    of_both = (each if wanted else None for each, wanted in zip(found, asked, strict=False))
+    return [*of_both, gradient.sum(-2) if asked[2] else None]
 
 
 class _Fused(torch.autograd.Function):
@@ -133,10 +123,8 @@ torch.library.register_autograd(
 
 
 def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dict[str, Any]:
-    """The kernels' constants: how much a program computes at once, and how.
-
-    Measured best on an H200; lab/bench/NOTES.md has the others. EVEN: tiles of both widths are full.
-    """
+    """The kernels' constants: how much a program computes at once, and how. Measured best on an H200;
+    lab/bench/NOTES.md has the others. EVEN: tiles of both widths are full."""
     most_in, most_out, stages = (128, 128, 3) if correlates else (64, 128, 3)
     precision = "ieee"  # without effect on 16-bit numbers
     if dtype == torch.float32:
@@ -149,10 +137,8 @@ def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dic
 
 
 def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor]) -> Tensor:
-    """The gradient of x: the ego-convolution of the transposed table, a chunk of nodes after the other.
-
-    The sums of a chunk are used up before those of the next one take their place.
-    """
+    """The gradient of x: the ego-convolution of the transposed table, a chunk of nodes after the other. The sums of a
+    chunk are used up before those of the next one take their place."""
     columns, length, *addends, starts = back
     x_gradient = gradient.new_empty(*gradient.shape[:-1], weight.shape[-2])
     sums = gradient.new_empty(room, gradient.shape[-1])
@@ -167,17 +153,9 @@ def convolve_back(gradient: Tensor, weight: Tensor, room: int, back: list[Tensor
 
 
 def _convolve(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    columns: Tensor,
-    length: Tensor,
-    y: Tensor,
-    *,
-    summed: tuple[Tensor, Tensor] | None = None,
-    nodes: slice | None = None,
-    relu: bool = False,
-) -> None:
+    x: Tensor, weight: Tensor, bias: Tensor | None, columns: Tensor, length: Tensor, y: Tensor, *,
+    summed: tuple[Tensor, Tensor] | None = None, nodes: slice | None = None, relu: bool = False,
+) -> None:  # fmt: skip
     """Backward where ``summed`` names the sums and which of them they are."""
     from egocnn.nn.engines.gpu import conv_kernels as kernels
 

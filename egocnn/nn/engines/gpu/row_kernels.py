@@ -1,10 +1,7 @@
-"""GPU kernels over rows of R networks: norm with what follows it, pools over every graph, and the optimiser's update.
-
-A program of the norm takes a few columns of one replica and goes through its nodes once for every sum that it needs
-and once to write; only the first time do they come from far. One of a pool takes a tile of nodes at a time, always the
-same in the same order, so that all runs give the same bits; torch's own segment_reduce adds up one node after the
-other, and a graph may have thousands.
-"""
+"""GPU kernels over rows of R networks: norm with what follows it, pools over every graph, and the optimiser's update. A
+program of the norm takes a few columns of one replica, and goes through its nodes once per sum and once to write; only
+the first time do they come from far. One of a pool takes tile after tile of nodes in one order, so that all runs give
+the same bits; torch's own segment_reduce takes node after node, and a graph may have thousands."""
 
 from __future__ import annotations
 

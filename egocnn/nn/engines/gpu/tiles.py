@@ -1,15 +1,10 @@
-"""Neighbour table -> the order in which a GPU works through it, forward and backward.
-
-Rows with equally many neighbours come together, so that a tile of nodes ends where its longest row does. Only rows
-of one window are reordered: nodes near each other mostly share neighbours, and what is read twice is then still in
-the cache.
-
-Backward, the gradient of x is an ego-convolution too, of the transposed table with transposed filters: the row of
-node m names, for every rank k, the node at which m is ranked k-th. Where several nodes rank m k-th, it names a row
-that holds the sum of their gradients (:class:`Transposed`). Nothing is scattered: the result is the same in every run.
-
-All of it is fixed-shape tensor arithmetic without a look at the numbers, as CUDA graphs require.
-"""
+"""Neighbour table -> the order in which a GPU works through it, forward and backward. Rows with equally many neighbours
+come together, so that a tile of nodes ends where its longest row does. Only rows of one window are reordered: nodes
+near each other mostly share neighbours, and what is read twice is then still in the cache. Backward, the gradient of x
+is an ego-convolution too, of the transposed table with transposed filters: the row of node m names, for every rank k,
+the node at which m is ranked k-th. Where several nodes rank m k-th, it names a row that holds the sum of their
+gradients (:class:`Transposed`). Nothing is scattered: the result is the same in every run. All is fixed-shape tensor
+arithmetic without a look at the numbers, as CUDA graphs require."""
 
 from __future__ import annotations
 
@@ -19,11 +14,8 @@ import torch
 from torch import Tensor
 
 WINDOW = 8192  # Nodes among which rows are reordered: their embeddings fit the cache with room to spare.
-
 LONG = 32  # Sums of more rows than this get a program of their own: one hub must not hold up its neighbours.
-
 ROOM = 1 << 20  # Sums that are held at once, about, backward: a quarter of a gigabyte at 128 columns of 16 bits.
-
 SPARE = 4096  # Cells for what is to be thrown away.
 
 
@@ -152,10 +144,8 @@ def _active(length: Tensor, replicas: int, K: int) -> Tensor:
 
 
 def _by_target(table: Tensor) -> tuple[Tensor, Tensor]:
-    """Every entry (n, k) of the table, sorted by (the node it names, k) -> these as one number, and n.
-
-    Absent ones come last, as the largest number there is, or are left out.
-    """
+    """Every entry (n, k) of the table, sorted by (the node it names, k) -> these as one number, and n. Absent ones come
+    last, as the largest number there is, or are left out."""
     total, K = table.shape
     flat, everything = table.flatten(), torch.arange(total * K, device=table.device)
     entry = everything if _is_captured(table) else torch.nonzero(flat >= 0).flatten()
