@@ -1,8 +1,6 @@
-"""Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster.
-
-A worker that dies costs its own call a retry and no other call anything; what egocnn refuses is refused at once, in one
-line, as it would be here. A cluster elsewhere is sent this package; torch and the other libraries must be there.
-"""
+"""Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster. A worker
+that dies costs its own call a retry and no other call anything; what egocnn refuses is refused at once, in one line, as
+it would be here. A cluster elsewhere is sent this package; torch and the other libraries must be there."""
 
 from __future__ import annotations
 
@@ -59,12 +57,9 @@ def run_jobs(
     jobs: int | None = None,
     ray: str | None = None,
 ) -> Generator[Result]:
-    """``function(*shared, *call)`` for every call, in the order in which they finish.
-
-    Without ``ray``: ``jobs`` calls at a time, by joblib in processes of their own (1 by default, in this process). With
-    ``ray``, the address of a cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls
-    off what still runs.
-    """
+    """``function(*shared, *call)`` for every call, in the order in which they finish. Without ``ray``: ``jobs`` calls
+    at a time, by joblib in processes of their own (1 by default, in this process). With ``ray``, the address of a
+    cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls off what still runs."""
     if not calls:
         return
     call = partial(function, *shared)

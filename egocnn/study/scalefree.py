@@ -1,8 +1,6 @@
 """Graphs -> how far their degrees follow a power law, with the p-value of a bootstrap, as a record and as text.
-
 Bootstrap (section 4 of Clauset, Shalizi and Newman, 2009): draw as many degrees as there are nodes, from the power law
-in the tail and from the degrees found below it, and fit a power law anew.
-"""
+in the tail and from the degrees found below it, and fit a power law anew."""
 
 from __future__ import annotations
 

@@ -44,11 +44,7 @@ Counted = tuple[Fragment, PatternCounts]  # a candidate with what was counted fo
 
 
 def find_patterns(
-    structures: Sequence[CriticalStructure],
-    *,
-    min_support: int = 5,
-    most: int = 20,
-    data: str | None = None,
+    structures: Sequence[CriticalStructure], *, min_support: int = 5, most: int = 20, data: str | None = None
 ) -> list[Pattern]:
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
@@ -194,11 +190,8 @@ def _distinguished(patterns: list[Pattern]) -> list[Pattern]:
 
 
 def mine(samples: Sequence[Sample], *, min_support: int) -> list[Fragment]:
-    """Fragments of up to ``MOST_NODES`` nodes, critical in ``min_support`` graphs of a class or more.
-
-    They grow by one node at a time, and only those that recur grow on: no fragment recurs more often than a smaller
-    one inside it.
-    """
+    """Fragments of up to ``MOST_NODES`` nodes, critical in ``min_support`` graphs of a class or more. They grow by one
+    node at a time, and only those that recur grow on: no fragment recurs more often than a smaller one inside it."""
     shapes = Shapes()
     found: dict[int, Fragment] = {}
     places = _seeds(samples, shapes)
@@ -281,11 +274,8 @@ def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> lis
 
 def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> dict[int, tuple[Bools, Bools]]:
     """By the fragment's ``id``: (samples) whether each contains the fragment, critical or not, and whether the search
-    was given up there.
-
-    A graph is searched only where it has enough nodes and edges of every kind, and where the smaller fragments that lie
-    in this one lie too.
-    """
+    was given up there. A graph is searched only where it has enough nodes and edges of every kind, and where the
+    smaller fragments that lie in this one lie too."""
     ordered = sorted(fragments, key=lambda f: len(f.shape.labels))  # small ones first, for their absence says most
     column = {kind: i for i, kind in enumerate(sorted({kind for f in ordered for kind in f.shape.counts}, key=repr))}
     counts = np.array([[sample.shape.counts.get(kind, 0) for kind in column] for sample in samples], np.int32)

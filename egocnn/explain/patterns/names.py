@@ -129,9 +129,7 @@ def _assemble(fragment: Labelled, atom: Any) -> Any:
 
 def name_atoms_of(molecule: Any, atoms: Collection[int], *, plain: bool = False) -> str:
     """Heavy atoms of a molecule -> "nitro group on an aromatic ring", "benzene ring", ...; empty: no name for them.
-
-    ``plain``: without groups that only atoms beyond these distinguish, an ether from an ester say.
-    """
+    ``plain``: without groups that only atoms beyond these distinguish, an ether from an ester say."""
     left = set(atoms)
     rings = _take(molecule, left, "ring")
     groups = _take(molecule, left, "plain" if plain else "group")

@@ -93,10 +93,8 @@ def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, me
 
 
 def _completed(molecule: Any | None, chosen: Ints) -> set[int]:
-    """Nodes with the oxygens that belong to them: NO2, NO, SO2 and PO are each one thing to a chemist.
-
-    An oxygen that hangs on a critical N, S or P alone comes along, as the hydrogens of an atom do.
-    """
+    """Nodes with the oxygens that belong to them: NO2, NO, SO2 and PO are each one thing to a chemist. An oxygen that
+    hangs on a critical N, S or P alone comes along, as the hydrogens of an atom do."""
     nodes = set(chosen.tolist())
     if molecule is None:
         return nodes

@@ -1,8 +1,6 @@
-"""A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks.
-
-Its ``set_masks`` looks for message-passing layers and leaves one number per column of ``edge_index`` in each. Ours has
-no such layer, so the module holds an empty one to be found.
-"""
+"""A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks. Its
+``set_masks`` looks for message-passing layers and leaves one number per column of ``edge_index`` in each. Ours has no
+such layer, so the module holds an empty one to be found."""
 
 from __future__ import annotations
 

@@ -46,11 +46,9 @@ def inheriting(ours: type, module: str, name: str) -> Any:
 
 
 def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
-    """One ``torch_geometric.data.Data`` for all graphs, ``batch`` (N) telling them apart.
-
-    ``y`` (B) is what the model's outputs are compared with: class numbers, or standardised values; it is left out
-    where some graph's is not known. Truths of nodes and edges come along as ``node_truth`` and ``edge_truth``.
-    """
+    """One ``torch_geometric.data.Data`` for all graphs, ``batch`` (N) telling them apart. ``y`` (B) is what the model's
+    outputs are compared with: class numbers, or standardised values; it is left out where some graph's is not known.
+    Truths of nodes and edges come along as ``node_truth`` and ``edge_truth``."""
     graphs = _collection(graphs) if isinstance(graphs, Graph) else graphs
     prepared, ours = predictor.encode(graphs), predictor.encoder
     words, shape = ours.words(graphs), ours.shape(predictor.config)

@@ -1,8 +1,6 @@
-"""A transform of PyTorch Geometric: Data -> the same Data with the ranked neighbours of every node, for EgoConv.
-
-They are kept as steps, differences of node numbers: batching, which puts graphs end to end and so shifts all numbers,
-leaves steps as they are.
-"""
+"""A transform of PyTorch Geometric: Data -> the same Data with the ranked neighbours of every node, for EgoConv. They
+are kept as steps, differences of node numbers: batching, which puts graphs end to end and so shifts all numbers, leaves
+steps as they are."""
 
 from __future__ import annotations
 

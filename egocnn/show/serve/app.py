@@ -1,8 +1,6 @@
-"""A trained model -> a web application: a page, answers as JSON, and reports.
-
-Nothing is stored between requests, so that any process can answer any of them, and nothing is written but an uploaded
-file, which lies in a private folder while it is read.
-"""
+"""A trained model -> a web application: a page, answers as JSON, and reports. Nothing is stored between requests, so
+that any process can answer any of them, and nothing is written but an uploaded file, which lies in a private folder
+while it is read."""
 # no postponed annotations here: FastAPI reads those of the functions below, and they name what is imported inside
 
 import asyncio

@@ -1,8 +1,6 @@
-"""A web application -> the same with limits of size, time and number, and with safe headers in every answer.
-
-Plain ASGI, so that every answer passes here, whoever made it. A request is read whole before the application sees any
-of it: its size is limited, and a slow sender occupies no model and nobody's place. ``/health`` waits for nothing.
-"""
+"""A web application -> the same with limits of size, time and number, and with safe headers in every answer. Plain
+ASGI, so that every answer passes here, whoever made it. A request is read whole before the application sees any of it:
+its size is limited, and a slow sender occupies no model and nobody's place. ``/health`` waits for nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""A run folder and its settings -> a server that answers requests until it is stopped.
-
-The process that listens does nothing but HTTP: models, molecules and pictures are the business of its workers, so that
-it answers, and can be stopped, whatever they are at.
-"""
+"""A run folder and its settings -> a server that answers requests until it is stopped. The process that listens does
+nothing but HTTP: models, molecules and pictures are the business of its workers, so that it answers, and can be
+stopped, whatever they are at."""
 
 from __future__ import annotations
 

@@ -86,10 +86,8 @@ class FoldTask:
 def choose_protocol(
     name: ProtocolName, *, data: str = "", splits: Path | None = None, combine: Combine = "best", **counts: int | None
 ) -> Protocol:
-    """A protocol by name, with ``folds``, ``runs`` and ``restarts`` (None: its usual value).
-
-    ``data`` names the published splits.
-    """
+    """A protocol by name, with ``folds``, ``runs`` and ``restarts`` (None: its usual value). ``data`` names the
+    published splits."""
     if name not in PROTOCOLS:
         raise ConfigError(f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}")
     given, folds = None, counts.get("folds")

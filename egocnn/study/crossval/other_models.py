@@ -66,10 +66,8 @@ def name_of(model: AnyModel) -> str:
 
 
 def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder, train: TrainConfig) -> Fold:
-    """One fold of a model that is not an Ego-CNN, one training after the other.
-
-    A model without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once.
-    """
+    """One fold of a model that is not an Ego-CNN, one training after the other. A model without parameters, a kernel
+    with its support vectors say, has no weights to start anew: it is fitted once."""
     if not graphs.is_classification:
         raise DataError(f"{name_of(model)} tells classes apart; these graphs have none")
     device = choose_device(train.device)

@@ -1,8 +1,6 @@
 """Scores of all folds -> one record, a table for people, JSON for machines; back from JSON; two records compared.
-
 Finished folds wait in ``FILE.partial``, rewritten whole after every fold and removed once FILE stands, so that an
-interrupted cross-validation goes on; they are used again only where data and settings are the same.
-"""
+interrupted cross-validation goes on; they are used again only where data and settings are the same."""
 
 from __future__ import annotations
 
@@ -167,10 +165,8 @@ def read_record(path: Path) -> CrossValidation | None:
 
 
 def compare(one: CrossValidation, other: CrossValidation) -> PairedTest:
-    """The first minus the second, by the corrected resampled t-test.
-
-    What trains and what validates both count as trained on: both decide the model that is tested.
-    """
+    """The first minus the second, by the corrected resampled t-test. What trains and what validates both count as
+    trained on: both decide the model that is tested."""
     if (one.split, one.score) != (other.split, other.score):
         raise DataError(f"{one.model} and {other.model} were not tested on the same folds: no paired comparison")
     tested = sum(fold.test_graphs for fold in one.folds)

@@ -1,8 +1,6 @@
-"""Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it.
-
-Whatever is fitted, colour counts and scales included, is fitted on the training part alone; a split that the data
-brings along is set aside.
-"""
+"""Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it. Whatever is
+fitted, colour counts and scales included, is fitted on the training part alone; a split that the data brings along is
+set aside."""
 
 from __future__ import annotations
 

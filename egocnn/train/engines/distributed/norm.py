@@ -1,7 +1,5 @@
 """Batch norm over the nodes of all processes: (n, D) on each -> (n, D) on each, as one process would norm them all.
-
-torch's own SyncBatchNorm is for GPUs alone.
-"""
+torch's own SyncBatchNorm is for GPUs alone."""
 
 from __future__ import annotations
 
@@ -79,10 +77,8 @@ class _Norm(torch.autograd.Function):
 
 
 def share_norms(network: nn.Module) -> list[SharedNorm]:
-    """Make every batch norm a shared one; the list of them.
-
-    They stay the same modules under another class: an optimiser goes on with their parameters, and so do tied layers.
-    """
+    """Make every batch norm a shared one; the list of them. They stay the same modules under another class: an
+    optimiser goes on with their parameters, and so do tied layers."""
     for norm in network.modules():
         if type(norm) is nn.BatchNorm1d:
             norm.__class__ = SharedNorm
