@@ -48,9 +48,8 @@ class Importances:
 
     nodes: Tensor  # (N)
     edges: Tensor  # (E)
+    # nodes and edges after the deepest layer, every layer below (with its own evidence where read out), and the input
     trace: tuple[tuple[Tensor, Tensor], ...] = ()
-    """nodes and edges after the deepest layer, after every layer below, and at the input; a layer below that is read
-    out counts with its own evidence"""
     read_out: Tensor | None = None  # (N) the evidence that each node holds in all layers that are read out
 
 

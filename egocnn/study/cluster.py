@@ -29,13 +29,12 @@ RETRIES = 3  # How often a call may lose its worker, each time to be given to an
 LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")  # that other models are made of
 PATIENCE = 20.0  # Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour.
 
-RAY_ENVIRONMENT = {
+RAY_ENVIRONMENT = {  # what Ray reads when it is imported, unless it is set already
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it reports dead workers on stdout, in the middle of our results
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls that have been called off
     "RAY_USAGE_STATS_ENABLED": "0",  # its makers need not know who computes what
     "RAY_task_oom_retries": str(RETRIES),  # else a call that takes too much memory is tried for ever
 }
-"""What Ray reads from the environment when it is imported, unless it is set there already."""
 
 TRY_TO_CONNECT = """
 import sys, ray

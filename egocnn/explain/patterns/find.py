@@ -19,16 +19,13 @@ from egocnn.explain.structure import CriticalStructure
 
 MOST_TESTED = 200  # Fragments per class that are searched for in all graphs.
 MOST_EXAMPLES = 5
-MORE_TELLING = 1.1
-"""Of two patterns, one inside or always beside the other, the lower in rank stays if its lift is so much higher."""
-LARGEST_GROWN = 7
-"""Nodes of the fragments that are grown inside larger ones; beyond, only whole critical components count."""
+MORE_TELLING = 1.1  # Of two patterns inside or always beside each other, the lower stays if its lift is so much higher.
+LARGEST_GROWN = 7  # Nodes of fragments grown inside larger ones; beyond, only whole critical components count.
 MOST_NODES = 12  # Nodes of the largest components that count.
 MOST_PLACES = 400  # Fragments of one size that are looked at in one graph.
 ALIKE = 0.95  # A fragment says nothing new when a larger one is critical in this share of its graphs.
 
-Place = tuple[int, int, tuple[int, ...], str]
-"""number of the fragment, sample, its nodes in the order of the fragment, the class they spoke for"""
+Place = tuple[int, int, tuple[int, ...], str]  # fragment, sample, nodes in the fragment's order, class they spoke for
 
 
 @dataclass(eq=False)
@@ -36,8 +33,7 @@ class Fragment:
     """One shape and where it was critical."""
 
     shape: Labelled
-    where: dict[str, dict[int, tuple[int, ...]]] = field(default_factory=dict)
-    """of every class the samples, each with the nodes of one occurrence"""
+    where: dict[str, dict[int, tuple[int, ...]]] = field(default_factory=dict)  # class -> sample -> one occurrence
 
 
 Counted = tuple[Fragment, PatternCounts]  # a candidate with what was counted for one class

@@ -34,15 +34,13 @@ class PatternCounts:
     class_name: str
     critical: int  # graphs predicted as the class where it is part of the critical structure
     of_predicted: int  # graphs predicted as the class
-    in_class: int
-    """graphs of the class that contain it, critical or not; the true class where known, else the predicted"""
+    in_class: int  # graphs of the class (the true one where known, else the predicted) that contain it, critical or not
     of_class: int
     in_others: int
     of_others: int
     p_value: float  # chance of so many in the class or more if the pattern had nothing to do with it, times ``tests``
     tests: int  # fragments tried, over all classes, by which the chance is multiplied (Bonferroni)
-    undecided: int
-    """graphs in which the search took too long; they are counted against the pattern, so p is at most too large"""
+    undecided: int  # graphs in which the search took too long, counted against the pattern: p is at most too large
 
     @property
     def share_in_class(self) -> float:

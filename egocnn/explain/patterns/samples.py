@@ -24,12 +24,10 @@ class Sample:
 
     graph: Graph  # with elements for labels where those are known
     is_molecule: bool
-    shape: Labelled
-    """of a molecule: its heavy atoms, each distinguished by charge, aromaticity and, but for carbon, its hydrogens"""
+    shape: Labelled  # of a molecule: heavy atoms, told apart by charge, aromaticity and, but for carbon, hydrogens
     nodes: tuple[int, ...]  # the node of the graph that each node of the shape stands for
     group: str  # its true class where that is known, else the predicted one
-    critical: tuple[tuple[str, tuple[int, ...]], ...]
-    """the classes whose evidence was traced here, each with the nodes of the shape that made it"""
+    critical: tuple[tuple[str, tuple[int, ...]], ...]  # the classes traced here, each with the nodes that made it
 
     def spread(self, nodes: Sequence[int]) -> tuple[int, ...]:
         """Nodes of the shape -> nodes of the graph, with the hydrogens of a molecule's atoms other than carbon."""

@@ -24,8 +24,7 @@ from egocnn.nn.engines import Neighbours
 from egocnn.nn.readout import log_of
 from egocnn.show.streaming import read_as_trained
 
-WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner"}
-"""The attributes of a batch that hold the arrays; others have the names of the arrays."""
+WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner"}  # others: as named
 
 
 @dataclass(frozen=True, slots=True)

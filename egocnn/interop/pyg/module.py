@@ -51,8 +51,7 @@ class _Maskable:
     """A batch with an entry for everything that a mask might let through."""
 
     batch: Batch
-    rows: Tensor
-    """(S) rows of Patchy-San's table: an entry for every edge, and one for every label that a slot might have"""
+    rows: Tensor  # (S) rows of Patchy-San's table: an entry for every edge, and for every label that a slot might have
     offsets: Tensor  # (N) where the entries of each node start
     order: Tensor  # (S) the entries in the order of their nodes; unsorted, those of edges come first
     edge_weight: Tensor  # (edge entries)

@@ -17,8 +17,8 @@ from egocnn.data.sources.pyg import from_pyg
 from egocnn.encode.ranking import Ranking, rank_neighbours
 from egocnn.errors import ConfigError
 
+# what the order of neighbours may depend on
 STRUCTURE = ("edge_index", "x", "node_label", "z", "edge_label", "edge_attr", "edge_weight", "num_nodes")
-"""What the order of neighbours may depend on."""
 
 
 class _RankNeighbours:

@@ -17,8 +17,7 @@ STRESS_STEPS, FORCE_STEPS = 200, 220
 CELLS = 16  # Cells for each node of the grid on which nodes push each other away.
 PIVOTS = 24
 GAP = 1.2  # Free space between components, in edge lengths.
-MOST_ATOMS, MOST_RINGS = 500, 200
-"""Of a molecule without SMILES that RDKit lays out: it takes minutes for thousands of atoms, or hundreds of rings."""
+MOST_ATOMS, MOST_RINGS = 500, 200  # Of a molecule without SMILES that RDKit lays out: larger ones take it minutes.
 LONGEST_STRIP = 7.0  # Length to width from which a molecule is folded like a measuring rule.
 
 

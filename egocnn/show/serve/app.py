@@ -18,8 +18,7 @@ from egocnn.show.serve.settings import ExplainJob, Plain, ServeConfig, check_rin
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}
-"""Said in full, for FastAPI would describe refusals as HTML where the answer is HTML."""
+SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}  # else HTML, as some answers
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": reason, "content": SCHEMA}
     for status, reason in (

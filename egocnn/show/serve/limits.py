@@ -43,8 +43,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 LONGEST_LINE = 500  # Characters of a line that says why there is no answer.
-RECEIVING = 64
-"""Requests of the largest size that memory holds while they arrive; when they are more, further ones are sent away."""
+RECEIVING = 64  # Requests of the largest size that memory holds while they arrive; further ones are sent away.
 
 
 class RefusedError(EgoCNNError):

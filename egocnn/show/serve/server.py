@@ -17,8 +17,7 @@ from egocnn.errors import DataError, MissingExtraError
 from egocnn.show.serve.settings import ServeConfig
 
 BACKLOG = 1024  # Connections that may wait to be taken.
-FINISH_SECONDS = 10
-"""For requests that are being answered when the server is told to stop; then their workers are killed."""
+FINISH_SECONDS = 10  # For requests being answered when the server is told to stop; then their workers are killed.
 
 
 def serve(

@@ -51,8 +51,7 @@ class Protocol:
     folds: int = 10
     runs: int = 1  # per fold, each with its own look at the test fold; the score is their mean
     restarts: int = 1  # trainings per run
-    combine: Combine = "best"
-    """what predicts in a run: the restart that is best in validation, or all, their probabilities averaged"""
+    combine: Combine = "best"  # predicts in a run: the restart best in validation, or all, probabilities averaged
     splits: tuple[Split, ...] | None = None  # given; None: drawn by the seed
     metric: str | None = None  # the score that is reported; None: accuracy, or R² where a value is predicted
 

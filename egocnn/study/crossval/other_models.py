@@ -54,9 +54,9 @@ class Builder(Protocol):
         """seed -> an untrained model"""
 
 
-AnyModel: TypeAlias = ModelConfig | Classifier | Builder
-"""What can be cross-validated: the settings of an Ego-CNN, or another model."""
-
+AnyModel: TypeAlias = (
+    ModelConfig | Classifier | Builder
+)  # What can be cross-validated: an Ego-CNN's settings, or others
 EGO_CNN = "ego-cnn"  # What our own model is called, beside the names of others.
 
 
