@@ -29,30 +29,20 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 class ServeConfig:
     """Where to listen, and the limits of a request."""
 
-    port: int = 8000
-    """Port to listen on; 0 for any that is free."""
+    port: int = 8000  # Port to listen on; 0 for any that is free.
     workers: int = 2
     """Processes that answer, each with its own copy of the model; files, reports and long SMILES leave one free."""
-    megabytes: float = 4.0
-    """Largest request that is read."""
-    seconds: float = 30.0
-    """Time after which a request is given up."""
-    work_seconds: float = 15.0
-    """Time that a worker may spend on a request; then it is killed and replaced."""
-    receive_seconds: float = 10.0
-    """Time in which a request must have arrived, first its headers, then its body."""
-    worker_gigabytes: float = 2.0
-    """Memory that a worker may take beside the model."""
-    waiting: int = 128
-    """Requests at a time; further ones are sent away."""
-    connections: int = 512
-    """Connections at a time; further ones are closed."""
-    host: str = "127.0.0.1"
-    """Address to listen on; all but this machine are kept out unless it says otherwise."""
+    megabytes: float = 4.0  # Largest request that is read.
+    seconds: float = 30.0  # Time after which a request is given up.
+    work_seconds: float = 15.0  # Time that a worker may spend on a request; then it is killed and replaced.
+    receive_seconds: float = 10.0  # Time in which a request must have arrived, first its headers, then its body.
+    worker_gigabytes: float = 2.0  # Memory that a worker may take beside the model.
+    waiting: int = 128  # Requests at a time; further ones are sent away.
+    connections: int = 512  # Connections at a time; further ones are closed.
+    host: str = "127.0.0.1"  # Address to listen on; all but this machine are kept out unless it says otherwise.
     token: str | None = None
     """Password of every request but /health (default: EGOCNN_TOKEN); needed where --host lets others in."""
-    log: bool = False
-    """One line on stderr for every request."""
+    log: bool = False  # One line on stderr for every request.
 
     def __post_init__(self) -> None:
         if self.host not in LOCAL and not self.secret:
