@@ -55,9 +55,8 @@ class Importances:
 
 def by_relevance(batch: ExplainedBatch) -> Importances:
     """The class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`. Evidence against
-    a class counts ``against`` times: every network holds much of it, for reasons that have nothing to do with this
-    graph, and at full weight it drowns what spoke for the class. What raised and what lowered a predicted value counts
-    alike."""
+    a class counts ``against`` times: every network holds much of it that has nothing to do with this graph, and at full
+    weight it drowns what spoke for the class. What raised and what lowered a predicted value counts alike."""
     return _relevance(batch, 1.0 if batch.network.out.out_features == 1 else batch.settings.against)
 
 
@@ -113,7 +112,7 @@ def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
     return _importances(batch, total.map(torch.mul, given))
 
 
-TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {
+TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {  # occlusion needs the whole model: occlude()
     "contributions": by_plain_relevance,
     "relevance": by_relevance,
     "paper": by_attention,
@@ -121,7 +120,6 @@ TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {
     "gradient": by_gradient,
     "integrated-gradients": by_integrated_gradients,
 }
-"""All but occlusion, which needs the whole model: :func:`occlude`."""
 
 
 def _gradient(batch: ExplainedBatch, entries: Entries) -> Entries:

@@ -1,6 +1,6 @@
 """Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster. A worker
-that dies costs its own call a retry and no other call anything; what egocnn refuses is refused at once, in one line, as
-it would be here. A cluster elsewhere is sent this package; torch and the other libraries must be there."""
+that dies costs its own call a retry and no other anything. A cluster is sent this package; the libraries must be there.
+"""
 
 from __future__ import annotations
 

@@ -52,8 +52,7 @@ def summarise(scores: Sequence[float], *, least: float = -math.inf, most: float 
 
 
 def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_train: float) -> PairedTest:
-    """Compare two systems fold by fold. ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten
-    folds."""
+    """Compare two systems by fold; ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten folds."""
     if len(one) != len(other):
         raise DataError(f"{len(one)} scores against {len(other)}: a paired test needs both systems on every fold")
     if not 0 < test_over_train < math.inf:

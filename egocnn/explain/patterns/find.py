@@ -45,25 +45,21 @@ def find_patterns(
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
     Candidates are the connected fragments of critical structures whose explained class is the predicted one, of up to
-    twelve nodes, critical in at least ``min_support`` graphs of a class; beyond seven nodes only whole critical
-    components count. One that a larger fragment covers in 95% of its graphs is dropped. Molecules are read as chemists
-    do: hydrogens belong to their atom, aromatic bonds are one kind, a nitro group is the same however it was written.
-    ``data`` names the set where its labels are numbers that stand for elements (Mutagenicity, MUTAG, PTC_MR).
+    twelve nodes (beyond seven only whole critical components), critical in at least ``min_support`` graphs of a class.
+    One that a larger fragment covers in 95% of its graphs is dropped. Molecules are read as chemists do: hydrogens
+    belong to their atom, aromatic bonds are one kind, a nitro group is the same however it was written. ``data`` names
+    the set where its labels are numbers that stand for elements (Mutagenicity, MUTAG, PTC_MR). Where values were
+    predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of their importance,
+    graphs by whether their value lies above the median.
 
-    A candidate is then looked for in all graphs. ``p_value`` is the one-sided hypergeometric (Fisher) chance of as
-    many graphs of the class among those that contain it, or more, multiplied by the number of candidates of all
-    classes (Bonferroni). Where a search takes too long, in dense graphs without labels, the graph counts against the
-    pattern: as without it in the class, as with it elsewhere; ``undecided`` says how many. The chance speaks about
-    the graphs given, and assumes that they are independent of each other.
+    A candidate is then looked for in all graphs. ``p_value`` is the one-sided hypergeometric (Fisher) chance of as many
+    graphs of the class, or more, among those that contain it, times the number of candidates of all classes
+    (Bonferroni); it assumes that graphs are independent. Where a search takes too long, in dense graphs without labels,
+    the graph counts against the pattern: as without it in the class, as with it elsewhere (``undecided`` of them).
 
-    Order: first what is commoner in the class with p < 0.01, by (graphs in which it is critical) x log2(lift); then
-    the rest, by the graphs in which it is critical. A pattern that contains a better one, lies in it, or is critical
-    only where that is critical too (in 95% of its graphs), stays only if its lift is a tenth higher: a nitro group on
-    a ring is no news beside the nitro group, unless it tells more.
-
-    Where values were predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of
-    their importance, graphs by whether their value lies above the median.
-    """
+    Order: first what is commoner in the class with p < 0.01, by (graphs in which it is critical) x log2(lift); then the
+    rest, by the graphs in which it is critical. A pattern that contains a better one, lies in it, or is critical only
+    where that is too (in 95% of its graphs), stays only if its lift is a tenth higher."""
     if min_support < 1 or most < 1:
         raise DataError(f"patterns need min_support and most of at least 1, not {min_support} and {most}")
     samples = read_samples(structures, data)
@@ -269,9 +265,8 @@ def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> lis
 
 
 def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> dict[int, tuple[Bools, Bools]]:
-    """By the fragment's ``id``: (samples) whether each contains the fragment, critical or not, and whether the search
-    was given up there. A graph is searched only where it has enough nodes and edges of every kind, and where the
-    smaller fragments that lie in this one lie too."""
+    """By the fragment's ``id``: (samples) whether each contains it, critical or not, and whether the search gave up. A
+    graph is searched only where it has enough nodes and edges of every kind, and the smaller fragments in this one."""
     ordered = sorted(fragments, key=lambda f: len(f.shape.labels))  # small ones first, for their absence says most
     column = {kind: i for i, kind in enumerate(sorted({kind for f in ordered for kind in f.shape.counts}, key=repr))}
     counts = np.array([[sample.shape.counts.get(kind, 0) for kind in column] for sample in samples], np.int32)

@@ -104,9 +104,8 @@ def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> tuple[Se
 
 
 def embed(steps: Sequence[SearchStep], graph: Labelled) -> tuple[int, ...] | None:
-    """Where the pattern lies in the graph: a node of the graph for each node of the pattern, or None. Every edge of the
-    pattern must be there with its label; the graph may have more edges among the same nodes. A search that takes too
-    long raises :class:`GaveUp`."""
+    """The node of the graph for each node of the pattern, or None; a search that takes too long raises :class:`GaveUp`.
+    Every edge of the pattern must be there with its label; the graph may have more edges among the same nodes."""
     labels, neighbours = graph.labels, graph.neighbours
     placed: list[int] = []
     tried = 0

@@ -1,6 +1,5 @@
 """A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks. Its
-``set_masks`` looks for message-passing layers and leaves one number per column of ``edge_index`` in each. Ours has no
-such layer, so the module holds an empty one to be found."""
+``set_masks`` leaves a number per column of ``edge_index`` in message-passing layers: the module holds an empty one."""
 
 from __future__ import annotations
 

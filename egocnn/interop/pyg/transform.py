@@ -1,6 +1,5 @@
 """A transform of PyTorch Geometric: Data -> the same Data with the ranked neighbours of every node, for EgoConv. They
-are kept as steps, differences of node numbers: batching, which puts graphs end to end and so shifts all numbers, leaves
-steps as they are."""
+are kept as steps, differences of node numbers: batching shifts all numbers, and leaves steps as they are."""
 
 from __future__ import annotations
 

@@ -47,9 +47,6 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
     return _packed(placed, components)
 
 
-# ── molecules ─────────────────────────────────────────────────────────────────────────────────────
-
-
 def molecule_of(graph: Graph) -> Any | None:
     """The molecule that the graph is, atoms in the order of its nodes; None where it is none, and without RDKit."""
     rings = len(graph.edges) - graph.n_nodes + 1
@@ -89,9 +86,6 @@ def _folded(placed: Floats) -> Floats:
     x = np.where(bent, straight + (radius + across) * np.sin(angle), along)
     y = np.where(bent, -radius + (radius + across) * np.cos(angle), across)
     return np.stack([np.where(back, straight - x, x), y - 2 * radius * row], axis=1)
-
-
-# ── other graphs ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _place_component(adjacency: Any, generator: np.random.Generator) -> Floats:
@@ -179,9 +173,6 @@ def _repulsion(placed: Floats, mass: Floats, kernels: tuple[NDArray[Any], NDArra
     fields = [np.fft.irfft2(transformed * kernel)[:side, :side].ravel() for kernel in kernels]
     force: Floats = np.stack([(shares * field[cells]).sum(axis=0) for field in fields], axis=1) / cell
     return force
-
-
-# ── on the page ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _unit_edges(placed: Floats, edges: Ints) -> Floats:

@@ -23,7 +23,6 @@ from egocnn.show.drawing import draw
 from egocnn.show.drawing.molecules import set_options
 
 PATTERN_SIZE = (240, 180)
-
 EXAMPLES_SHOWN = 3
 COLUMNS = (
     *("class", "name", "smiles", "smarts", "critical", "of_predicted", "in_class", "of_class", "in_others"),

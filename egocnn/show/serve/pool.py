@@ -1,6 +1,5 @@
 """Requests -> their answers from worker processes, which are killed and replaced when they hang or die. Every worker
-has a thread of the server to itself, which takes what waits. No request waits for others to arrive: while some are
-answered others queue up, and those that can be answered together make the next batch."""
+has a thread of the server to itself; what queues up meanwhile and can be answered together makes its next batch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """A run folder and its settings -> a server that answers requests until it is stopped. The process that listens does
-nothing but HTTP: models, molecules and pictures are the business of its workers, so that it answers, and can be
-stopped, whatever they are at."""
+nothing but HTTP: it answers, and can be stopped, whatever its workers are at."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Requests over a connection -> answers, in a process of its own, which is ended and replaced when it hangs. Only JSON
-and plain bytes go over the connection, a line of JSON before the bytes: what has met hostile input is never unpickled.
-The server's own process imports this file, but neither torch nor RDKit."""
+and bytes go over it: what has met hostile input is never unpickled. The server imports this file, without torch."""
 
 from __future__ import annotations
 

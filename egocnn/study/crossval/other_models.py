@@ -22,16 +22,11 @@ from egocnn.study.crossval.record import Fold, FoldRun
 
 @runtime_checkable
 class Classifier(Protocol):
-    """Learns the classes of graphs.
-
-    It may be fitted as scikit-learn does, ``fit(graphs, target)``. Where ``fit`` has a parameter called ``validation``,
-    it is called as ``fit(graphs, validation=graphs_to_choose_by)`` instead: the validation graphs choose between
-    settings or epochs, and everything else is fitted on the first. The tested graphs are seen by ``predict`` alone.
-
-    Where it has ``parameters`` (a number once it is fitted, or the method of a torch module), it is trained anew for
-    every restart and run of the protocol; without, one fit a fold is enough. The record calls it by its ``name``, or by
-    the name of its class.
-    """
+    """Learns the classes of graphs, by ``fit(graphs, target)`` as in scikit-learn, or, where ``fit`` has a parameter of
+    that name, by ``fit(graphs, validation=graphs_to_choose_by)``: these choose between settings or epochs, and all else
+    is fitted on the first. The tested graphs are seen by ``predict`` alone. Where it has ``parameters`` (a number once
+    it is fitted, or the method of a torch module), it is trained anew for every restart and run of the protocol;
+    without, one fit a fold is enough. The record calls it by its ``name``, or by the name of its class."""
 
     @property
     def fit(self) -> Callable[..., Any]:

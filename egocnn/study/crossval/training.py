@@ -1,6 +1,6 @@
 """Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it. Whatever is
-fitted, colour counts and scales included, is fitted on the training part alone; a split that the data brings along is
-set aside."""
+fitted, colour counts and scales too, is fitted on the training part alone; a split that the data brings is set aside.
+"""
 
 from __future__ import annotations
 
@@ -278,7 +278,6 @@ def cross_validate(
     (all by default). ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there,
     unstacked. The scores of a fold do not depend on any of these, but for rounding and for which activations dropout
     drops. Graphs that stay in their store are trained on by an Ego-CNN alone, unstacked.
-
     ``out``: write the record there. Folds are saved beside it as they finish, and the same call goes on from them;
     those of other data or settings are refused unless ``overwrite`` gives them up. ``progress`` is called with the
     number of epochs that are over, ``log`` with a line of text now and then.

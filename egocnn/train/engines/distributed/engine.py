@@ -1,7 +1,6 @@
-"""The distributed engine: the processes of a group train the same networks, each on its share of every batch. Every
-process holds the same weights. Norms use the statistics of the whole batch, and gradients are averaged with weights
-that make them those of the whole batch; so but for rounding, and for which activations dropout drops, the weights are
-those that one process would have come to."""
+"""The distributed engine: the processes of a group train the same networks, each on its share of every batch. Norms
+use the statistics of the whole batch, and gradients are averaged to those of the whole batch: but for rounding, and for
+which activations dropout drops, the weights of all are those that one process would have come to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The encoded graphs of all replicas -> one set of flat tensors on the device, and batches of fixed shape cut from it.
 The nodes of every replica fill the first of M places, its bag entries the first of E; what is left over is padding. A
-batch is arithmetic on tensors whose shapes do not depend on the graphs, as CUDA graphs require: nothing is read
-back."""
+batch is arithmetic on tensors of fixed shapes, as CUDA graphs require: nothing is read back."""
 
 from __future__ import annotations
 
