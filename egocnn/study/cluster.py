@@ -1,6 +1,5 @@
 """Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster. A worker
-that dies costs its own call a retry and no other anything. A cluster is sent this package; the libraries must be there.
-"""
+that dies costs its own call a retry, others nothing. A cluster is sent this package; the libraries must be there."""
 
 from __future__ import annotations
 
@@ -44,7 +43,6 @@ except Exception as error:
     print(" ".join(str(error).split()))
     sys.exit(1)
 """
-
 Result = TypeVar("Result")
 
 

@@ -24,7 +24,6 @@ LARGEST_GROWN = 7  # Nodes of fragments grown inside larger ones; beyond, only w
 MOST_NODES = 12  # Nodes of the largest components that count.
 MOST_PLACES = 400  # Fragments of one size that are looked at in one graph.
 ALIKE = 0.95  # A fragment says nothing new when a larger one is critical in this share of its graphs.
-
 Place = tuple[int, int, tuple[int, ...], str]  # fragment, sample, nodes in the fragment's order, class they spoke for
 
 

@@ -1,6 +1,6 @@
 """A trained model -> the same networks of plain tensors, in operations that every runtime has; graphs -> these tensors.
-A network is the one that trains and predicts (:meth:`egocnn.nn.EgoCNN.forward`). What differs lies below its layers:
-embedding-bags, segments and custom operators become gathers, matrix products and scatters."""
+A network is the one that trains and predicts; below its layers, embedding-bags, segments and custom operators become
+gathers, matrix products and scatters."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@
 as the graph has them; where the model describes nodes by degrees, label and last attributes are what these say.
 ``edge_index`` (2, M), every edge in both directions; ``edge_attr`` (M, edge labels) one-hot, left out where the model
 knows but one if you like; ``edge_weight`` (M). ``node_attr`` (N, attributes): the attributes again, for what is ranked
-by them; masks change x, and never these.
-"""
+by them; masks change x, and never these."""
 
 from __future__ import annotations
 

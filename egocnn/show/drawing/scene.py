@@ -77,9 +77,7 @@ def strip(picture: Picture) -> list[Shape]:
     top = height - strip_height(picture)
     size = 12 * unit
     lines = enumerate(_caption_lines(picture))
-    shapes: list[Shape] = [
-        Text(10 * unit, top + (11 + 16 * row) * unit, line, size, INK, "start") for row, line in lines
-    ]
+    shapes: list[Shape] = [Text(10 * unit, top + (11 + 16 * i) * unit, line, size, INK, "start") for i, line in lines]
     right = width - 10 * unit
     for word, colour in reversed(_key(picture)):
         left = right - len(word) * LETTER_WIDTH * size

@@ -22,7 +22,7 @@ from egocnn.show.assets import fill
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.molecules import set_options
 
-PATTERN_SIZE = (240, 180)
+PATTERN_SIZE, EXAMPLE_SIZE = (240, 180), (320, 240)
 EXAMPLES_SHOWN = 3
 COLUMNS = (
     *("class", "name", "smiles", "smarts", "critical", "of_predicted", "in_class", "of_class", "in_others"),
@@ -32,7 +32,12 @@ COLUMNS = (
 
 def write_patterns(patterns: Sequence[Pattern], folder: Path, *, title: str) -> Path:
     """Write patterns.json, patterns.csv, figures/pattern-N.svg and index.html; returns the page's path."""
-    drawings = [draw_pattern(pattern) for pattern in patterns]
+    drawings = [
+        _draw_fragment(each.smiles)
+        if each.smiles
+        else _draw_marked(each.graph, range(each.graph.n_nodes), PATTERN_SIZE)
+        for each in patterns
+    ]
     page = patterns_page(patterns, drawings, title)
     figures = {folder / "figures" / f"pattern-{number}.svg": svg for number, svg in enumerate(drawings, start=1)}
     for path, drawing in figures.items():
@@ -89,7 +94,7 @@ def _heading(name: str) -> str:
 
 def _card(number: int, pattern: Pattern, drawing: str) -> str:
     examples = "".join(
-        f'<figure><div class="paper">{draw_occurrence(example)}</div>'
+        f'<figure><div class="paper">{_draw_marked(*_as_drawn(example), EXAMPLE_SIZE)}</div>'
         f"<figcaption>{escape(example.graph.name)}</figcaption></figure>"
         for example in pattern.examples[:EXAMPLES_SHOWN]
     )
@@ -126,18 +131,6 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if text[:1].isalpha() and text[1:2].islower() else text
 
 
-def draw_pattern(pattern: Pattern) -> str:
-    """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
-    if pattern.smiles is None:
-        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
-    return _draw_fragment(pattern.smiles)
-
-
-def draw_occurrence(occurrence: Occurrence) -> str:
-    """The whole graph with the fragment marked; a molecule without its hydrogens."""
-    return _draw_marked(*_as_drawn(occurrence), (320, 240))
-
-
 def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
     marked = np.zeros(graph.n_nodes, bool)
     marked[list(nodes)] = True
@@ -149,6 +142,7 @@ def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
 
 
 def _draw_fragment(smiles: str) -> str:
+    """Bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
     from rdkit.Chem.Draw import rdMolDraw2D

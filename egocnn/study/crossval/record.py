@@ -72,9 +72,8 @@ class Fold:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
-        return Fold(
-            **{**plain, "runs": tuple(FoldRun(**{**run, "seeds": tuple(run["seeds"])}) for run in plain["runs"])}
-        )
+        runs = tuple(FoldRun(**{**run, "seeds": tuple(run["seeds"])}) for run in plain["runs"])
+        return Fold(**{**plain, "runs": runs})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

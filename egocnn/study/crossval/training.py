@@ -1,6 +1,5 @@
 """Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it. Whatever is
-fitted, colour counts and scales too, is fitted on the training part alone; a split that the data brings is set aside.
-"""
+fitted, colour counts and scales too, is fitted on the training part alone; a split of the data's own is set aside."""
 
 from __future__ import annotations
 

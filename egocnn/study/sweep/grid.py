@@ -110,9 +110,8 @@ def draw_settings(
 
 def _point(values: list[tuple[str, Any]], model: ModelConfig, train: TrainConfig) -> GridPoint:
     own = {field.name for field in fields(ModelConfig)}
-    of_model, of_training = (
-        {name: each for name, each in values if (name in own) == is_own} for is_own in (True, False)
-    )
+    of_model = {name: each for name, each in values if name in own}
+    of_training = {name: each for name, each in values if name not in own}
     try:
         return GridPoint(tuple(values), replace(model, **of_model), replace(train, **of_training))
     except ConfigError as error:

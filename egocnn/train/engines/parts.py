@@ -80,9 +80,8 @@ class GradientStep:
 
 def add_gradients(network: nn.Module, parts: int, run: Callable[[int], Tensor]) -> None:
     """Add to the gradients of all parameters that of the sum of ``run(0)`` to ``run(parts - 1)``. ``run`` sends its
-    part through the network and returns what it adds to the loss; it is called again and again, with the buffers of the
-    network as they were, must do the same every time, and is left as soon as it has got far enough. Buffers end as
-    after one pass of all parts together."""
+    part through the network and returns what it adds to the loss; called often, with the buffers as they were, it must
+    do the same every time, and is left once it has got far enough. Buffers end as after one pass of all together."""
     before = [buffer.clone() for buffer in network.buffers()]
 
     def run_part(part: int, norms: Sequence[_Norm]) -> Tensor | _Norm:

@@ -44,9 +44,7 @@ class _Norm(torch.autograd.Function):
     .. math:: \partial x = \frac{\gamma}{\sqrt{v + \varepsilon}}
               \Big(\partial y - \frac1n \sum \partial y - \hat x \, \frac1n \sum \partial y \, \hat x\Big)
 
-    The sums run over the rows of all processes; those of γ and β stay with their process, as all gradients of
-    parameters do until they are averaged.
-    """
+    The sums run over the rows of all processes; those of γ and β stay with their process until they are averaged."""
 
     @staticmethod
     def forward(
