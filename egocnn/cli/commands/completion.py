@@ -38,7 +38,7 @@ def completion_script(shell: str, parsers: Mapping[str, Parser]) -> str:
     of_command = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
     if shell == "bash":
         values = "\n".join(
-            _bash_value(name, each) for name in parsers for each in parsers[name].options() if _takes(each)
+            _bash_value(name, each) for name, own in parsers.items() for each in own.options() if _takes(each)
         )
     else:
         commands = [f"        {_quoted(f'{name}:{COMMANDS[name]}')}\n" for name in parsers]

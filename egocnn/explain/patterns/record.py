@@ -11,7 +11,6 @@ from egocnn.data.graphs import Graph
 
 RAISES, LOWERS = "raises the value", "lowers the value"  # The classes where values were predicted.
 HIGH_OR_LOW = {RAISES: "the graphs above the median", LOWERS: "the graphs up to the median"}
-
 NUMBERS = (  # of a pattern, as they stand in JSON
     *("critical", "of_predicted", "in_class", "of_class", "in_others", "of_others", "share_in_class"),
     *("share_in_others", "lift", "p_value", "tests", "undecided"),

@@ -33,10 +33,8 @@ COLUMNS = (
 def write_patterns(patterns: Sequence[Pattern], folder: Path, *, title: str) -> Path:
     """Write patterns.json, patterns.csv, figures/pattern-N.svg and index.html; returns the page's path."""
     drawings = [
-        _draw_fragment(each.smiles)
-        if each.smiles
-        else _draw_marked(each.graph, range(each.graph.n_nodes), PATTERN_SIZE)
-        for each in patterns
+        _draw_marked(p.graph, range(p.graph.n_nodes), PATTERN_SIZE) if p.smiles is None else _draw_fragment(p.smiles)
+        for p in patterns
     ]
     page = patterns_page(patterns, drawings, title)
     figures = {folder / "figures" / f"pattern-{number}.svg": svg for number, svg in enumerate(drawings, start=1)}

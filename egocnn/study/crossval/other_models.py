@@ -49,9 +49,7 @@ class Builder(Protocol):
         """seed -> an untrained model"""
 
 
-AnyModel: TypeAlias = (
-    ModelConfig | Classifier | Builder
-)  # What can be cross-validated: an Ego-CNN's settings, or others
+AnyModel: TypeAlias = ModelConfig | Classifier | Builder  # the settings of an Ego-CNN, or another model
 EGO_CNN = "ego-cnn"  # What our own model is called, beside the names of others.
 
 
