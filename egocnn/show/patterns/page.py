@@ -32,10 +32,7 @@ COLUMNS = (
 
 def write_patterns(patterns: Sequence[Pattern], folder: Path, *, title: str) -> Path:
     """Write patterns.json, patterns.csv, figures/pattern-N.svg and index.html; returns the page's path."""
-    drawings = [
-        _draw_marked(p.graph, range(p.graph.n_nodes), PATTERN_SIZE) if p.smiles is None else _draw_fragment(p.smiles)
-        for p in patterns
-    ]
+    drawings = [draw_pattern(pattern) for pattern in patterns]
     page = patterns_page(patterns, drawings, title)
     figures = {folder / "figures" / f"pattern-{number}.svg": svg for number, svg in enumerate(drawings, start=1)}
     for path, drawing in figures.items():
@@ -129,6 +126,13 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if text[:1].isalpha() and text[1:2].islower() else text
 
 
+def draw_pattern(pattern: Pattern) -> str:
+    """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
+    if pattern.smiles is None:
+        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
+    return _draw_fragment(pattern.smiles)
+
+
 def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
     marked = np.zeros(graph.n_nodes, bool)
     marked[list(nodes)] = True
@@ -140,7 +144,6 @@ def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
 
 
 def _draw_fragment(smiles: str) -> str:
-    """Bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
     from rdkit.Chem.Draw import rdMolDraw2D
