@@ -87,8 +87,7 @@ class SearchStep(NamedTuple):
 
 
 def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> tuple[SearchStep, ...]:
-    """How to look for a connected pattern: start at the rarest label and go on to nodes already touched, those with
-    most ties first."""
+    """How to look for a connected pattern: from the rarest label on to nodes already touched, most ties first."""
     labels, neighbours = pattern.labels, pattern.neighbours
     count = rarity or {label: len(nodes) for label, nodes in pattern.nodes_of.items()}
     order = [min(range(len(labels)), key=lambda n: (count.get(labels[n], 0), -len(neighbours[n])))]

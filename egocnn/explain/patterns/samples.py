@@ -115,8 +115,7 @@ def _critical(structure: CriticalStructure, median: float) -> tuple[str, list[tu
 
 
 def _heavy(molecule: Any) -> tuple[Labelled, list[int], list[int]]:
-    """The shape of a molecule without its hydrogens, its atoms, and where each atom of the molecule went: a hydrogen to
-    the atom it is on."""
+    """The shape of a molecule without hydrogens, its atoms, and where each atom went: a hydrogen to its host."""
     atoms = list(molecule.GetAtoms())
     heavy = [atom for atom in atoms if atom.GetAtomicNum() > 1 or not _host(atom)]
     number = {atom.GetIdx(): i for i, atom in enumerate(heavy)}

@@ -22,8 +22,7 @@ LONGEST_STRIP = 7.0  # Length to width from which a molecule is folded like a me
 
 
 def positions(graph: Graph, *, seed: int = 0) -> Floats:
-    """(N, 2) the same for the same graph and seed; molecules as chemists draw them, other graphs by their distances.
-    Components stand side by side."""
+    """(N, 2) by graph and seed; molecules as chemists draw them, other graphs by distances, components side by side."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

@@ -189,8 +189,7 @@ class WorkerPool:
         return None
 
     def _answer(self, worker: Worker, batch: list[_Waiting]) -> bool:
-        """Settle the batch; whether the worker can be asked again. Where it is lost over several, each is tried
-        alone, so that one spoils no other."""
+        """Settle the batch; whether the worker can be asked again. If it is lost over several, each is tried alone."""
         unanswered = dict(enumerate(batch))
 
         def take(said: Plain, answer: bytes) -> None:

@@ -8,8 +8,7 @@ sums that norm i takes its mean and variance from, the loss is
 Forward, the sums are found one norm after the other, by running every part up to that norm. Backward, every part is run
 with all sums given, which yields the slope of L in each of them; then norm by norm, the last one first, the parts are
 run up to it once more, and what it adds to the slope is handed down. No more than one part is ever in memory; the price
-is M + 1 times as many passes, on average half as long.
-"""
+is M + 1 times as many passes, on average half as long."""
 
 from __future__ import annotations
 

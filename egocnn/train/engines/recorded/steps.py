@@ -25,8 +25,7 @@ WARM_UP = 2  # Runs before a step is recorded: kernels are compiled and librarie
 
 
 class RecordedStep(ABC):
-    """A step that is computed on a CPU, and recorded and replayed on a GPU. Its number is counted on the device, so
-    that a replayed step moves on by itself."""
+    """A step, recorded and replayed on a GPU; its number is counted on the device, so that a replayed one moves on."""
 
     def __init__(
         self, data: EncodedGraphs, network: StackedNetwork, chosen: Tensor, class_weights: Tensor | None, pool: Any
