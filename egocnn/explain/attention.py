@@ -2,10 +2,8 @@ r"""The paper's attention: a layer and a linear head trained on frozen ego layer
 
 .. math:: a_n = \mathrm{softmax}_n\big(h^{(L)}_n \cdot u\big), \qquad z = V \sum_n a_n h^{(L)}_n + c
 
-The softmax runs over the nodes of a graph. Every network of a model has a head of its own. The ego layers stay as they
-are; only u, V and c are trained, in seconds, and being linear the head ties a node's attention to its importance. It
-attends to the deepest embeddings alone, also where the network itself reads out every layer.
-"""
+The softmax runs over the nodes of a graph. Every network has a head of its own; only u, V and c are trained, in
+seconds. Being linear, it ties attention to importance. It attends to the deepest embeddings alone."""
 
 from __future__ import annotations
 
@@ -29,7 +27,6 @@ from egocnn.train.checkpoint import check_seal, sealed
 from egocnn.train.metrics import loss_of
 
 FILE = "attention.safetensors"
-
 GRAPHS_AT_ONCE = 64  # Graphs per step.
 
 

@@ -48,19 +48,15 @@ class Importances:
 
     nodes: Tensor  # (N)
     edges: Tensor  # (E)
+    # nodes and edges after the deepest layer, every layer below (with its own evidence where read out), and the input
     trace: tuple[tuple[Tensor, Tensor], ...] = ()
-    """nodes and edges after the deepest layer, after every layer below, and at the input; a layer below that is read
-    out counts with its own evidence"""
     read_out: Tensor | None = None  # (N) the evidence that each node holds in all layers that are read out
 
 
 def by_relevance(batch: ExplainedBatch) -> Importances:
-    """The class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`.
-
-    Evidence against a class counts ``against`` times: every network holds much of it, for reasons that have
-    nothing to do with this graph, and at full weight it drowns what spoke for the class. What raised and what
-    lowered a predicted value counts alike.
-    """
+    """The class's own evidence handed down by the relevance rule; see :mod:`egocnn.explain.backtrack`. Evidence against
+    a class counts ``against`` times: every network holds much of it that has nothing to do with this graph, and at full
+    weight it drowns what spoke for the class. What raised and what lowered a predicted value counts alike."""
     return _relevance(batch, 1.0 if batch.network.out.out_features == 1 else batch.settings.against)
 
 
@@ -84,10 +80,8 @@ def _relevance(batch: ExplainedBatch, against: float) -> Importances:
 
 def by_attention(batch: ExplainedBatch) -> Importances:
     """The paper's: the deepest embeddings scaled by attention, then transposed convolutions down to the input.
-
     Neighbourhoods whose attention stays below ``attention_threshold`` times the graph's largest are left out. Layers
-    below the deepest have no attention of their own, also where the network reads them out.
-    """
+    below the deepest have no attention of their own, also where the network reads them out."""
     if batch.attention is None:
         raise ConfigError("the paper's technique needs an attention layer; fit one with fit_attention")
     return _transposed_from(batch, batch.attention.scores(batch.h[-1], batch.batch))
@@ -108,10 +102,8 @@ def by_gradient(batch: ExplainedBatch) -> Importances:
 
 
 def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
-    """The gradient averaged on the way from an empty input to the given one, times the input.
-
-    The importances of a graph add up to its margin less that of the empty input, up to the error of ``steps`` steps.
-    """
+    """The gradient averaged on the way from an empty input to the given one, times the input. The importances of a
+    graph add up to its margin less that of the empty input, up to the error of ``steps`` steps."""
     given, steps = values(batch.network, batch.batch), batch.settings.steps
     total = given.scaled(0)
     for step in range(steps):
@@ -120,7 +112,7 @@ def by_integrated_gradients(batch: ExplainedBatch) -> Importances:
     return _importances(batch, total.map(torch.mul, given))
 
 
-TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {
+TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {  # occlusion needs the whole model: occlude()
     "contributions": by_plain_relevance,
     "relevance": by_relevance,
     "paper": by_attention,
@@ -128,7 +120,6 @@ TECHNIQUES: dict[str, Callable[[ExplainedBatch], Importances]] = {
     "gradient": by_gradient,
     "integrated-gradients": by_integrated_gradients,
 }
-"""All but occlusion, which needs the whole model: :func:`occlude`."""
 
 
 def _gradient(batch: ExplainedBatch, entries: Entries) -> Entries:
@@ -178,11 +169,9 @@ def _importances(batch: ExplainedBatch, entries: Entries, trace: Sequence[tuple[
 
 
 def occlude(model: Model, graphs: Graphs, classes: Ints, *, device: str) -> tuple[Floats, Floats]:
-    """Exact occlusion: importances of nodes (N) and edges (E) for one class of every graph (B).
-
-    The importance of a node or an edge is what the margin of the class loses when it is taken out of its graph. Nothing
-    is approximated: neighbours are ranked anew in every cut graph. One prediction for each makes it slow.
-    """
+    """Exact occlusion: importances of nodes (N) and edges (E) for one class of every graph (B). The importance of a
+    node or an edge is what the margin of the class loses when it is taken out of its graph. Nothing is approximated:
+    neighbours are ranked anew in every cut graph. One prediction for each makes it slow."""
 
     def margins_of(some: Graphs, of_class: Ints) -> Floats:
         outputs = torch.from_numpy(model.outputs(some, device=device)).double()

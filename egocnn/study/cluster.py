@@ -1,8 +1,5 @@
-"""Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster.
-
-A worker that dies costs its own call a retry and no other call anything; what egocnn refuses is refused at once, in one
-line, as it would be here. A cluster elsewhere is sent this package; torch and the other libraries must be there.
-"""
+"""Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster. A worker
+that dies costs its own call a retry, others nothing. A cluster is sent this package; the libraries must be there."""
 
 from __future__ import annotations
 
@@ -31,13 +28,12 @@ RETRIES = 3  # How often a call may lose its worker, each time to be given to an
 LIBRARIES = ("scikit-learn", "scipy", "torch-geometric", "grakel", "gensim", "igraph")  # that other models are made of
 PATIENCE = 20.0  # Seconds within which a cluster must answer; Ray itself would wait for a quarter of an hour.
 
-RAY_ENVIRONMENT = {
+RAY_ENVIRONMENT = {  # what Ray reads when it is imported, unless it is set already
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # else it reports dead workers on stdout, in the middle of our results
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls that have been called off
     "RAY_USAGE_STATS_ENABLED": "0",  # its makers need not know who computes what
     "RAY_task_oom_retries": str(RETRIES),  # else a call that takes too much memory is tried for ever
 }
-"""What Ray reads from the environment when it is imported, unless it is set there already."""
 
 TRY_TO_CONNECT = """
 import sys, ray
@@ -47,7 +43,6 @@ except Exception as error:
     print(" ".join(str(error).split()))
     sys.exit(1)
 """
-
 Result = TypeVar("Result")
 
 
@@ -59,12 +54,9 @@ def run_jobs(
     jobs: int | None = None,
     ray: str | None = None,
 ) -> Generator[Result]:
-    """``function(*shared, *call)`` for every call, in the order in which they finish.
-
-    Without ``ray``: ``jobs`` calls at a time, by joblib in processes of their own (1 by default, in this process). With
-    ``ray``, the address of a cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls
-    off what still runs.
-    """
+    """``function(*shared, *call)`` for every call, in the order in which they finish. Without ``ray``: ``jobs`` calls
+    at a time, by joblib in processes of their own (1 by default, in this process). With ``ray``, the address of a
+    cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls off what still runs."""
     if not calls:
         return
     call = partial(function, *shared)

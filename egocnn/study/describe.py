@@ -16,10 +16,7 @@ from egocnn.encode.colours import MOST_ROUNDS, initial_colours, refine, stable_c
 
 
 def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
-    """Counts, as the TU collection counts them (edges undirected, a self-loop once), and a list of ``problems``.
-
-    The collection need not be in memory at once.
-    """
+    """Counts, as the TU collection counts (edges undirected, a self-loop once), and a list of ``problems``."""
     count: Counter[str] = Counter()
     max_nodes = max_degree = 0
     of_graphs: dict[str, list[NDArray[Any]]] = {"look": [], "target": [], "part": []}

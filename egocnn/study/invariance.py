@@ -14,10 +14,8 @@ from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
 
 
 def relabel(graphs: Graphs, seed: int = 0) -> tuple[Graphs, Ints]:
-    """The same graphs with the nodes of each renumbered at random, and the new number of every node (N).
-
-    All columns of nodes and edges move along. SMILES are left out, because they give atoms in the old order.
-    """
+    """The same graphs with the nodes of each renumbered at random, and the new number of every node (N). All columns of
+    nodes and edges move along. SMILES are left out, because they give atoms in the old order."""
     random = np.random.default_rng(seed)
     old = np.lexsort((random.random(graphs.n_nodes), graphs.graph_of))  # the node that each new number stands for
     new = np.empty_like(old)
@@ -42,10 +40,8 @@ def relabel(graphs: Graphs, seed: int = 0) -> tuple[Graphs, Ints]:
 def assert_relabelling_invariant(
     predict: Callable[[Graphs], NDArray[Any]], graphs: Graphs, *, tolerance: float = 1e-5, seed: int = 0
 ) -> None:
-    """Raise AssertionError if renumbering the nodes changes a prediction by more than ``tolerance``.
-
-    ``predict`` returns numbers, one row per graph: probabilities or values, say.
-    """
+    """Raise AssertionError if renumbering the nodes changes a prediction by more than ``tolerance``. ``predict``
+    returns numbers, one row per graph: probabilities or values, say."""
     relabelled, _ = relabel(graphs, seed)
     difference = np.asarray(predict(graphs), np.float64) - np.asarray(predict(relabelled), np.float64)
     if len(difference) != len(graphs):

@@ -1,8 +1,6 @@
 """Graphs -> how far their degrees follow a power law, with the p-value of a bootstrap, as a record and as text.
-
 Bootstrap (section 4 of Clauset, Shalizi and Newman, 2009): draw as many degrees as there are nodes, from the power law
-in the tail and from the degrees found below it, and fit a power law anew.
-"""
+in the tail and from the degrees found below it, and fit a power law anew."""
 
 from __future__ import annotations
 
@@ -18,12 +16,11 @@ from egocnn.data.scalefree import Comparison, Counts, Judgement, PowerLaw, fit_p
 
 TABLE = 20_000  # degrees of the tail that are drawn exactly; beyond them a continuous law is as good
 LARGEST_DEGREE = 2**53  # what is drawn beyond is taken for it: a law with an exponent near 1 knows no bounds
+Report = Callable[[int], None]  # called with the number of samples drawn so far
 PLAUSIBLE = 0.1  # the p-value from which Clauset, Shalizi and Newman call a power law plausible
 
 
-def assess(
-    graphs: Graphs, *, samples: int = 100, seed: int = 0, report: Callable[[int], None] | None = None
-) -> Judgement:
+def assess(graphs: Graphs, *, samples: int = 100, seed: int = 0, report: Report | None = None) -> Judgement:
     """The judgement with the p-value of so many bootstrap samples (0: none)."""
     judgement = judge(graphs)
     if judgement.law is None:
@@ -33,9 +30,7 @@ def assess(
     return replace(judgement, p=p, samples=samples)
 
 
-def goodness(
-    counts: Counts, law: PowerLaw, *, samples: int, seed: int, report: Callable[[int], None] | None = None
-) -> float:
+def goodness(counts: Counts, law: PowerLaw, *, samples: int, seed: int, report: Report | None = None) -> float:
     """The p-value: share of samples that are at least as far from their own power law as the degrees from theirs."""
     random = np.random.default_rng(seed)
     farther = 0

@@ -1,10 +1,7 @@
-"""Scores of folds -> their mean with its interval, and whether two systems truly differ on the same folds.
-
-The training parts of a cross-validation overlap, so its scores are not independent and the plain paired t-test finds
-differences that are not there. The corrected resampled test (Nadeau and Bengio, Inference for the generalization
-error, Machine Learning 52, 2003) widens the variance of the mean of J differences from s²/J to
-(1/J + n_test/n_train) s².
-"""
+"""Scores of folds -> their mean with its interval, and whether two systems truly differ on the same folds. The training
+parts of a cross-validation overlap, so its scores are not independent and the plain paired t-test finds differences
+that are not there. The corrected resampled test (Nadeau and Bengio, Inference for the generalization error, Machine
+Learning 52, 2003) widens the variance of the mean of J differences from s²/J to (1/J + n_test/n_train) s²."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ def summarise(scores: Sequence[float], *, least: float = -math.inf, most: float 
 
 
 def corrected_t_test(one: Sequence[float], other: Sequence[float], *, test_over_train: float) -> PairedTest:
-    """Compare two systems fold by fold.
-
-    ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten folds.
-    """
+    """Compare two systems by fold; ``test_over_train``: graphs tested over graphs trained on, 1/9 for ten folds."""
     if len(one) != len(other):
         raise DataError(f"{len(one)} scores against {len(other)}: a paired test needs both systems on every fold")
     if not 0 < test_over_train < math.inf:

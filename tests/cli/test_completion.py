@@ -13,7 +13,7 @@ import pytest
 
 from egocnn.cli.arguments import command_parsers
 from egocnn.cli.commands import COMMANDS
-from egocnn.cli.commands.completion import SCRIPTS, completion_script
+from egocnn.cli.commands.completion import SHELLS, completion_script
 from tests.support.commands import Run, check_refused
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
@@ -40,7 +40,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
+@pytest.mark.parametrize("shell", SHELLS)
 def test_the_command_prints_a_script_that_the_shell_can_read(shell: str, run: Run, tmp_path: Path) -> None:
     code, out, err = run("completion", shell)
     assert (code, err) == (0, "")

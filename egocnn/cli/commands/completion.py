@@ -1,13 +1,12 @@
-"""``egocnn completion``: the name of a shell -> a script that completes commands, options and their values in it.
-
-A script holds all there is to complete, and does not call egocnn.
-"""
+"""``egocnn completion``: the name of a shell -> a script that completes commands, options and their values in it. A
+script holds all there is to complete, and does not call egocnn."""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from egocnn.cli.arguments import command_parsers
@@ -15,66 +14,7 @@ from egocnn.cli.commands import COMMANDS
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
 
-BASH = """\
-# Completion of egocnn for bash. In ~/.bashrc: eval "$(egocnn completion bash)"
-_egocnn() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
-    local words="" files=""
-    COMPREPLY=()
-    # bash splits --option=value at the sign
-    if [[ $word == "=" ]]; then
-        word=""
-    elif [[ $before == "=" ]]; then
-        before=${COMP_WORDS[COMP_CWORD-2]}
-    fi
-    if (( COMP_CWORD == 1 )); then
-        words="@COMMANDS@ -h --help --version"
-    else
-        case "$command $before" in
-@VALUES@
-            *)
-                case "$command" in
-@OPTIONS@
-                esac
-                ;;
-        esac
-    fi
-    [[ -z $words ]] || COMPREPLY=($(compgen -W "$words" -- "$word"))
-    [[ -z $files ]] || compopt -o default 2> /dev/null || true
-}
-complete -F _egocnn egocnn
-"""
-
-ZSH = """\
-#compdef egocnn
-# Completion of egocnn for zsh. In ~/.zshrc, after compinit: eval "$(egocnn completion zsh)"
-_egocnn() {
-    local -a commands
-    commands=(
-@COMMANDS@
-    )
-    if (( CURRENT == 2 )); then
-        _describe -t commands command commands
-        return
-    fi
-    local command=$words[2]
-    shift words
-    (( CURRENT-- ))
-    case $command in
-@OPTIONS@
-    esac
-}
-compdef _egocnn egocnn
-"""
-
-FISH = """\
-# Completion of egocnn for fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish
-complete -c egocnn -f
-complete -c egocnn -n __fish_use_subcommand -l version
-@OPTIONS@
-"""
-
-SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+SHELLS = ("bash", "zsh", "fish")  # each with its script in the folder shells, where names like @OPTIONS@ are filled in
 
 
 def add_arguments(parser: Parser) -> None:
@@ -82,7 +22,7 @@ def add_arguments(parser: Parser) -> None:
         'bash and zsh: put eval "$(egocnn completion bash)" (or zsh) into ~/.bashrc (or ~/.zshrc, after compinit). '
         "fish: egocnn completion fish > ~/.config/fish/completions/egocnn.fish"
     )
-    parser.add_argument("shell", metavar="SHELL", choices=tuple(SCRIPTS), help=" or ".join(SCRIPTS))
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=" or ".join(SHELLS))
 
 
 def completion(options: Options) -> None:
@@ -93,11 +33,12 @@ def completion(options: Options) -> None:
 
 def completion_script(shell: str, parsers: Mapping[str, Parser]) -> str:
     """The script for one of the shells that have one."""
-    script, commands, values = SCRIPTS[shell], list(parsers), ""
+    script = files("egocnn.cli").joinpath("shells", f"egocnn.{shell}").read_text(encoding="utf-8")
+    commands, values = list(parsers), ""
     of_command = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
     if shell == "bash":
         values = "\n".join(
-            _bash_value(name, each) for name in parsers for each in parsers[name].options() if _takes(each)
+            _bash_value(name, each) for name, own in parsers.items() for each in own.options() if _takes(each)
         )
     else:
         commands = [f"        {_quoted(f'{name}:{COMMANDS[name]}')}\n" for name in parsers]

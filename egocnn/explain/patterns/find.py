@@ -19,16 +19,12 @@ from egocnn.explain.structure import CriticalStructure
 
 MOST_TESTED = 200  # Fragments per class that are searched for in all graphs.
 MOST_EXAMPLES = 5
-MORE_TELLING = 1.1
-"""Of two patterns, one inside or always beside the other, the lower in rank stays if its lift is so much higher."""
-LARGEST_GROWN = 7
-"""Nodes of the fragments that are grown inside larger ones; beyond, only whole critical components count."""
+MORE_TELLING = 1.1  # Of two patterns inside or always beside each other, the lower stays if its lift is so much higher.
+LARGEST_GROWN = 7  # Nodes of fragments grown inside larger ones; beyond, only whole critical components count.
 MOST_NODES = 12  # Nodes of the largest components that count.
 MOST_PLACES = 400  # Fragments of one size that are looked at in one graph.
 ALIKE = 0.95  # A fragment says nothing new when a larger one is critical in this share of its graphs.
-
-Place = tuple[int, int, tuple[int, ...], str]
-"""number of the fragment, sample, its nodes in the order of the fragment, the class they spoke for"""
+Place = tuple[int, int, tuple[int, ...], str]  # fragment, sample, nodes in the fragment's order, class they spoke for
 
 
 @dataclass(eq=False)
@@ -36,42 +32,33 @@ class Fragment:
     """One shape and where it was critical."""
 
     shape: Labelled
-    where: dict[str, dict[int, tuple[int, ...]]] = field(default_factory=dict)
-    """of every class the samples, each with the nodes of one occurrence"""
+    where: dict[str, dict[int, tuple[int, ...]]] = field(default_factory=dict)  # class -> sample -> one occurrence
 
 
 Counted = tuple[Fragment, PatternCounts]  # a candidate with what was counted for one class
 
 
 def find_patterns(
-    structures: Sequence[CriticalStructure],
-    *,
-    min_support: int = 5,
-    most: int = 20,
-    data: str | None = None,
+    structures: Sequence[CriticalStructure], *, min_support: int = 5, most: int = 20, data: str | None = None
 ) -> list[Pattern]:
     """The fragments that recur in what was critical, at most ``most`` per class, the most telling first.
 
     Candidates are the connected fragments of critical structures whose explained class is the predicted one, of up to
-    twelve nodes, critical in at least ``min_support`` graphs of a class; beyond seven nodes only whole critical
-    components count. One that a larger fragment covers in 95% of its graphs is dropped. Molecules are read as chemists
-    do: hydrogens belong to their atom, aromatic bonds are one kind, a nitro group is the same however it was written.
-    ``data`` names the set where its labels are numbers that stand for elements (Mutagenicity, MUTAG, PTC_MR).
+    twelve nodes (beyond seven only whole critical components), critical in at least ``min_support`` graphs of a class.
+    One that a larger fragment covers in 95% of its graphs is dropped. Molecules are read as chemists do: hydrogens
+    belong to their atom, aromatic bonds are one kind, a nitro group is the same however it was written. ``data`` names
+    the set where its labels are numbers that stand for elements (Mutagenicity, MUTAG, PTC_MR). Where values were
+    predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of their importance,
+    graphs by whether their value lies above the median.
 
-    A candidate is then looked for in all graphs. ``p_value`` is the one-sided hypergeometric (Fisher) chance of as
-    many graphs of the class among those that contain it, or more, multiplied by the number of candidates of all
-    classes (Bonferroni). Where a search takes too long, in dense graphs without labels, the graph counts against the
-    pattern: as without it in the class, as with it elsewhere; ``undecided`` says how many. The chance speaks about
-    the graphs given, and assumes that they are independent of each other.
+    A candidate is then looked for in all graphs. ``p_value`` is the one-sided hypergeometric (Fisher) chance of as many
+    graphs of the class, or more, among those that contain it, times the number of candidates of all classes
+    (Bonferroni); it assumes that graphs are independent. Where a search takes too long, in dense graphs without labels,
+    the graph counts against the pattern: as without it in the class, as with it elsewhere (``undecided`` of them).
 
-    Order: first what is commoner in the class with p < 0.01, by (graphs in which it is critical) x log2(lift); then
-    the rest, by the graphs in which it is critical. A pattern that contains a better one, lies in it, or is critical
-    only where that is critical too (in 95% of its graphs), stays only if its lift is a tenth higher: a nitro group on
-    a ring is no news beside the nitro group, unless it tells more.
-
-    Where values were predicted, the classes are "raises the value" and "lowers the value": fragments by the sign of
-    their importance, graphs by whether their value lies above the median.
-    """
+    Order: first what is commoner in the class with p < 0.01, by (graphs in which it is critical) x log2(lift); then the
+    rest, by the graphs in which it is critical. A pattern that contains a better one, lies in it, or is critical only
+    where that is too (in 95% of its graphs), stays only if its lift is a tenth higher."""
     if min_support < 1 or most < 1:
         raise DataError(f"patterns need min_support and most of at least 1, not {min_support} and {most}")
     samples = read_samples(structures, data)
@@ -194,11 +181,8 @@ def _distinguished(patterns: list[Pattern]) -> list[Pattern]:
 
 
 def mine(samples: Sequence[Sample], *, min_support: int) -> list[Fragment]:
-    """Fragments of up to ``MOST_NODES`` nodes, critical in ``min_support`` graphs of a class or more.
-
-    They grow by one node at a time, and only those that recur grow on: no fragment recurs more often than a smaller
-    one inside it.
-    """
+    """Fragments of up to ``MOST_NODES`` nodes, critical in ``min_support`` graphs of a class or more. They grow by one
+    node at a time, and only those that recur grow on: no fragment recurs more often than a smaller one inside it."""
     shapes = Shapes()
     found: dict[int, Fragment] = {}
     places = _seeds(samples, shapes)
@@ -280,12 +264,8 @@ def closed(fragments: Sequence[Fragment], name: str, *, min_support: int) -> lis
 
 
 def find_presence(samples: Sequence[Sample], fragments: Iterable[Fragment]) -> dict[int, tuple[Bools, Bools]]:
-    """By the fragment's ``id``: (samples) whether each contains the fragment, critical or not, and whether the search
-    was given up there.
-
-    A graph is searched only where it has enough nodes and edges of every kind, and where the smaller fragments that lie
-    in this one lie too.
-    """
+    """By the fragment's ``id``: (samples) whether each contains it, critical or not, and whether the search gave up. A
+    graph is searched only where it has enough nodes and edges of every kind, and the smaller fragments in this one."""
     ordered = sorted(fragments, key=lambda f: len(f.shape.labels))  # small ones first, for their absence says most
     column = {kind: i for i, kind in enumerate(sorted({kind for f in ordered for kind in f.shape.counts}, key=repr))}
     counts = np.array([[sample.shape.counts.get(kind, 0) for kind in column] for sample in samples], np.int32)

@@ -87,8 +87,7 @@ class SearchStep(NamedTuple):
 
 
 def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> tuple[SearchStep, ...]:
-    """How to look for a connected pattern: start at the rarest label and go on to nodes already touched, those with
-    most ties first."""
+    """How to look for a connected pattern: from the rarest label on to nodes already touched, most ties first."""
     labels, neighbours = pattern.labels, pattern.neighbours
     count = rarity or {label: len(nodes) for label, nodes in pattern.nodes_of.items()}
     order = [min(range(len(labels)), key=lambda n: (count.get(labels[n], 0), -len(neighbours[n])))]
@@ -104,11 +103,8 @@ def plan(pattern: Labelled, rarity: Mapping[str, int] | None = None) -> tuple[Se
 
 
 def embed(steps: Sequence[SearchStep], graph: Labelled) -> tuple[int, ...] | None:
-    """Where the pattern lies in the graph: a node of the graph for each node of the pattern, or None.
-
-    Every edge of the pattern must be there with its label; the graph may have more edges among the same nodes.
-    A search that takes too long raises :class:`GaveUp`.
-    """
+    """The node of the graph for each node of the pattern, or None; a search that takes too long raises :class:`GaveUp`.
+    Every edge of the pattern must be there with its label; the graph may have more edges among the same nodes."""
     labels, neighbours = graph.labels, graph.neighbours
     placed: list[int] = []
     tried = 0

@@ -18,6 +18,7 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 LABEL = re.compile(r"(se|as|te|[A-Z][a-z]?|[bcnops])([+-]\d*)?(?:H(\d*))?")
 LOOKED_AT = 20
 AGREED = 0.8  # A name stands when it holds in this share of the occurrences looked at.
+Match = tuple[str, tuple[int, ...]]  # the name of a group, and its atoms
 BONDS = {"single": "–", "double": "=", "triple": "≡", "aromatic": ":", "": "–"}
 
 
@@ -129,9 +130,7 @@ def _assemble(fragment: Labelled, atom: Any) -> Any:
 
 def name_atoms_of(molecule: Any, atoms: Collection[int], *, plain: bool = False) -> str:
     """Heavy atoms of a molecule -> "nitro group on an aromatic ring", "benzene ring", ...; empty: no name for them.
-
-    ``plain``: without groups that only atoms beyond these distinguish, an ether from an ester say.
-    """
+    ``plain``: without groups that only atoms beyond these distinguish, an ether from an ester say."""
     left = set(atoms)
     rings = _take(molecule, left, "ring")
     groups = _take(molecule, left, "plain" if plain else "group")
@@ -150,9 +149,7 @@ def name_atoms_of(molecule: Any, atoms: Collection[int], *, plain: bool = False)
     return f"{text} on {_with_article(_carbons(molecule, chain, ''))}" if chain else text
 
 
-def _host(
-    molecule: Any, rings: list[tuple[str, tuple[int, ...]]], aromatic: set[int], *, alone: bool
-) -> tuple[str, set[int]]:
+def _host(molecule: Any, rings: list[Match], aromatic: set[int], *, alone: bool) -> tuple[str, set[int]]:
     """What the rings, and the aromatic atoms outside whole ones, are called, and all their atoms."""
     if not rings:
         text = "" if not aromatic else _aromatic(molecule, aromatic) if alone else "aromatic ring"
@@ -188,7 +185,7 @@ def _carbons(molecule: Any, chain: set[int], host: str) -> str:
     return f"{text} on {_with_article(host)}" if host else text
 
 
-def _take(molecule: Any, left: set[int], table: str) -> list[tuple[str, tuple[int, ...]]]:
+def _take(molecule: Any, left: set[int], table: str) -> list[Match]:
     """The groups of the table that lie among the atoms left, which they use up."""
     taken = []
     found = ((name, m) for name, query in queries(table) for m in molecule.GetSubstructMatches(query, maxMatches=1000))

@@ -11,12 +11,10 @@ from egocnn.data.graphs import Graph
 
 RAISES, LOWERS = "raises the value", "lowers the value"  # The classes where values were predicted.
 HIGH_OR_LOW = {RAISES: "the graphs above the median", LOWERS: "the graphs up to the median"}
-
-NUMBERS = (
+NUMBERS = (  # of a pattern, as they stand in JSON
     *("critical", "of_predicted", "in_class", "of_class", "in_others", "of_others", "share_in_class"),
     *("share_in_others", "lift", "p_value", "tests", "undecided"),
 )
-"""Of a pattern, as they stand in JSON."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,15 +32,13 @@ class PatternCounts:
     class_name: str
     critical: int  # graphs predicted as the class where it is part of the critical structure
     of_predicted: int  # graphs predicted as the class
-    in_class: int
-    """graphs of the class that contain it, critical or not; the true class where known, else the predicted"""
+    in_class: int  # graphs of the class (the true one where known, else the predicted) that contain it, critical or not
     of_class: int
     in_others: int
     of_others: int
     p_value: float  # chance of so many in the class or more if the pattern had nothing to do with it, times ``tests``
     tests: int  # fragments tried, over all classes, by which the chance is multiplied (Bonferroni)
-    undecided: int
-    """graphs in which the search took too long; they are counted against the pattern, so p is at most too large"""
+    undecided: int  # graphs in which the search took too long, counted against the pattern: p is at most too large
 
     @property
     def share_in_class(self) -> float:

@@ -24,12 +24,10 @@ class Sample:
 
     graph: Graph  # with elements for labels where those are known
     is_molecule: bool
-    shape: Labelled
-    """of a molecule: its heavy atoms, each distinguished by charge, aromaticity and, but for carbon, its hydrogens"""
+    shape: Labelled  # of a molecule: heavy atoms, told apart by charge, aromaticity and, but for carbon, hydrogens
     nodes: tuple[int, ...]  # the node of the graph that each node of the shape stands for
     group: str  # its true class where that is known, else the predicted one
-    critical: tuple[tuple[str, tuple[int, ...]], ...]
-    """the classes whose evidence was traced here, each with the nodes of the shape that made it"""
+    critical: tuple[tuple[str, tuple[int, ...]], ...]  # the classes traced here, each with the nodes that made it
 
     def spread(self, nodes: Sequence[int]) -> tuple[int, ...]:
         """Nodes of the shape -> nodes of the graph, with the hydrogens of a molecule's atoms other than carbon."""
@@ -93,10 +91,8 @@ def _sample(structure: CriticalStructure, graph: Graph, molecule: Any | None, me
 
 
 def _completed(molecule: Any | None, chosen: Ints) -> set[int]:
-    """Nodes with the oxygens that belong to them: NO2, NO, SO2 and PO are each one thing to a chemist.
-
-    An oxygen that hangs on a critical N, S or P alone comes along, as the hydrogens of an atom do.
-    """
+    """Nodes with the oxygens that belong to them: NO2, NO, SO2 and PO are each one thing to a chemist. An oxygen that
+    hangs on a critical N, S or P alone comes along, as the hydrogens of an atom do."""
     nodes = set(chosen.tolist())
     if molecule is None:
         return nodes
@@ -119,8 +115,7 @@ def _critical(structure: CriticalStructure, median: float) -> tuple[str, list[tu
 
 
 def _heavy(molecule: Any) -> tuple[Labelled, list[int], list[int]]:
-    """The shape of a molecule without its hydrogens, its atoms, and where each atom of the molecule went: a hydrogen to
-    the atom it is on."""
+    """The shape of a molecule without hydrogens, its atoms, and where each atom went: a hydrogen to its host."""
     atoms = list(molecule.GetAtoms())
     heavy = [atom for atom in atoms if atom.GetAtomicNum() > 1 or not _host(atom)]
     number = {atom.GetIdx(): i for i, atom in enumerate(heavy)}

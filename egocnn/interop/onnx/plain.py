@@ -1,8 +1,6 @@
 """A trained model -> the same networks of plain tensors, in operations that every runtime has; graphs -> these tensors.
-
-A network is the one that trains and predicts (:meth:`egocnn.nn.EgoCNN.forward`). What differs lies below its layers:
-embedding-bags, segments and custom operators become gathers, matrix products and scatters.
-"""
+A network is the one that trains and predicts; below its layers, embedding-bags, segments and custom operators become
+gathers, matrix products and scatters."""
 
 from __future__ import annotations
 
@@ -26,8 +24,7 @@ from egocnn.nn.engines import Neighbours
 from egocnn.nn.readout import log_of
 from egocnn.show.streaming import read_as_trained
 
-WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner"}
-"""The attributes of a batch that hold the arrays; others have the names of the arrays."""
+WHERE = {"neighbours": "neighbours.table", "entry_row": "bags.rows", "entry_node": "bags.owner"}  # others: as named
 
 
 @dataclass(frozen=True, slots=True)

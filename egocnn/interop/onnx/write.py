@@ -22,8 +22,7 @@ from egocnn.files import replacing
 from egocnn.interop.onnx.plain import PlainNetwork, inputs_for, inputs_of
 from egocnn.model import Model
 
-TOLERANCE = 1e-4
-"""Largest difference between file and model, beside the largest output or 1: rounding stays far below it."""
+TOLERANCE = 1e-4  # Largest difference of file and model, beside the largest output or 1: rounding stays far below it.
 LARGEST = 2**31 - 2**20  # Bytes of a file: its format counts them in 31 bits.
 SIZES = (0, 1, 2, 5, 9, 14, 22)  # Nodes of the trial graphs; one more has a hub with more neighbours than are ranked.
 EDGES_PER_NODE = 2

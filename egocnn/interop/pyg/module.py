@@ -1,8 +1,5 @@
-"""A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks.
-
-Its ``set_masks`` looks for message-passing layers and leaves one number per column of ``edge_index`` in each. Ours has
-no such layer, so the module holds an empty one to be found.
-"""
+"""A trained model as a module of tensors: x, edge_index, batch -> logits (B, C), open to PyTorch Geometric's masks. Its
+``set_masks`` leaves a number per column of ``edge_index`` in message-passing layers: the module holds an empty one."""
 
 from __future__ import annotations
 
@@ -53,8 +50,7 @@ class _Maskable:
     """A batch with an entry for everything that a mask might let through."""
 
     batch: Batch
-    rows: Tensor
-    """(S) rows of Patchy-San's table: an entry for every edge, and one for every label that a slot might have"""
+    rows: Tensor  # (S) rows of Patchy-San's table: an entry for every edge, and for every label that a slot might have
     offsets: Tensor  # (N) where the entries of each node start
     order: Tensor  # (S) the entries in the order of their nodes; unsorted, those of edges come first
     edge_weight: Tensor  # (edge entries)

@@ -4,8 +4,7 @@
 as the graph has them; where the model describes nodes by degrees, label and last attributes are what these say.
 ``edge_index`` (2, M), every edge in both directions; ``edge_attr`` (M, edge labels) one-hot, left out where the model
 knows but one if you like; ``edge_weight`` (M). ``node_attr`` (N, attributes): the attributes again, for what is ranked
-by them; masks change x, and never these.
-"""
+by them; masks change x, and never these."""
 
 from __future__ import annotations
 
@@ -46,11 +45,9 @@ def inheriting(ours: type, module: str, name: str) -> Any:
 
 
 def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
-    """One ``torch_geometric.data.Data`` for all graphs, ``batch`` (N) telling them apart.
-
-    ``y`` (B) is what the model's outputs are compared with: class numbers, or standardised values; it is left out
-    where some graph's is not known. Truths of nodes and edges come along as ``node_truth`` and ``edge_truth``.
-    """
+    """One ``torch_geometric.data.Data`` for all graphs, ``batch`` (N) telling them apart. ``y`` (B) is what the model's
+    outputs are compared with: class numbers, or standardised values; it is left out where some graph's is not known.
+    Truths of nodes and edges come along as ``node_truth`` and ``edge_truth``."""
     graphs = _collection(graphs) if isinstance(graphs, Graph) else graphs
     prepared, ours = predictor.encode(graphs), predictor.encoder
     words, shape = ours.words(graphs), ours.shape(predictor.config)

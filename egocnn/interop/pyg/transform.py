@@ -1,8 +1,5 @@
-"""A transform of PyTorch Geometric: Data -> the same Data with the ranked neighbours of every node, for EgoConv.
-
-They are kept as steps, differences of node numbers: batching, which puts graphs end to end and so shifts all numbers,
-leaves steps as they are.
-"""
+"""A transform of PyTorch Geometric: Data -> the same Data with the ranked neighbours of every node, for EgoConv. They
+are kept as steps, differences of node numbers: batching shifts all numbers, and leaves steps as they are."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ from egocnn.data.sources.pyg import from_pyg
 from egocnn.encode.ranking import Ranking, rank_neighbours
 from egocnn.errors import ConfigError
 
+# what the order of neighbours may depend on
 STRUCTURE = ("edge_index", "x", "node_label", "z", "edge_label", "edge_attr", "edge_weight", "num_nodes")
-"""What the order of neighbours may depend on."""
 
 
 class _RankNeighbours:

@@ -32,12 +32,9 @@ def draw(
     words: tuple[str, str] = ("for", "against"),
 ) -> str:
     """Draw the graph, importances as size and colour; returns SVG and writes a file of the kind that ``path`` ends in.
-
-    One scale of colour, symmetric about 0: nodes are compared with the largest importance of a node, of either sign,
-    edges with that of an edge. ``critical_edges`` are positions in ``graph.edges``. Critical parts are outlined; where
-    they are given and there are none, all colours are pale. ``words`` say in the key what a positive and a negative
-    importance mean.
-    """
+    Nodes are compared with the largest importance of a node, of either sign, edges with that of an edge. Critical parts
+    (edges by their positions in ``graph.edges``) are outlined; where they are given and there are none, all colours are
+    pale. ``words`` say in the key what a positive and a negative importance mean."""
     target = None if path is None else Path(path)
     kind = "" if target is None else target.suffix.lower()
     if target is not None and kind not in SUFFIXES:

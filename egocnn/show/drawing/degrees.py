@@ -69,11 +69,8 @@ def draw_degrees(counts: Counts, law: PowerLaw | None, path: Path, *, title: str
 
 
 def binned(counts: Counts) -> tuple[Floats, Floats]:
-    """Centres of bins of about equal width in the logarithm, and the mean nodes of a degree in each.
-
-    In a long tail most degrees have one node or none; only the mean over both shows how it falls. Bins of a single
-    degree, and those without a node, are left out.
-    """
+    """Centres of bins of about equal width in the logarithm, and the mean nodes of a degree in each, empty degrees
+    counted: only so a long tail shows how it falls. Bins of a single degree, or without a node, are left out."""
     if counts.degree[-1] <= FEW:
         return np.zeros(0), np.zeros(0)
     decades = np.log10(counts.degree[-1] + 1)

@@ -17,16 +17,12 @@ STRESS_STEPS, FORCE_STEPS = 200, 220
 CELLS = 16  # Cells for each node of the grid on which nodes push each other away.
 PIVOTS = 24
 GAP = 1.2  # Free space between components, in edge lengths.
-MOST_ATOMS, MOST_RINGS = 500, 200
-"""Of a molecule without SMILES that RDKit lays out: it takes minutes for thousands of atoms, or hundreds of rings."""
+MOST_ATOMS, MOST_RINGS = 500, 200  # Of a molecule without SMILES that RDKit lays out: larger ones take it minutes.
 LONGEST_STRIP = 7.0  # Length to width from which a molecule is folded like a measuring rule.
 
 
 def positions(graph: Graph, *, seed: int = 0) -> Floats:
-    """(N, 2) the same for the same graph and seed; molecules as chemists draw them, other graphs by their distances.
-
-    Components stand side by side.
-    """
+    """(N, 2) by graph and seed; molecules as chemists draw them, other graphs by distances, components side by side."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -48,9 +44,6 @@ def positions(graph: Graph, *, seed: int = 0) -> Floats:
         elif len(nodes) == 2:
             placed[nodes] = [[-0.5, 0.0], [0.5, 0.0]]
     return _packed(placed, components)
-
-
-# ── molecules ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def molecule_of(graph: Graph) -> Any | None:
@@ -92,9 +85,6 @@ def _folded(placed: Floats) -> Floats:
     x = np.where(bent, straight + (radius + across) * np.sin(angle), along)
     y = np.where(bent, -radius + (radius + across) * np.cos(angle), across)
     return np.stack([np.where(back, straight - x, x), y - 2 * radius * row], axis=1)
-
-
-# ── other graphs ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _place_component(adjacency: Any, generator: np.random.Generator) -> Floats:
@@ -182,9 +172,6 @@ def _repulsion(placed: Floats, mass: Floats, kernels: tuple[NDArray[Any], NDArra
     fields = [np.fft.irfft2(transformed * kernel)[:side, :side].ravel() for kernel in kernels]
     force: Floats = np.stack([(shares * field[cells]).sum(axis=0) for field in fields], axis=1) / cell
     return force
-
-
-# ── on the page ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _unit_edges(placed: Floats, edges: Ints) -> Floats:

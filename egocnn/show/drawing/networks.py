@@ -10,8 +10,7 @@ from egocnn.data.arrays import Bools, Floats
 from egocnn.show.drawing.picture import GREY, INK, WHITE, Picture, PictureItems
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, clean, strip, strip_height
 
-LEVELS = 16
-"""Steps of strength that are drawn differently: finer ones cannot be seen, and each is one element of the file."""
+LEVELS = 16  # Steps of strength drawn differently: finer ones cannot be seen, and each is one element of the file.
 MOST_LABELLED = 60
 MOST_TITLED = 500  # Nodes up to which each shows its label and importance when the mouse rests on it.
 LONGEST_LABEL = 4

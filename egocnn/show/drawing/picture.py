@@ -12,8 +12,7 @@ from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.errors import ConfigError, DataError
 
-FOR, AGAINST = "#d55e00", "#0072b2"
-"""Vermilion and blue of Okabe and Ito: apart in hue and in lightness for every common kind of colour vision."""
+FOR, AGAINST = "#d55e00", "#0072b2"  # Of Okabe and Ito: apart in hue and lightness for every common colour vision.
 NEUTRAL = "#7f7f7f"  # Critical, yet neither for nor against.
 WHITE, INK = "#ffffff", "#333333"
 FAINT = "#dcdcdc"  # What recedes.

@@ -17,8 +17,7 @@ from egocnn.data.arrays import Floats
 from egocnn.errors import MissingExtraError
 from egocnn.show.drawing.picture import AGAINST, FOR, INK, WHITE, Picture
 
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold, not even escaped."""
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML, even when escaped
 LETTER_WIDTH = 0.56  # Of a letter in a sans-serif face, over the size of the type, on average.
 MOST_CAPTION_LINES = 2
 DPI = 100
@@ -78,9 +77,7 @@ def strip(picture: Picture) -> list[Shape]:
     top = height - strip_height(picture)
     size = 12 * unit
     lines = enumerate(_caption_lines(picture))
-    shapes: list[Shape] = [
-        Text(10 * unit, top + (11 + 16 * row) * unit, line, size, INK, "start") for row, line in lines
-    ]
+    shapes: list[Shape] = [Text(10 * unit, top + (11 + 16 * i) * unit, line, size, INK, "start") for i, line in lines]
     right = width - 10 * unit
     for word, colour in reversed(_key(picture)):
         left = right - len(word) * LETTER_WIDTH * size

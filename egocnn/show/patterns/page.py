@@ -22,8 +22,7 @@ from egocnn.show.assets import fill
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.molecules import set_options
 
-PATTERN_SIZE = (240, 180)
-
+PATTERN_SIZE, EXAMPLE_SIZE = (240, 180), (320, 240)
 EXAMPLES_SHOWN = 3
 COLUMNS = (
     *("class", "name", "smiles", "smarts", "critical", "of_predicted", "in_class", "of_class", "in_others"),
@@ -90,7 +89,7 @@ def _heading(name: str) -> str:
 
 def _card(number: int, pattern: Pattern, drawing: str) -> str:
     examples = "".join(
-        f'<figure><div class="paper">{draw_occurrence(example)}</div>'
+        f'<figure><div class="paper">{_draw_marked(*_as_drawn(example), EXAMPLE_SIZE)}</div>'
         f"<figcaption>{escape(example.graph.name)}</figcaption></figure>"
         for example in pattern.examples[:EXAMPLES_SHOWN]
     )
@@ -132,11 +131,6 @@ def draw_pattern(pattern: Pattern) -> str:
     if pattern.smiles is None:
         return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
     return _draw_fragment(pattern.smiles)
-
-
-def draw_occurrence(occurrence: Occurrence) -> str:
-    """The whole graph with the fragment marked; a molecule without its hydrogens."""
-    return _draw_marked(*_as_drawn(occurrence), (320, 240))
 
 
 def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:

@@ -1,8 +1,5 @@
-"""A trained model -> a web application: a page, answers as JSON, and reports.
-
-Nothing is stored between requests, so that any process can answer any of them, and nothing is written but an uploaded
-file, which lies in a private folder while it is read.
-"""
+"""A trained model -> a web application: a page, answers as JSON, and reports. Nothing is stored between requests, and
+nothing is written but an uploaded file, which lies in a private folder while it is read."""
 # no postponed annotations here: FastAPI reads those of the functions below, and they name what is imported inside
 
 import asyncio
@@ -20,8 +17,7 @@ from egocnn.show.serve.settings import ExplainJob, Plain, ServeConfig, check_rin
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}
-"""Said in full, for FastAPI would describe refusals as HTML where the answer is HTML."""
+SCHEMA = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorMessage"}}}  # else HTML, as some answers
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"description": reason, "content": SCHEMA}
     for status, reason in (
@@ -86,12 +82,7 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
 
     @app.get("/model", summary="About the model")
     async def about() -> ModelFacts:
-        limits: Plain = {
-            "graphs": settings.MOST_GRAPHS,
-            "nodes": settings.MOST_NODES,
-            "edges": settings.MOST_EDGES,
-            "rings": settings.MOST_RINGS,
-        }
+        limits: Plain = {n: getattr(settings, f"MOST_{n.upper()}") for n in ("graphs", "nodes", "edges", "rings")}
         limits |= {"bytes": config.most_bytes, "seconds": config.seconds, "work_seconds": config.work_seconds}
         return ModelFacts.model_validate(model | {"limits": limits | {"files": list(settings.FILE_SUFFIXES)}})
 

@@ -1,8 +1,5 @@
-"""A web application -> the same with limits of size, time and number, and with safe headers in every answer.
-
-Plain ASGI, so that every answer passes here, whoever made it. A request is read whole before the application sees any
-of it: its size is limited, and a slow sender occupies no model and nobody's place. ``/health`` waits for nothing.
-"""
+"""A web application -> the same with limits of size, time and number, and with safe headers in every answer. Plain
+ASGI, so that every answer passes here. A request is read whole first: a slow sender occupies nobody's place."""
 
 from __future__ import annotations
 
@@ -28,12 +25,10 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
-POLICY = (
+POLICY = (  # nothing but the page's own files, and pictures that it makes; no script or style inside the HTML
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Nothing but the page's own files, and pictures that it makes; no script or style inside the HTML."""
-
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -45,8 +40,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 LONGEST_LINE = 500  # Characters of a line that says why there is no answer.
-RECEIVING = 64
-"""Requests of the largest size that memory holds while they arrive; when they are more, further ones are sent away."""
+RECEIVING = 64  # Requests of the largest size that memory holds while they arrive; further ones are sent away.
 
 
 class RefusedError(EgoCNNError):
@@ -214,12 +208,8 @@ def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) 
     from starlette.responses import JSONResponse
 
     # of what is too slow or too large the rest is not wanted
-    more = {
-        401: {"www-authenticate": 'Basic realm="egocnn"'},
-        503: {"retry-after": "1"},
-        408: {"connection": "close"},
-        413: {"connection": "close"},
-    }.get(status, {})
+    known = {401: {"www-authenticate": 'Basic realm="egocnn"'}, 503: {"retry-after": "1"}}
+    more = {"connection": "close"} if status in (408, 413) else known.get(status, {})
     line = " ".join(reason.encode("utf-8", "backslashreplace").decode().split())  # fit for JSON, and for the page
     line = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
     return JSONResponse({"error": line}, status, {**(headers or {}), **more})

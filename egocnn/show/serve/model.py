@@ -119,9 +119,7 @@ class ServedModel:
 
     def answer(self, jobs: Sequence[ExplainJob], deliver: Deliver) -> None:
         """Explain the molecules of all jobs, whose wishes are equal, in one call; deliver each as soon as it is drawn.
-
-        A job with a line at fault is refused, and no other.
-        """
+        A job with a line at fault is refused, and no other."""
         read: list[tuple[ExplainJob, Graphs]] = []
         for job in jobs:
             try:

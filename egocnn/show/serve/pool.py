@@ -1,8 +1,5 @@
-"""Requests -> their answers from worker processes, which are killed and replaced when they hang or die.
-
-Every worker has a thread of the server to itself, which takes what waits. No request waits for others to arrive: while
-some are answered others queue up, and those that can be answered together make the next batch.
-"""
+"""Requests -> their answers from worker processes, which are killed and replaced when they hang or die. Every worker
+has a thread of the server to itself; what queues up meanwhile and can be answered together makes its next batch."""
 
 from __future__ import annotations
 
@@ -192,8 +189,7 @@ class WorkerPool:
         return None
 
     def _answer(self, worker: Worker, batch: list[_Waiting]) -> bool:
-        """Settle the batch; whether the worker can be asked again. Where it is lost over several, each is tried
-        alone, so that one spoils no other."""
+        """Settle the batch; whether the worker can be asked again. If it is lost over several, each is tried alone."""
         unanswered = dict(enumerate(batch))
 
         def take(said: Plain, answer: bytes) -> None:

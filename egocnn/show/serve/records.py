@@ -9,10 +9,7 @@ from egocnn.show.serve.settings import MOST_CHARACTERS, MOST_GRAPHS
 MEANT, EXAMPLE = "a SMILES; after a space, the molecule's name", "CC(=O)Oc1ccccc1C(=O)O aspirin"
 Line = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS, description=MEANT, examples=[EXAMPLE])]
 Share = Annotated[float, Field(ge=0, le=1)]
-DOUBT = (
-    "the doubt of a model of several networks: the standard deviation of that probability over them, or of the error "
-    "of the value"
-)
+DOUBT = "the doubt of several networks: the standard deviation of that probability over them, or of the value's error"
 EDGES = "both ends of every edge, counted from 0, and its importance"
 OUTPUT = "the log-odds of the explained class against the rest, or the predicted value"
 

@@ -1,8 +1,5 @@
-"""A run folder and its settings -> a server that answers requests until it is stopped.
-
-The process that listens does nothing but HTTP: models, molecules and pictures are the business of its workers, so that
-it answers, and can be stopped, whatever they are at.
-"""
+"""A run folder and its settings -> a server that answers requests until it is stopped. The process that listens does
+nothing but HTTP: it answers, and can be stopped, whatever its workers are at."""
 
 from __future__ import annotations
 
@@ -19,8 +16,7 @@ from egocnn.errors import DataError, MissingExtraError
 from egocnn.show.serve.settings import ServeConfig
 
 BACKLOG = 1024  # Connections that may wait to be taken.
-FINISH_SECONDS = 10
-"""For requests that are being answered when the server is told to stop; then their workers are killed."""
+FINISH_SECONDS = 10  # For requests being answered when the server is told to stop; then their workers are killed.
 
 
 def serve(

@@ -13,17 +13,13 @@ from egocnn.errors import ConfigError, DataError
 MOST_GRAPHS = 200  # Graphs in one request; more are a matter for ``egocnn explain``.
 MOST_NODES = 20_000  # Nodes of all graphs in one request.
 MOST_EDGES = 100_000  # Edges of all graphs in one request.
-MOST_RINGS = 200
-"""That one SMILES may close: RDKit lays rings out one against the others, and takes minutes for several hundreds."""
-MOST_QUICK = 300
-"""Characters of a line up to which it is answered together with others, and by a worker kept free for such."""
-MOST_DRAWN = 500
-"""Nodes up to which a graph is drawn, and a molecule laid out as chemists do: RDKit takes minutes for thousands."""
+MOST_RINGS = 200  # That one SMILES may close: RDKit takes minutes to lay several hundreds out against each other.
+MOST_QUICK = 300  # Characters of a line up to which it is answered with others, and by a worker kept free for such.
+MOST_DRAWN = 500  # Nodes of a graph that is drawn, and laid out as chemists do: RDKit takes minutes for thousands.
 MOST_CHARACTERS = 5_000  # Of one line: a SMILES, and the name after it.
 MOST_AT_ONCE = 16  # SMILES of one request that are explained in one batch; those of other requests come in between.
 MOST_IN_BATCH = 64  # SMILES of several requests that are explained together, so that the first need not wait long.
-FILE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".graphml", ".gexf")
-"""Files of graphs that may be sent; archives and folders may not."""
+FILE_SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".graphml", ".gexf")  # no archives
 BRACKETS = re.compile(r"\[[^\[\]]*\]")  # An atom with isotope, hydrogens or charge: its digits close no ring.
 CLOSURE = re.compile(r"%\(\d+\)|%\d\d|\d")
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -33,30 +29,20 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 class ServeConfig:
     """Where to listen, and the limits of a request."""
 
-    port: int = 8000
-    """Port to listen on; 0 for any that is free."""
+    port: int = 8000  # Port to listen on; 0 for any that is free.
     workers: int = 2
     """Processes that answer, each with its own copy of the model; files, reports and long SMILES leave one free."""
-    megabytes: float = 4.0
-    """Largest request that is read."""
-    seconds: float = 30.0
-    """Time after which a request is given up."""
-    work_seconds: float = 15.0
-    """Time that a worker may spend on a request; then it is killed and replaced."""
-    receive_seconds: float = 10.0
-    """Time in which a request must have arrived, first its headers, then its body."""
-    worker_gigabytes: float = 2.0
-    """Memory that a worker may take beside the model."""
-    waiting: int = 128
-    """Requests at a time; further ones are sent away."""
-    connections: int = 512
-    """Connections at a time; further ones are closed."""
-    host: str = "127.0.0.1"
-    """Address to listen on; all but this machine are kept out unless it says otherwise."""
+    megabytes: float = 4.0  # Largest request that is read.
+    seconds: float = 30.0  # Time after which a request is given up.
+    work_seconds: float = 15.0  # Time that a worker may spend on a request; then it is killed and replaced.
+    receive_seconds: float = 10.0  # Time in which a request must have arrived, first its headers, then its body.
+    worker_gigabytes: float = 2.0  # Memory that a worker may take beside the model.
+    waiting: int = 128  # Requests at a time; further ones are sent away.
+    connections: int = 512  # Connections at a time; further ones are closed.
+    host: str = "127.0.0.1"  # Address to listen on; all but this machine are kept out unless it says otherwise.
     token: str | None = None
     """Password of every request but /health (default: EGOCNN_TOKEN); needed where --host lets others in."""
-    log: bool = False
-    """One line on stderr for every request."""
+    log: bool = False  # One line on stderr for every request.
 
     def __post_init__(self) -> None:
         if self.host not in LOCAL and not self.secret:

@@ -1,8 +1,5 @@
-"""Requests over a connection -> answers, in a process of its own, which is ended and replaced when it hangs.
-
-Only JSON and plain bytes go over the connection, a line of JSON before the bytes: what has met hostile input is never
-unpickled. The server's own process imports this file, but neither torch nor RDKit.
-"""
+"""Requests over a connection -> answers, in a process of its own, which is ended and replaced when it hangs. Only JSON
+and bytes go over it: what has met hostile input is never unpickled. The server imports this file, without torch."""
 
 from __future__ import annotations
 
@@ -54,10 +51,8 @@ def serve_requests(
 def answer_requests(
     connection: Connection, model: ServedModel, *, alarm: float = 0.0, most_growth: int | None = None
 ) -> None:
-    """Say what the model is, then answer one request after the other until the other side has gone.
-
-    Once memory has run out, or has grown by ``most_growth`` bytes, the last message asks for a fresh process.
-    """
+    """Say what the model is, then answer one request after the other until the other side has gone. Once memory has run
+    out, or has grown by ``most_growth`` bytes, the last message asks for a fresh process."""
     send(connection, {"about": model.about()})
     first = data_bytes()
     with suppress(EOFError, OSError):  # the server has gone

@@ -1,14 +1,11 @@
 """Names, files and graphs -> how a cross-validation is carried out, and its folds with all their seeds.
 
 ``plain``: stratified folds, a share of the training part validates, one training a fold unless ``restarts`` says more.
-
 ``paper``: what the authors' code does. Ten stratified folds; in each, 10% of the training part validates; five
 restarts, of which the best in validation is tested, once.
-
 ``fair``: the published splits of Errica et al. (A fair comparison of graph neural networks for graph classification,
 ICLR 2020). The given validation part chooses epoch and settings, and the score of a fold is the mean of three runs.
-Departure: they draw another tenth for early stopping in those runs; here the given validation part serves again.
-"""
+Departure: they draw another tenth for early stopping in those runs; here the given validation part serves again."""
 
 from __future__ import annotations
 
@@ -51,8 +48,7 @@ class Protocol:
     folds: int = 10
     runs: int = 1  # per fold, each with its own look at the test fold; the score is their mean
     restarts: int = 1  # trainings per run
-    combine: Combine = "best"
-    """what predicts in a run: the restart that is best in validation, or all, their probabilities averaged"""
+    combine: Combine = "best"  # predicts in a run: the restart best in validation, or all, probabilities averaged
     splits: tuple[Split, ...] | None = None  # given; None: drawn by the seed
     metric: str | None = None  # the score that is reported; None: accuracy, or R² where a value is predicted
 
@@ -86,10 +82,7 @@ class FoldTask:
 def choose_protocol(
     name: ProtocolName, *, data: str = "", splits: Path | None = None, combine: Combine = "best", **counts: int | None
 ) -> Protocol:
-    """A protocol by name, with ``folds``, ``runs`` and ``restarts`` (None: its usual value).
-
-    ``data`` names the published splits.
-    """
+    """A protocol with ``folds``, ``runs`` and ``restarts`` (None: as usual); ``data`` names the published splits."""
     if name not in PROTOCOLS:
         raise ConfigError(f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}")
     given, folds = None, counts.get("folds")

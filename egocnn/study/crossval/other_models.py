@@ -22,16 +22,11 @@ from egocnn.study.crossval.record import Fold, FoldRun
 
 @runtime_checkable
 class Classifier(Protocol):
-    """Learns the classes of graphs.
-
-    It may be fitted as scikit-learn does, ``fit(graphs, target)``. Where ``fit`` has a parameter called ``validation``,
-    it is called as ``fit(graphs, validation=graphs_to_choose_by)`` instead: the validation graphs choose between
-    settings or epochs, and everything else is fitted on the first. The tested graphs are seen by ``predict`` alone.
-
-    Where it has ``parameters`` (a number once it is fitted, or the method of a torch module), it is trained anew for
-    every restart and run of the protocol; without, one fit a fold is enough. The record calls it by its ``name``, or by
-    the name of its class.
-    """
+    """Learns the classes of graphs, by ``fit(graphs, target)`` as in scikit-learn, or, where ``fit`` has a parameter of
+    that name, by ``fit(graphs, validation=graphs_to_choose_by)``: these choose between settings or epochs, and all else
+    is fitted on the first. The tested graphs are seen by ``predict`` alone. Where it has ``parameters`` (a number once
+    it is fitted, or the method of a torch module), it is trained anew for every restart and run of the protocol;
+    without, one fit a fold is enough. The record calls it by its ``name``, or by the name of its class."""
 
     @property
     def fit(self) -> Callable[..., Any]:
@@ -54,9 +49,7 @@ class Builder(Protocol):
         """seed -> an untrained model"""
 
 
-AnyModel: TypeAlias = ModelConfig | Classifier | Builder
-"""What can be cross-validated: the settings of an Ego-CNN, or another model."""
-
+AnyModel: TypeAlias = ModelConfig | Classifier | Builder  # the settings of an Ego-CNN, or another model
 EGO_CNN = "ego-cnn"  # What our own model is called, beside the names of others.
 
 
@@ -66,10 +59,8 @@ def name_of(model: AnyModel) -> str:
 
 
 def classifier_fold(graphs: Graphs, task: FoldTask, model: Classifier | Builder, train: TrainConfig) -> Fold:
-    """One fold of a model that is not an Ego-CNN, one training after the other.
-
-    A model without parameters, a kernel with its support vectors say, has no weights to start anew: it is fitted once.
-    """
+    """One fold of a model that is not an Ego-CNN, one training after the other. A model without parameters, a kernel
+    with its support vectors say, has no weights to start anew: it is fitted once."""
     if not graphs.is_classification:
         raise DataError(f"{name_of(model)} tells classes apart; these graphs have none")
     device = choose_device(train.device)

@@ -1,8 +1,6 @@
 """Scores of all folds -> one record, a table for people, JSON for machines; back from JSON; two records compared.
-
 Finished folds wait in ``FILE.partial``, rewritten whole after every fold and removed once FILE stands, so that an
-interrupted cross-validation goes on; they are used again only where data and settings are the same.
-"""
+interrupted cross-validation goes on; they are used again only where data and settings are the same."""
 
 from __future__ import annotations
 
@@ -24,10 +22,8 @@ from egocnn.train.metrics import in_words
 
 SECONDS = ("preparing_seconds", "training_seconds", "testing_seconds")
 ADDED_LATER: dict[str, Any] = {"judgements": 1, "pool_norm": False, "count_inputs": False, "networks": 1, "parts": 0.0}
-ADDED_LATER |= {"missing": 1.0, "monitor": "auto"}
-"""Settings that older records do not have, at the values that they were made with."""
-REMOVED_SINCE = {"rest": "none", "max_hops": 1, "wl_rounds": 3}
-"""Settings that older records of an Ego-CNN have, at the values that every network has now."""
+ADDED_LATER |= {"missing": 1.0, "monitor": "auto"}  # absent in older records, which were made with these values
+REMOVED_SINCE = {"rest": "none", "max_hops": 1, "wl_rounds": 3}  # in older records; every network has these values now
 GIVE_UP = "--overwrite replaces it, or name another file"
 
 
@@ -41,8 +37,7 @@ class FoldRun:
     seeds: tuple[int, ...]  # of the restarts that were trained
     best_epoch: int | None = None  # None where it is not known
     epochs: int | None = None
-    alone: float | None = None
-    """where all restarts are averaged, or a model has several networks: the mean of their scores, each by itself"""
+    alone: float | None = None  # where several restarts or networks are averaged: the mean of the scores of each alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +55,7 @@ class Fold:
     preparing_seconds: float  # as all seconds of a fold: its share, where folds are trained as one model
     training_seconds: float
     testing_seconds: float
-    peak_megabytes: float | None
-    """of the GPU's memory, or of the process where the CPU computes; None where it is not known"""
+    peak_megabytes: float | None  # of the GPU, or of the process where the CPU computes; None where not known
 
     @staticmethod
     def of(
@@ -78,9 +72,8 @@ class Fold:
     @staticmethod
     def from_plain(plain: Mapping[str, Any]) -> Fold:
         """From what JSON gives back; KeyError, TypeError or ValueError where that is something else."""
-        return Fold(
-            **{**plain, "runs": tuple(FoldRun(**{**run, "seeds": tuple(run["seeds"])}) for run in plain["runs"])}
-        )
+        runs = tuple(FoldRun(**{**run, "seeds": tuple(run["seeds"])}) for run in plain["runs"])
+        return Fold(**{**plain, "runs": runs})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,10 +160,8 @@ def read_record(path: Path) -> CrossValidation | None:
 
 
 def compare(one: CrossValidation, other: CrossValidation) -> PairedTest:
-    """The first minus the second, by the corrected resampled t-test.
-
-    What trains and what validates both count as trained on: both decide the model that is tested.
-    """
+    """The first minus the second, by the corrected resampled t-test. What trains and what validates both count as
+    trained on: both decide the model that is tested."""
     if (one.split, one.score) != (other.split, other.score):
         raise DataError(f"{one.model} and {other.model} were not tested on the same folds: no paired comparison")
     tested = sum(fold.test_graphs for fold in one.folds)

@@ -1,8 +1,5 @@
-"""Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it.
-
-Whatever is fitted, colour counts and scales included, is fitted on the training part alone; a split that the data
-brings along is set aside.
-"""
+"""Graphs + settings -> cross-validated scores: every graph is tested by a model that has never seen it. Whatever is
+fitted, colour counts and scales too, is fitted on the training part alone; a split of the data's own is set aside."""
 
 from __future__ import annotations
 
@@ -276,16 +273,12 @@ def cross_validate(
     ``model``: the settings of an Ego-CNN, or any :class:`~egocnn.study.crossval.other_models.Classifier`, which takes
     nothing from ``train`` but ``validation`` and ``seed``. Without a ``protocol``: the plain one with so many ``folds``
     and ``restarts``. ``stack``: train folds, runs and restarts of an Ego-CNN as one model; by default where a GPU
-    computes. ``jobs``: folds at a time, in processes of their own with one thread each (1 by default), or in one stack
-    (all by default). ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there,
-    unstacked. The scores of a fold do not depend on any of these, but for rounding and for which activations dropout
-    drops. Graphs that stay in their store are trained on by an Ego-CNN alone, unstacked.
-
+    computes. ``jobs``: folds at a time, in processes of one thread each (1 by default), or in one stack (all by
+    default). ``ray``: the address of a Ray cluster, or "local": every fold is a task with one CPU there, unstacked.
+    Scores do not depend on these, but for rounding and dropout. Graphs in their store train only an Ego-CNN, unstacked.
     ``out``: write the record there. Folds are saved beside it as they finish, and the same call goes on from them;
-    those of other data or settings are refused unless ``overwrite`` gives them up. ``progress`` is called with the
-    number of epochs that are over, ``log`` with a line of text now and then.
-
-    A model of your own, here one that always says the commonest class:
+    those of other data or settings are refused unless ``overwrite`` gives them up. ``progress`` gets the number of
+    epochs that are over, ``log`` a line of text. Another model, here one that always says the commonest class:
 
     >>> import numpy as np
     >>> from egocnn.config import TrainConfig

@@ -19,12 +19,11 @@ from egocnn.errors import ConfigError
 from egocnn.train.metrics import in_words as score_in_words
 
 DIVERGED = "diverged"
-FIXED = {
+FIXED = {  # fields that a sweep does not go over, and why
     "seed": "the best of several seeds says nothing of a setting; --restarts trains each more often",
     "device": "it changes no score",
     "validation": "all settings must be judged by the same graphs; --validation holds for the whole sweep",
 }
-"""Fields that a sweep does not go over, and why."""
 SWITCH = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
@@ -111,9 +110,8 @@ def draw_settings(
 
 def _point(values: list[tuple[str, Any]], model: ModelConfig, train: TrainConfig) -> GridPoint:
     own = {field.name for field in fields(ModelConfig)}
-    of_model, of_training = (
-        {name: each for name, each in values if (name in own) == is_own} for is_own in (True, False)
-    )
+    of_model = {name: each for name, each in values if name in own}
+    of_training = {name: each for name, each in values if name not in own}
     try:
         return GridPoint(tuple(values), replace(model, **of_model), replace(train, **of_training))
     except ConfigError as error:
@@ -180,8 +178,7 @@ class Sweep:
     rows: tuple[Row, ...]
     chosen: dict[str, Any]  # all settings of the best row, ``model`` and ``train``
     flags: str  # the same as typed for ``egocnn train``; what is at its usual value is left out
-    test: dict[str, Any] | None
-    """of the chosen setting on the test folds: mean, std, interval; None: they have not been looked at"""
+    test: dict[str, Any] | None  # mean, std, interval of the chosen setting on the test folds; None: not looked at
     seed: int
     seconds: float  # of all trainings together
     command: str

@@ -1,9 +1,7 @@
-"""Settings + graphs -> every setting scored on every fold, none of them by test graphs; the best one chosen.
-
-Of every fold only what is not tested takes part: its validation part gives the score, and a share of its training part,
-split off once more, chooses epoch and restart. So the test folds are as good as new for the setting that is chosen.
-Finished pairs of setting and fold are files of a folder, found again by the digest of all that decides their score.
-"""
+"""Settings + graphs -> every setting scored on every fold, none of them by test graphs; the best one chosen. The
+validation part of a fold gives the score, and a share of its training part, split off once more, chooses epoch and
+restart: so the test folds are as good as new for the chosen setting. Finished pairs of setting and fold are files,
+found again by the digest of all that decides their score."""
 
 from __future__ import annotations
 
@@ -111,11 +109,8 @@ def sweep(
     reading: ReadConfig | None = None,
     command: str = "",
 ) -> Sweep:
-    """Score all settings, write the tables into the folder, and give the record.
-
-    Finished pairs of setting and fold are saved there at once; the same call, or one with more settings, goes on from
-    them. ``test_chosen``: cross-validate the best setting on the test folds.
-    """
+    """Score all settings, write the tables into the folder, and give the record. Finished pairs are saved there: the
+    same call, or one with more settings, goes on from them. ``test_chosen``: test the best one on the test folds."""
     execution = execution or Execution()
     points = [replace(each, train=execution.train_config(each.train)) for each in points]
     train = points[0].train

@@ -1,7 +1,5 @@
-"""What the loop and its engines share: the networks to train, how far each has come, and the rules of every epoch.
-
-All random numbers of an epoch follow from the seed of the network and the number of the epoch.
-"""
+"""What the loop and its engines share: the networks to train, how far each has come, and the rules of every epoch. All
+random numbers of an epoch follow from the seed of the network and the number of the epoch."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ sums that norm i takes its mean and variance from, the loss is
 Forward, the sums are found one norm after the other, by running every part up to that norm. Backward, every part is run
 with all sums given, which yields the slope of L in each of them; then norm by norm, the last one first, the parts are
 run up to it once more, and what it adds to the slope is handed down. No more than one part is ever in memory; the price
-is M + 1 times as many passes, on average half as long.
-"""
+is M + 1 times as many passes, on average half as long."""
 
 from __future__ import annotations
 
@@ -79,12 +78,9 @@ class GradientStep:
 
 
 def add_gradients(network: nn.Module, parts: int, run: Callable[[int], Tensor]) -> None:
-    """Add to the gradients of all parameters that of the sum of ``run(0)`` to ``run(parts - 1)``.
-
-    ``run`` sends its part through the network and returns what it adds to the loss; it is called again and again, with
-    the buffers of the network as they were, must do the same every time, and is left as soon as it has got far enough.
-    Buffers end as after one pass of all parts together.
-    """
+    """Add to the gradients of all parameters that of the sum of ``run(0)`` to ``run(parts - 1)``. ``run`` sends its
+    part through the network and returns what it adds to the loss; called often, with the buffers as they were, it must
+    do the same every time, and is left once it has got far enough. Buffers end as after one pass of all together."""
     before = [buffer.clone() for buffer in network.buffers()]
 
     def run_part(part: int, norms: Sequence[_Norm]) -> Tensor | _Norm:

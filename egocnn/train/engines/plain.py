@@ -1,7 +1,5 @@
 """The plain engine: every batch is cut out, sent through the network and forgotten; in parts where memory is short.
-
-Several networks take turns, epoch by epoch; none of them notices the others.
-"""
+Several networks take turns, epoch by epoch; none of them notices the others."""
 
 from __future__ import annotations
 

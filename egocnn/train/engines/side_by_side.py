@@ -1,11 +1,8 @@
-"""The plain engine for several networks on a CPU: they train side by side, each in a thread of its own.
-
-The tensors of a small batch gain little from several threads, networks everything: torch computes without holding
-Python's lock. Each network computes with a single thread, and as many networks at a time as torch has threads; they
-take turns batch by batch, so that all end an epoch at about the same time. None of them notices the others: each draws
-from a generator of its own. The weights are the same, bit for bit, however many are trained at a time, and with one
-thread they are those of the plain engine.
-"""
+"""The plain engine for several networks on a CPU: they train side by side, each in a thread of its own. A small
+batch gains little from several threads, networks everything: torch computes without holding Python's lock. As many
+networks as torch has threads compute at a time, taking turns batch by batch, so that all end an epoch at about the same
+time. Each draws from a generator of its own: the weights are the same, bit for bit, however many are trained at a time,
+and with one thread those of the plain engine."""
 
 from __future__ import annotations
 
@@ -31,10 +28,8 @@ LARGE = 1 << 14
 
 
 def gains_from_threads(members: Sequence[Member], config: TrainConfig) -> bool:
-    """Whether networks should train side by side; how many threads there are does not count, as it changes no weight.
-
-    A module in place of the node embedding may draw from the generator that all threads share.
-    """
+    """Whether networks should train side by side; how many threads there are does not count, as it changes no weight. A
+    module in place of the node embedding may draw from the generator that all threads share."""
     if len(members) == 1 or choose_device(config.device).type != "cpu":
         return False
     averages = [int(each.train.node_ptr[-1]) / max(len(each.train), 1) for each in members]

@@ -1,9 +1,6 @@
-"""The distributed engine: the processes of a group train the same networks, each on its share of every batch.
-
-Every process holds the same weights. Norms use the statistics of the whole batch, and gradients are averaged with
-weights that make them those of the whole batch; so but for rounding, and for which activations dropout drops, the
-weights are those that one process would have come to.
-"""
+"""The distributed engine: the processes of a group train the same networks, each on its share of every batch. Norms
+use the statistics of the whole batch, and gradients are averaged to those of the whole batch: but for rounding, and for
+which activations dropout drops, the weights of all are those that one process would have come to."""
 
 from __future__ import annotations
 
@@ -29,10 +26,8 @@ from egocnn.train.metrics import loss_and_score, loss_of, weight_of
 
 
 class DistributedEngine(PlainEngine):
-    """See :class:`egocnn.train.engines.common.Engine`. Built on each process with the same members and settings.
-
-    Rank 0 alone reads the checkpoint, and sends the others what is in it: they may have no access to the folder.
-    """
+    """See :class:`egocnn.train.engines.common.Engine`. Built on each process with the same members and settings. Rank 0
+    alone reads the checkpoint, and sends the others what is in it: they may have no access to the folder."""
 
     def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
         group = current()
@@ -102,10 +97,8 @@ class DistributedEngine(PlainEngine):
 
 
 def share_of(chosen: Tensor, node_ptr: Tensor, world: World) -> Tensor:
-    """The graphs of these that are this rank's: as many as any other's to within one, with about as many nodes.
-
-    They are dealt out from the largest to the smallest, back and forth.
-    """
+    """The graphs of these that are this rank's: as many as any other's to within one, with about as many nodes. They
+    are dealt out from the largest to the smallest, back and forth."""
     by_size = torch.argsort(node_ptr[chosen + 1] - node_ptr[chosen], descending=True, stable=True)
     place = torch.arange(len(chosen), device=chosen.device)
     turn = place % world.size

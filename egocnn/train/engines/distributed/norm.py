@@ -1,7 +1,5 @@
 """Batch norm over the nodes of all processes: (n, D) on each -> (n, D) on each, as one process would norm them all.
-
-torch's own SyncBatchNorm is for GPUs alone.
-"""
+torch's own SyncBatchNorm is for GPUs alone."""
 
 from __future__ import annotations
 
@@ -46,9 +44,7 @@ class _Norm(torch.autograd.Function):
     .. math:: \partial x = \frac{\gamma}{\sqrt{v + \varepsilon}}
               \Big(\partial y - \frac1n \sum \partial y - \hat x \, \frac1n \sum \partial y \, \hat x\Big)
 
-    The sums run over the rows of all processes; those of γ and β stay with their process, as all gradients of
-    parameters do until they are averaged.
-    """
+    The sums run over the rows of all processes; those of γ and β stay with their process until they are averaged."""
 
     @staticmethod
     def forward(
@@ -79,10 +75,8 @@ class _Norm(torch.autograd.Function):
 
 
 def share_norms(network: nn.Module) -> list[SharedNorm]:
-    """Make every batch norm a shared one; the list of them.
-
-    They stay the same modules under another class: an optimiser goes on with their parameters, and so do tied layers.
-    """
+    """Make every batch norm a shared one; the list of them. They stay the same modules under another class: an
+    optimiser goes on with their parameters, and so do tied layers."""
     for norm in network.modules():
         if type(norm) is nn.BatchNorm1d:
             norm.__class__ = SharedNorm

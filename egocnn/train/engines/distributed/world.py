@@ -1,7 +1,5 @@
-"""Which of torchrun's processes this one is: its environment -> a :class:`World`, and a group of them all.
-
-Rank 0 writes and speaks; the others compute their share and are silent. Where several fail, the first says why.
-"""
+"""Which of torchrun's processes this one is: its environment -> a :class:`World`, and a group of them all. Rank 0
+writes and speaks; the others compute their share and are silent. Where several fail, the first says why."""
 
 from __future__ import annotations
 

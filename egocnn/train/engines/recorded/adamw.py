@@ -1,8 +1,5 @@
-"""AdamW for R replicas: each with its own learning rate, its own clipped gradient and its own number of steps.
-
-The same numbers as ``torch.optim.AdamW`` after ``clip_grad_norm_`` for every replica alone. A replica that has no
-batch in a step, or has stopped, is left untouched.
-"""
+"""AdamW for R replicas: each with its own learning rate, its own clipped gradient and its own number of steps. The same
+as ``torch.optim.AdamW`` after ``clip_grad_norm_`` for each alone; one without a batch, or stopped, stays untouched."""
 
 from __future__ import annotations
 

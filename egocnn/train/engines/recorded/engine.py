@@ -1,10 +1,7 @@
 """The recorded engine: R networks as one stack, whose steps a GPU records once and then replays; a CPU just runs them.
-
-Small graphs leave a GPU waiting for the next launch. Here all networks are the replicas of one whose every tensor has a
-leading axis R, and the host waits for the device once an epoch. The result of a network is that of the plain engine
-with its seed, but for rounding and for which activations dropout drops, which follows from the seed and the number of
-steps done: it does not depend on the other networks, and either engine goes on from a checkpoint of the other.
-"""
+Small graphs leave a GPU waiting for the next launch. Here every tensor has a leading axis R, and the host waits for the
+device once an epoch. The result of a network is that of the plain engine with its seed, whatever the other networks,
+but for rounding and for which activations dropout drops; either engine goes on from a checkpoint of the other."""
 
 from __future__ import annotations
 

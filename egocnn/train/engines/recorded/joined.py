@@ -1,8 +1,6 @@
 """The encoded graphs of all replicas -> one set of flat tensors on the device, and batches of fixed shape cut from it.
-
 The nodes of every replica fill the first of M places, its bag entries the first of E; what is left over is padding. A
-batch is arithmetic on tensors whose shapes do not depend on the graphs, as CUDA graphs require: nothing is read back.
-"""
+batch is arithmetic on tensors of fixed shapes, as CUDA graphs require: nothing is read back."""
 
 from __future__ import annotations
 
@@ -29,10 +27,8 @@ class BatchShape(NamedTuple):
 
 
 def join(parts: Sequence[Parts]) -> tuple[EncodedGraphs, list[tuple[Ints, Ints]]]:
-    """All parts end to end, each collection once, and the numbers of every replica's graphs in them.
-
-    In it ``place`` is the place of every node in the ranking of its own graph.
-    """
+    """All parts end to end, each collection once, and the numbers of every replica's graphs in them. In it ``place`` is
+    the place of every node in the ranking of its own graph."""
     collections = {id(each): each for pair in parts for each in pair}
     whole = EncodedGraphs.concat(list(collections.values()))
     ends = np.cumsum([len(each) for each in collections.values()])
@@ -79,9 +75,7 @@ def batch_of(data: EncodedGraphs, chosen: Tensor, shape: BatchShape) -> StackedB
 
 def _entries(ptr: Tensor, owners: Tensor, exists: Tensor, places: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What owners (R, n) have from ``ptr[owner]`` to ``ptr[owner + 1]`` fills the places, one owner after the other.
-
-    Returns whose each place is (n where left over), whether it is used, which entry it holds, and counts (R, n).
-    """
+    Returns whose each place is (n where left over), whether it is used, which entry it holds, and counts (R, n)."""
     first = ptr[owners]
     counts = torch.where(exists, ptr[owners + 1] - first, 0)
     ends = counts.cumsum(1)

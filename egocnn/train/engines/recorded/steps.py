@@ -1,7 +1,5 @@
-"""One step of all replicas: the graphs chosen for it -> parameters changed, losses added up; nothing read back.
-
-On a GPU the step is recorded once per batch shape as a CUDA graph and then replayed, at the cost of one launch.
-"""
+"""One step of all replicas: the graphs chosen for it -> parameters changed, losses added up; nothing read back. On a
+GPU the step is recorded once per batch shape as a CUDA graph and then replayed, at the cost of one launch."""
 
 from __future__ import annotations
 
@@ -27,8 +25,7 @@ WARM_UP = 2  # Runs before a step is recorded: kernels are compiled and librarie
 
 
 class RecordedStep(ABC):
-    """A step that is computed on a CPU, and recorded and replayed on a GPU. Its number is counted on the device, so
-    that a replayed step moves on by itself."""
+    """A step, recorded and replayed on a GPU; its number is counted on the device, so that a replayed one moves on."""
 
     def __init__(
         self, data: EncodedGraphs, network: StackedNetwork, chosen: Tensor, class_weights: Tensor | None, pool: Any
@@ -93,9 +90,7 @@ class RecordedStep(ABC):
 
 class StackedPresence:
     """:func:`egocnn.train.missing.presence_of` for R replicas: the same nodes, found without waiting for the device.
-
-    Replicas count graphs and nodes in their own collections, which begin somewhere in the tensors of all.
-    """
+    Replicas count graphs and nodes in their own collections, which begin somewhere in the tensors of all."""
 
     def __init__(self, seeds: Tensor, first_graph: Tensor, node_ptr: Tensor, config: TrainConfig) -> None:
         """seeds (R), first_graph (R): where the graphs that each replica learns from begin; node_ptr of all graphs"""
@@ -173,11 +168,9 @@ class EvaluationStep(RecordedStep):
 
 
 def graph_losses(logits: Tensor, batch: StackedBatch, class_weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits (R, B, C) -> for every graph (R, B) its loss times its weight, its weight, and whether it is a hit.
-
-    The loss is cross-entropy for classes, weighed by class_weights (R, C) where given, and squared error for values. A
-    hit is 1 for the right class, or the squared error of a value in double precision. All are 0 where no graph is.
-    """
+    """Logits (R, B, C) -> for every graph (R, B) its loss times its weight, its weight, and whether it is a hit. The
+    loss is cross-entropy for classes, weighed by class_weights (R, C) where given, and squared error for values. A hit
+    is 1 for the right class, or the squared error of a value in double precision. All are 0 where no graph is."""
     exists = batch.exists
     if batch.target.is_floating_point():
         error = torch.where(exists, logits[..., 0] - batch.target, 0)
