@@ -13,7 +13,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from egocnn.data.sources.text import one_line
 from egocnn.errors import EgoCNNError
 from egocnn.show.serve.settings import LOCAL, ServeConfig
 
@@ -77,6 +76,8 @@ class Limits:
             self._answered[status] += 1
             self._seconds += seconds
             if self._config.log:
+                from egocnn.data.sources.text import one_line  # it imports numpy, which the server does without
+
                 said = one_line(f"{(scope.get('client') or ['?'])[0]} {scope['method']} {scope['path']}")
                 logging.getLogger("egocnn").warning("%s %d %.3f s", said, status, seconds)
 
