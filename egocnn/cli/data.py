@@ -49,10 +49,14 @@ def open_graphs(options: Options, model: Model | None = None) -> Collection:
             collection = reading(options.data, **settings | {"split": None})
     is_drawn = column in DRAWN and collection.outline.part is None
     if part and is_drawn:
-        drawn = f"--split {options.split}: {column} parts are drawn when a model is trained"
-        raise ConfigError(f"{drawn}; split.csv in the run folder says which graphs were in each")
+        raise _drawn_later(options)
     collection = choose_part(collection, options.data, part, options.limit)
     return draw_parts(collection, str(column), options.seed) if is_drawn and model is None else collection
+
+
+def _drawn_later(options: Options) -> ConfigError:
+    drawn = f"--split {options.split}: {split_and_part(options)[0]} parts are drawn when a model is trained"
+    return ConfigError(f"{drawn}; split.csv in the run folder says which graphs were in each")
 
 
 def said_settings(options: Options, model: Model | None = None) -> dict[str, Any]:
@@ -65,6 +69,7 @@ def said_settings(options: Options, model: Model | None = None) -> dict[str, Any
 def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[RowPortion]]:
     """The columns of DATA, with what they hold, and its rows in portions; those that do not parse keep their place."""
     from egocnn.data.rows import ROW_SUFFIXES, RowFile, RowPortion
+    from egocnn.data.schema import DRAWN
     from egocnn.data.sources.text import suffix_of
     from egocnn.show.streaming import usual_settings
     from egocnn.show.tables import column_kinds
@@ -74,8 +79,13 @@ def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[
         graphs = open_graphs(options, model)
         has_smiles = graphs.outline.smiles is not None
         return {"smiles": "string"} if has_smiles else {}, map(RowPortion.of, graphs.portions())
-    part = split_and_part(options)[1]
-    file = RowFile.open(path, usual_settings(model), said_settings(options, model), part)
+    column, part = split_and_part(options)
+    try:
+        file = RowFile.open(path, usual_settings(model), said_settings(options, model), part)
+    except MissingColumnError:
+        if column not in DRAWN:
+            raise
+        raise _drawn_later(options) from None
     return column_kinds(path, file.echoed), _first_rows(map(file.reader, file.chunks), options.limit)
 
 
