@@ -80,12 +80,9 @@ def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[
         has_smiles = graphs.outline.smiles is not None
         return {"smiles": "string"} if has_smiles else {}, map(RowPortion.of, graphs.portions())
     column, part = split_and_part(options)
-    try:
-        file = RowFile.open(path, usual_settings(model), said_settings(options, model), part)
-    except MissingColumnError:
-        if column not in DRAWN:
-            raise
-        raise _drawn_later(options) from None
+    file = RowFile.open(path, usual_settings(model), said_settings(options, model), part)
+    if column in DRAWN and column not in file.echoed:
+        raise _drawn_later(options)
     return column_kinds(path, file.echoed), _first_rows(map(file.reader, file.chunks), options.limit)
 
 
