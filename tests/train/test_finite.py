@@ -222,7 +222,7 @@ def test_nothing_that_is_not_finite_is_written() -> None:
     for value in (math.nan, math.inf):
         with pytest.raises(DataError, match="not a finite number"):
             to_json({"score": value})
-        found = np.array([value]), None
+        found = [("", regressor, np.array([value]), None)]
         with pytest.raises(DataError, match=r"graph '0': .*not a finite number"):
             list(prediction_rows(regressor, oxygens()[:1], found))
 
