@@ -113,7 +113,7 @@ def test_no_command_goes_on_with_a_damaged_model_or_store(
     shutil.copytree(store if is_store else run, copy)
     flip(copy / name, 0.6, 3)
     model, data = (run, copy) if is_store else (copy, ALCOHOLS)
-    asked = [["predict", model, data, *out], ["explain", model, data, *out]]
+    asked = [["predict", model, data, "-o", tmp_path / "out.csv"], ["explain", model, data, *out]]
     if is_store:
         asked += [["train", copy, *out, *SHORT], ["info", copy], ["prepare", copy, *out], ["crossval", copy, *SHORT]]
     else:
