@@ -302,7 +302,7 @@ def encode_groups(values: Sequence[str]) -> Ints:
 
 
 def encode_targets(
-    values: Sequence[str | None], task: Task, where: str, places: Sequence[str]
+    values: Sequence[str | None], task: Task, where: str, places: Sequence[str], missing: Sequence[str] = MISSING
 ) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
     """Texts -> (class numbers, class names), or (real values, ()); without a single value (None, ()).
 
@@ -312,7 +312,7 @@ def encode_targets(
     a number. Numbers that are equal name one class, however they are written; classes are sorted by number where all
     are numbers, else by name. ``places`` says where each value stands, for error messages.
     """
-    texts = [None if value is None or value.strip().lower() in MISSING else value.strip() for value in values]
+    texts = [None if value is None or value.strip().lower() in missing else value.strip() for value in values]
     known = [text for text in texts if text is not None]
     if not known:
         return None, ()
@@ -348,7 +348,8 @@ def encode_values(
             task = "classification"
         elif any(isinstance(value, (float, np.floating)) for value in known):
             task = "regression"
-    return encode_targets(texts, task, where, places)
+    # among classes that are texts by their type, none is one like the others
+    return encode_targets(texts, task, where, places, ("", "nan") if task == "classification" else MISSING)
 
 
 def _target_text(value: object, place: str) -> str | None:
