@@ -294,7 +294,8 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
 
     Example:
         >>> import egocnn
-        >>> smiles, toxic = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"], [False] * 3 + [True] * 3
+        >>> smiles = ["CC", "CCC", "CCCC", "CCO", "CCCO", "CCCCO"]
+        >>> toxic = [False] * 3 + [True] * 3
         >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2)
         >>> model.fit(smiles, toxic).classes_, model.predict("CCCCCO").dtype
         (array([False,  True]), dtype('bool'))
@@ -305,7 +306,7 @@ class EgoCNNClassifier(ClassifierMixin, _EgoCNN):
         array(['alkane', 'alcohol'], dtype='<U7')
         >>> model.predict_proba(graphs[:3]).shape
         (3, 2)
-        >>> [structure] = model.explain(graphs[:1])  # which part of the graph made it say so
+        >>> [structure] = model.explain(graphs[:1])  # which part made it say so
         >>> len(structure.node_importance) == structure.graph.n_nodes
         True
     """
