@@ -51,7 +51,8 @@ def inputs_of(predictor: Model) -> tuple[Input, ...]:
 
     Example:
         >>> import egocnn
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
         >>> from egocnn.interop.onnx import inputs_of
         >>> [each.name for each in inputs_of(model.model_)][:2]
         ['neighbours', 'entry_row']
@@ -133,7 +134,8 @@ class PlainNetwork(nn.Module):
 
     Example:
         >>> import egocnn
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
         >>> from egocnn.interop.onnx import PlainNetwork
         >>> PlainNetwork(model.model_).answers
         ('logits', 'probabilities', 'spread')

@@ -72,7 +72,8 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
 
     Example:
         >>> import egocnn
-        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> graphs = egocnn.read("compounds:alcohols:sizes=3-5,per_size=2")
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2).fit(graphs)
         >>> from egocnn.interop.onnx import export_onnx
         >>> export_onnx(model.model_, "alcohols.onnx").outputs
         ('logits', 'probabilities', 'spread')

@@ -40,9 +40,11 @@ class _EgoExplainer(nn.Module):
         >>> from torch_geometric.explain import Explainer
         >>> from egocnn.interop.pyg import EgoExplainer, as_module
         >>> module = as_module(model)
-        >>> config = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
-        >>> masks = {"explanation_type": "model", "node_mask_type": "object", "edge_mask_type": "object"}
-        >>> explainer = Explainer(module, algorithm=EgoExplainer(), model_config=config, **masks)
+        >>> config = {"mode": "multiclass_classification", "task_level": "graph"}
+        >>> config |= {"return_type": "raw"}
+        >>> masks = {"node_mask_type": "object", "edge_mask_type": "object"}
+        >>> how = {"explanation_type": "model", "model_config": config, **masks}
+        >>> explainer = Explainer(module, algorithm=EgoExplainer(), **how)
         >>> data = module.to_data(graphs[:1])
         >>> explainer(data.x, data.edge_index, batch=data.batch).node_mask.shape
         torch.Size([11, 1])
