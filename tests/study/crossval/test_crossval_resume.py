@@ -147,13 +147,14 @@ def test_a_device_in_place_of_a_file_keeps_nothing_beside_it(tmp_path: Path) -> 
 
 def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, run: Run) -> None:
     out, partial = tmp_path / "record.json", tmp_path / "record.json.partial"
-    words = ["crossval", ALCOHOLS, *FLAGS, "--epochs", "12", "--folds", "3", "--device", "cpu", "--quiet"]
+    unchanged = ["crossval", ALCOHOLS, *FLAGS, "--folds", "3", "--device", "cpu", "--quiet"]
+    words = [*unchanged, "--epochs", "12"]
     kill_once(partial.exists, *words, "-o", out)
     assert not out.exists()
     kept = json.loads(partial.read_text())["folds"]  # never half-written
     assert 1 <= len(kept) < 3
     (tmp_path / ".record.json.partial.x1.tmp").touch()  # what a kill in the middle of writing would leave
-    check_refused(run, "was made with epochs 12, now it is 13", *words, "--epochs", 13, "-o", out)
+    check_refused(run, "was made with epochs 12, now it is 13", *unchanged, "--epochs", 13, "-o", out)
     printed(run, *words, "-o", out)
     assert names_in(tmp_path) == ["record.json"]
     printed(run, *words, "-o", tmp_path / "unbroken.json")
