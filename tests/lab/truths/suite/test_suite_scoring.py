@@ -139,10 +139,10 @@ def test_rules_are_scored_on_the_choosing_half_alone_and_a_trained_model_is_not_
     for row in first["rows"]:
         assert 0 <= row["node_auc_worst"] <= row["node_auc"] <= 1
     settings = ExplainConfig()
-    of_class = additive.RELEVANCE_OF_CLASS, additive.BLUR_OF_CLASS
-    for weight, blur in (of_class, (additive.RELEVANCE_OF_VALUE, additive.BLUR_OF_VALUE)):
+    of_class = additive.RELEVANCE_OF_CLASS, additive.BLUR, additive.ON_CYCLES
+    for weight, *shares in (of_class, (additive.RELEVANCE_OF_VALUE, 0.0, 0.0)):
         views = (f"gradients {settings.steps}", 1.0), (f"relevance {settings.gamma:g}", weight)
-        assert rules.Rule((*views, ("read out", additive.READ_OUT)), blur) in rules.all_rules()
+        assert rules.Rule((*views, ("read out", additive.READ_OUT)), *shares) in rules.all_rules()
     monkeypatch.delattr(rules, "learn")
     rules.score_rules(folder, written, work=work, command="ruled", say=lambda _: None)
     assert json.loads(written.read_text())["rows"] == first["rows"]
