@@ -67,10 +67,8 @@ class Views:
     def together(self, graphs: Graphs, *, of_class: bool) -> Floats:
         """(N) the weighted sum of the views, each divided by its size; of a class also with what stands around"""
         g, e, r = (normed(graphs, view) for view in (self.gradients, self.read_out, self.relevance))
-        if not of_class:
-            return g + READ_OUT * e + RELEVANCE_OF_VALUE * r
-        around = blurred(graphs, g + READ_OUT * e + RELEVANCE_OF_CLASS * r, BLUR)
-        return Cycles.of(graphs).share(around, ON_CYCLES)
+        together: Floats = g + READ_OUT * e + (RELEVANCE_OF_CLASS if of_class else RELEVANCE_OF_VALUE) * r
+        return Cycles.of(graphs).share(blurred(graphs, together, BLUR), ON_CYCLES) if of_class else together
 
 
 def integrated_gradients(question: Question, steps: int) -> Tensor:
