@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from egocnn.config import ExplainConfig, Preset
 from egocnn.errors import ConfigError, DataError
@@ -88,8 +89,10 @@ def test_every_task_and_seed_has_a_row_with_controls_and_only_what_is_missing_is
     assert "| triangle-on-grid | a triangle on a grid |" in text
     assert "2 networks a model." in text
     monkeypatch.setattr(run, "measure_ours", fail)
+    monkeypatch.setattr(run, "versions", lambda: {"torch": "of the call that puts them together"})
     again = score(replace(options, seeds=3), tmp_path / "again.json", command="scored", say=said.append)
     assert again["rows"] == record["rows"]
+    assert again["versions"]["torch"] == record["versions"]["torch"] == torch.__version__
     assert {(job["task"], job["seed"]) for job in again["missing"]} == {(task, 2) for task in TASKS}
     assert sum("failed, DataError: out of luck" in line for line in said) == 2
     assert "Not measured: ours triangle-on-grid 2, ours bond-values 2." in (tmp_path / "again.md").read_text()
