@@ -11,9 +11,9 @@ Where no part of moderate size holds the evidence, the part is what has grown up
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
 
-A part that was found for a class is put to the question once more: most of the evidence must go with it, and as many
-nodes from where the contributions are least must hold next to none. Where a class stands for the lack of something, any
-part of the graph lacks it.
+A part that was found for a class is put to the question once more. Without it the class must not be predicted any
+more, or it must hold half of all that speaks for it; and as many nodes from where the contributions are least must hold
+little of the evidence. Where a class stands for the lack of something, any part of the graph lacks it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ lack of something, half a graph is as good a witness as the whole, and so is the
 CONCENTRATED = 0.6
 """Share of all that speaks for the output that a third of the nodes must hold to stand out where it is not enough; on
 the choosing half of the truths it leaves one graph in twenty without a structure marked, and six in seven with one."""
-AS_GOOD, GONE = 0.1, 0.7
-"""Share of the evidence for a class that the least contributing part of the same size may hold, and that must go with a
-structure; chosen on the choosing half, as what empties most of the structures that should be empty for few others."""
+AS_GOOD, HALF = 0.2, 0.5
+"""Share of the evidence for a class that the least contributing part of the same size may hold, and of all that speaks
+for it that a structure must hold which the class can do without; chosen on the choosing half and on the validation part
+of BBBP, as what empties most of the structures that should be empty for few others."""
 FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
@@ -102,7 +103,8 @@ def _is_critical(graphs: Graphs, score: Floats, evidence: Evidence, chosen: Bool
         first = np.bincount(graphs.graph_of, weights=is_first, minlength=len(graphs))
         joins, _ = _growth(graphs, lacks, np.where(found, np.maximum(size, first), 0), 1)
         is_better = evidence.kept(numbers, evidence.ask(numbers, joins < NEVER)) <= AS_GOOD
-        found[numbers] = is_better & (evidence.lost(numbers, evidence.ask(numbers, ~chosen)) >= GONE)
+        is_needed = evidence.ask(numbers, ~chosen) <= 0
+        found[numbers] = is_better & (is_needed | (_held(graphs, score, chosen)[numbers] >= HALF))
     return found
 
 
@@ -143,10 +145,15 @@ def _grow(
 
 def _stands_out(graphs: Graphs, score: Floats, part: Bools) -> Bools:
     """(B) whether the part holds clearly more of what speaks for the output than its share of the nodes"""
+    nodes = np.bincount(graphs.graph_of, weights=part, minlength=len(graphs))
+    return _held(graphs, score, part) * graphs.node_counts >= OUTSTANDING * nodes
+
+
+def _held(graphs: Graphs, score: Floats, part: Bools) -> Floats:
+    """(B) the share of all that speaks for the output which the part holds"""
     speaks = np.maximum(score, 0)
     held, all_of_it = (np.bincount(graphs.graph_of, weights=x, minlength=len(graphs)) for x in (speaks * part, speaks))
-    nodes = np.bincount(graphs.graph_of, weights=part, minlength=len(graphs))
-    return held * graphs.node_counts >= OUTSTANDING * all_of_it * nodes
+    return held / np.where(all_of_it > 0, all_of_it, 1)
 
 
 def _growth(graphs: Graphs, score: Floats, most: Ints, parts: int) -> tuple[Ints, list[list[int]]]:
