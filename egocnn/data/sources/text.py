@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,19 @@ from egocnn.data.schema import rule
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import regular
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi", ".parquet")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi", ".sdf", ".parquet")
 AT_ONCE = 2000  # rows that are read and handled together
 DECIMAL = re.compile(r"^\s*([+-]?\d*),(\d+)\s*$")
+MOLECULE = "\0"  # The column of an SDF with its molecules: no file can have another of this name.
+MOST_OF_RECORD = 2_000_000  # Characters of one record of an SDF.
+PROPERTY = re.compile(r">.*?<(.*)>")
+
+
+@dataclass(frozen=True, slots=True)
+class MolBlock:
+    """A molecule as an SDF spells it, from its title to M  END."""
+
+    text: str
 
 
 def suffix_of(path: Path) -> str:
@@ -67,6 +78,7 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     A header with semicolons and no comma says that semicolons part the fields, and commas are decimal points. Fields
     may be quoted and then span lines. A table without a header or without rows is refused. Rows are counted from 1, the
     header and blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it.
+    A row of an SDF is a record: its title as ``name``, its properties, and the molecule itself as ``MOLECULE``.
     """
     if suffix_of(path) == ".parquet":
         parquet = arrow().parquet
@@ -75,6 +87,9 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield from batch.to_pylist()
         return
     texts = text_lines(path)
+    if suffix_of(path) == ".sdf":
+        yield from _sdf_rows(texts, path.name)
+        return
     if suffix_of(path) == ".smi":
         is_empty = True
         for number, text in enumerate(filter(str.strip, texts)):
@@ -108,6 +123,39 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise DataError(f"{path.name}, line {lines.line_num}: {one_line(str(error))}") from None
     rule(columns, f"{path.name}: is empty; a header with the names of the columns is needed")
     rule(row, f"{path.name}: has a header and no rows")
+
+
+def _sdf_rows(texts: Iterable[str], where: str) -> Iterator[dict[str, Any]]:
+    lines: list[str] = []
+    size, is_empty = 0, True
+    for text in chain(texts, [""]):
+        if not text.startswith("$$$$") and text:
+            size += len(text)
+            lines += [text.rstrip()] if size <= MOST_OF_RECORD else []  # no more than that is ever held
+        elif text or any(lines):
+            too_long = DataError(f"the record has {size} characters; {MOST_OF_RECORD} are read at most")
+            yield _sdf_row(lines) | ({MOLECULE: too_long} if size > MOST_OF_RECORD else {})
+            lines, size, is_empty = [], 0, False
+    rule(not is_empty, f"{where}: no molecules in it")
+
+
+def _sdf_row(lines: list[str]) -> dict[str, Any]:
+    """The title, the properties and the molecule of a record; what is broken in one leaves the others as they are."""
+    ends = (n for n, line in enumerate(lines) if line.startswith("M  END") or (n > 3 and PROPERTY.match(line)))
+    end = next(ends, len(lines))
+    end += end < len(lines) and lines[end].startswith("M  END")
+    fields: dict[str, list[str]] = {}
+    values: list[str] = []
+    for line in lines[end:]:
+        if found := PROPERTY.match(line):
+            values = fields.setdefault(found[1].strip(), [])
+        elif line:
+            values.append(line)
+        else:
+            values = []  # a blank line ends a property
+    title = {"name": lines[0].strip()} if lines and lines[0].strip() else {}
+    row = {name: "\n".join(own).strip() for name, own in fields.items() if name}
+    return {**title, **row, **title, MOLECULE: MolBlock("\n".join([*lines[:end], ""]))}
 
 
 @contextmanager

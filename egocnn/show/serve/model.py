@@ -77,7 +77,8 @@ class ServedModel:
         parts = [line.split(maxsplit=1) or [""] for line in lines]
         smiles, names = [part[0] for part in parts], [part[-1].strip() for part in parts]
         try:
-            graphs = from_smiles(smiles, names=names, config=ReadConfig(hydrogens=self.hydrogens))
+            salts = self.predictor.about.get("read", {}).get("salts", "keep")
+            graphs = from_smiles(smiles, names=names, config=ReadConfig(hydrogens=self.hydrogens, salts=salts))
         except DataError as error:
             if (found := re.match(r"molecule (\d+): (.*)", str(error), re.DOTALL)) is None:
                 raise

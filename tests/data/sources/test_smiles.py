@@ -100,11 +100,11 @@ def test_a_bad_row_is_named_with_its_reason(tmp_path: Path, text: str, options: 
 
 
 def test_a_column_that_is_missing_is_named_with_those_there_are(tmp_path: Path) -> None:
-    path = write(tmp_path, "id,structure\n1,C\n")
-    with pytest.raises(DataError, match=r"no column is called smiles; there are id, structure; name one with --smiles"):
+    path = write(tmp_path, "id,formula\n1,C\n")
+    with pytest.raises(DataError, match=r"no column is called smiles; there are id, formula; name one with --smiles"):
         read_smiles_table(path, ReadConfig())
-    with pytest.raises(DataError, match=r"no column or field is called 'toxic'; there are id, structure"):
-        read_smiles_table(path, ReadConfig(smiles="structure", target="toxic"))
+    with pytest.raises(DataError, match=r"no column or field is called 'toxic'; there are id, formula"):
+        read_smiles_table(path, ReadConfig(smiles="formula", target="toxic"))
 
 
 def test_bad_rows_can_be_left_out_and_are_told_and_rdkit_writes_nothing_to_the_terminal(
