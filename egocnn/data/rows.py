@@ -20,6 +20,7 @@ from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock
 from egocnn.errors import DataError
 
 ROW_SUFFIXES = (*TABLE_SUFFIXES, *JSON_SUFFIXES)
+NO_COLUMNS = ("hydrogens", "salts", "task")  # Settings of reading that name no column.
 
 Row: TypeAlias = tuple[int, dict[str, Any], GraphRecord | MolBlock | DataError | None]
 """number, fields, and its graph, or the record to read it from, or why it has none; None: read it from its SMILES"""
@@ -110,18 +111,13 @@ class RowFile:
     def open(path: Path, usual: Mapping[str, Any], said: Mapping[str, Any], part: str = "") -> RowFile:
         """``usual``: settings of reading where ``said`` says nothing else; columns that are not there do not count."""
         is_table = suffix_of(path) in TABLE_SUFFIXES
-        rows: Iterator[Row] = (
-            ((n, row, row.pop(MOLECULE, None)) for n, row in enumerate(table_rows(path), 1))
-            if is_table
-            else json_rows(path)
-        )
+        table = ((n, row, row.pop(MOLECULE, None)) for n, row in enumerate(table_rows(path), 1))
+        rows: Iterator[Row] = table if is_table else json_rows(path)
         chunks = iter(lambda: list(islice(rows, AT_ONCE)), [])
         first = next(chunks, [])
         columns = tuple(dict.fromkeys(name for _, row, _ in first for name in row))
         there = (*columns, *(text for text in usual.values() if str(text).endswith(IF_THERE)))
-        known = {
-            name: value for name, value in usual.items() if name in ("hydrogens", "salts", "task") or value in there
-        }
+        known = {name: value for name, value in usual.items() if name in NO_COLUMNS or value in there}
         config = ReadConfig(**{**known, **said})
         smiles = "" if suffix_of(path) == ".sdf" else None
         if columns and smiles is None and (is_table or all(isinstance(graph, DataError) for *_, graph in first)):

@@ -400,7 +400,7 @@ def test_a_structure_is_drawn_as_svg_and_png(make: Callable[[], CriticalStructur
 
 
 def test_a_notebook_shows_the_picture_with_its_caption() -> None:
-    text = value()._repr_svg_()
+    text = value()._repr_html_()
     assert ET.fromstring(text).tag.endswith("svg")
     assert "0: 3.25" in text
     assert water().caption == "water: yes, 75%"

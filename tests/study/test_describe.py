@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.study.describe import describe, looks
+from egocnn.encode.colours import looks
+from egocnn.study.describe import describe
 from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, molecules, one_graph
 from tests.support.strategies import random_graphs

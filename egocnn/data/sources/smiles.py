@@ -1,5 +1,4 @@
-"""Molecules as SMILES, as records of an SDF or as RDKit holds them -> Graphs: atoms are nodes in their order, bonds are
-edges."""
+"""Molecules as SMILES, in an SDF or as RDKit holds them -> Graphs: atoms are nodes in their order, bonds are edges."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, rule
 from egocnn.data.sources import builder
 from egocnn.data.sources.builder import GraphFields, GraphRecord, choose_field
-from egocnn.data.sources.text import MOLECULE, MolBlock, listed, short, table_rows
+from egocnn.data.sources.text import MOLECULE, MolBlock, listed, one_line, short, table_rows
 from egocnn.errors import DataError, MissingExtraError
 
 LARGE_RING = 8  # larger rings are told apart no further
@@ -52,8 +51,7 @@ def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
 
 
 def smiles_column(available: Sequence[str], config: ReadConfig, where: str, option: str) -> str:
-    """The column that is named, else the one called smiles, else the only one with smiles in its name, or called
-    structure or the like."""
+    """The column that is named, else the one called smiles, else the only one with a name like it, or as structure."""
     column = choose_field(available, config.smiles, ("smiles",), where)
     if column is None:
         like = [name for name in available if "smiles" in name.lower()]
@@ -196,30 +194,26 @@ def bond_label(bond: Any) -> str:
 
 def parse_smiles(text: object) -> Any:
     """The molecule as RDKit holds it; a :class:`DataError` with the reason where it is not one."""
-    _needs_rdkit()
-    from rdkit import Chem
-
+    chem = _rdkit()
     if not isinstance(text, str):
         raise DataError(f"SMILES {short(text)} must be a text")
     text = text.strip()
     shown = f"SMILES {short(text)}"
     rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
     rule(text.isascii(), f"{shown} does not parse (a character that SMILES does not know)")
-    options: Any = Chem.SmilesParserParams()
+    options = chem.SmilesParserParams()
     options.parseName = options.allowCXSMILES = False
 
     def parse(sanitize: bool) -> Any:
         options.sanitize = sanitize
-        return Chem.MolFromSmiles(text, options)
+        return chem.MolFromSmiles(text, options)
 
     return _parsed(parse, shown, "SMILES")
 
 
 def parse_block(block: MolBlock) -> Any:
     """The same of a record of an SDF, V2000 or V3000."""
-    _needs_rdkit()
-    from rdkit import Chem
-
+    chem = _rdkit()
     text = block.text.encode("ascii", "replace").decode()  # RDKit cuts lines by bytes
     joined = re.sub(r"-\s*\nM +V30 ?", "", text)  # a line of V3000 may go on in the next
     for number in (number for numbers in COUNTS.findall(joined) for number in numbers.split()):
@@ -227,7 +221,7 @@ def parse_block(block: MolBlock) -> Any:
         rule(is_fine, f"the molecule counts {short(number)} atoms or bonds; {MOST_CHARACTERS} are read at most")
 
     def parse(sanitize: bool) -> Any:
-        supplier: Any = Chem.SDMolSupplier()  # its log says why, unlike that of MolFromMolBlock
+        supplier = chem.SDMolSupplier()  # its log says why, unlike that of MolFromMolBlock
         supplier.SetData(text, sanitize=sanitize)
         return supplier[0] if len(supplier) else None
 
@@ -240,8 +234,7 @@ def is_molecule(value: object) -> bool:
 
 
 def molecule_and_smiles(given: Any, config: ReadConfig) -> tuple[Any, str]:
-    """A molecule from its SMILES, its record in an SDF, or a copy of RDKit's with the hydrogens that SMILES would
-    leave, as the settings of reading want it; and its SMILES"""
+    """A molecule as ``config`` wants it, from SMILES, a record of an SDF, or RDKit's own less hydrogens; its SMILES"""
     if isinstance(given, DataError):
         raise given
     molecule = parse_block(given) if isinstance(given, MolBlock) else given
@@ -261,16 +254,16 @@ def molecule_and_smiles(given: Any, config: ReadConfig) -> tuple[Any, str]:
         if config.salts == "largest" and len(parts := Chem.GetMolFrags(molecule, asMols=True)) > 1:
             # of equals the one that does not depend on their order
             molecule, smiles = max(parts, key=lambda part: (part.GetNumHeavyAtoms(), Chem.MolToSmiles(part))), ""
-        # in its own order of atoms as far as SMILES can have it
-        smiles = smiles or Chem.MolToSmiles(molecule, canonical=False)
+        smiles = smiles or Chem.MolToSmiles(molecule, canonical=False)  # atoms in their own order, as far as it can be
         return Chem.AddHs(molecule) if config.hydrogens else molecule, smiles
 
 
-def _needs_rdkit() -> None:
+def _rdkit() -> Any:
     try:
-        import rdkit  # noqa: F401 — to say what is missing
+        from rdkit import Chem
     except ImportError:
         raise MissingExtraError("rdkit", "molecules") from None
+    return Chem
 
 
 def _parsed(parse: Callable[[bool], Any], shown: str, kind: str) -> Any:
@@ -305,4 +298,4 @@ def _reason(parse: Callable[[bool], Any]) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split()).rstrip(".") or "RDKit does not say why"
+    return one_line(" ".join(text.split()), 300).rstrip(".") or "RDKit does not say why"

@@ -11,10 +11,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from egocnn.data.schema import rule
 from egocnn.errors import DataError, MissingExtraError
@@ -25,11 +24,10 @@ AT_ONCE = 2000  # rows that are read and handled together
 DECIMAL = re.compile(r"^\s*([+-]?\d*),(\d+)\s*$")
 MOLECULE = "\0"  # The column of an SDF with its molecules: no file can have another of this name.
 MOST_OF_RECORD = 2_000_000  # Characters of one record of an SDF.
-PROPERTY = re.compile(r">.*?<(.*)>")
+PROPERTY = re.compile(r"^>[^<\n]*<([^\n]+)>[^>\n]*((?:\n[^\n]+)*)", re.MULTILINE)  # up to a blank line
 
 
-@dataclass(frozen=True, slots=True)
-class MolBlock:
+class MolBlock(NamedTuple):
     """A molecule as an SDF spells it, from its title to M  END."""
 
     text: str
@@ -126,36 +124,21 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _sdf_rows(texts: Iterable[str], where: str) -> Iterator[dict[str, Any]]:
-    lines: list[str] = []
-    size, is_empty = 0, True
+    lines, size, is_empty = list[str](), 0, True
     for text in chain(texts, [""]):
-        if not text.startswith("$$$$") and text:
+        if text and not text.startswith("$$$$"):
             size += len(text)
             lines += [text.rstrip()] if size <= MOST_OF_RECORD else []  # no more than that is ever held
         elif text or any(lines):
+            whole = "\n".join(lines)
+            block, end, _ = whole.partition("\nM  END")
+            title = {"name": lines[0].strip()} if lines and lines[0].strip() else {}
+            found = {name.strip(): value.strip() for name, value in PROPERTY.findall(whole)}
             too_long = DataError(f"the record has {size} characters; {MOST_OF_RECORD} are read at most")
-            yield _sdf_row(lines) | ({MOLECULE: too_long} if size > MOST_OF_RECORD else {})
+            molecule = too_long if size > MOST_OF_RECORD else MolBlock(f"{block}{end}\n")
+            yield {**title, **found, **title, MOLECULE: molecule}
             lines, size, is_empty = [], 0, False
     rule(not is_empty, f"{where}: no molecules in it")
-
-
-def _sdf_row(lines: list[str]) -> dict[str, Any]:
-    """The title, the properties and the molecule of a record; what is broken in one leaves the others as they are."""
-    ends = (n for n, line in enumerate(lines) if line.startswith("M  END") or (n > 3 and PROPERTY.match(line)))
-    end = next(ends, len(lines))
-    end += end < len(lines) and lines[end].startswith("M  END")
-    fields: dict[str, list[str]] = {}
-    values: list[str] = []
-    for line in lines[end:]:
-        if found := PROPERTY.match(line):
-            values = fields.setdefault(found[1].strip(), [])
-        elif line:
-            values.append(line)
-        else:
-            values = []  # a blank line ends a property
-    title = {"name": lines[0].strip()} if lines and lines[0].strip() else {}
-    row = {name: "\n".join(own).strip() for name, own in fields.items() if name}
-    return {**title, **row, **title, MOLECULE: MolBlock("\n".join([*lines[:end], ""]))}
 
 
 @contextmanager
