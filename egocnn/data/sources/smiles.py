@@ -21,8 +21,7 @@ from egocnn.errors import DataError, MissingExtraError
 
 LARGE_RING = 8  # larger rings are told apart no further
 MOST_CHARACTERS = 5_000
-"""RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long.
-As many atoms may a record of an SDF have: RDKit makes room for whatever number it claims."""
+"""RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
 COUNTS = re.compile(r"^M +V30 +COUNTS((?:[^\S\n]+[^\s=]+)+)", re.MULTILINE | re.IGNORECASE)
 OTHER_NAMES = ("smi", "structure", "molecule", "mol", "romol")  # Of a column of SMILES; the last is that of RDKit.
 
@@ -216,7 +215,7 @@ def parse_block(block: MolBlock) -> Any:
     chem = _rdkit()
     text = block.text.encode("ascii", "replace").decode()  # RDKit cuts lines by bytes
     joined = re.sub(r"-\s*\nM +V30 ?", "", text)  # a line of V3000 may go on in the next
-    for number in (number for numbers in COUNTS.findall(joined) for number in numbers.split()):
+    for number in (number for numbers in COUNTS.findall(joined) for number in numbers.split()):  # it makes room for any
         is_fine = number.isdecimal() and len(number) < 9 and int(number) <= MOST_CHARACTERS
         rule(is_fine, f"the molecule counts {short(number)} atoms or bonds; {MOST_CHARACTERS} are read at most")
 
@@ -290,7 +289,10 @@ def _reason(parse: Callable[[bool], Any]) -> str:
         return _one_line(problems[0].Message()) if problems else ""
     with rdBase.CaptureErrorLog() as capture:
         parse(True)
-    said = re.sub(r"\s*\*{4}\n(.*)\n", r" \1: ", capture.messages)  # a broken invariant of RDKit, in its own frame
+    try:
+        said = re.sub(r"\s*\*{4}\n(.*)\n", r" \1: ", capture.messages)  # a broken invariant of RDKit, in its own frame
+    except UnicodeDecodeError:  # RDKit quotes memory that holds no text
+        return ""
     lines = [re.sub(r"^\[[\d:]+\] ((SMILES Parse Error|ERROR): )?", "", line) for line in said.splitlines()]
     reason = _one_line(re.sub(r" (while parsing: .*|for input: .*)$", "", lines[0])) if lines else ""
     position = re.search(r"around position (\d+)", " ".join(lines[1:2]))

@@ -128,3 +128,20 @@ def test_a_store_that_is_written_in_portions_is_what_is_read_at_once(tmp_path: P
     stored = Store.open(tmp_path / "store").graphs()
     assert stored.digest == whole.digest
     assert stored.names == whole.names
+
+
+def test_a_log_of_rdkit_that_is_no_text_is_no_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Capture:
+        """As RDKit's own, where it quotes memory that holds no text."""
+
+        def __enter__(self) -> Capture:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        @property
+        def messages(self) -> str:
+            return b"\x9d".decode()
+
+    monkeypatch.setattr("rdkit.rdBase.CaptureErrorLog", Capture, raising=False)
+    assert "does not parse (this is not a record of an SDF)" in refusal(read, sdf(tmp_path, BROKEN))
