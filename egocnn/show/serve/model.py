@@ -100,7 +100,7 @@ class ServedModel:
         suffix = PurePath(safe).suffix.lower()
         if suffix not in settings.FILE_SUFFIXES:
             raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(settings.FILE_SUFFIXES)}")
-        if suffix in settings.FILE_SUFFIXES[:3]:
+        if suffix in settings.FILE_SUFFIXES[:4]:
             self.check_smiles()
         with tempfile.TemporaryDirectory(prefix="egocnn-") as folder:
             path = Path(folder, safe)
