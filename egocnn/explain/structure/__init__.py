@@ -183,7 +183,7 @@ class CriticalStructure:
 
     def _repr_html_(self) -> str:
         """The picture inline in a notebook, and the text beneath."""
-        text = html.escape(str(self)).replace("\n", "<br/>")
+        text = html.escape(str(self)).replace("\n", "<br/>").encode("utf-8", "replace").decode()
         return f'<figure style="margin: 1em 0">{self.draw()}<figcaption>{text}</figcaption></figure>'
 
     @property
