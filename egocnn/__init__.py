@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from egocnn.data.read import read
     from egocnn.encode.ranking import rank_neighbours
     from egocnn.explain.structure import CriticalStructure
-    from egocnn.interop.sklearn import EgoCNNClassifier, EgoCNNRegressor, load
+    from egocnn.interop.sklearn import EgoCNNClassifier, EgoCNNRegressor, load, write_report
 
 __version__ = "0.1.0"
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "load",
     "rank_neighbours",
     "read",
+    "write_report",
 ]
 
 _HOME = {
@@ -29,6 +30,7 @@ _HOME = {
     "EgoCNNClassifier": "interop.sklearn",
     "EgoCNNRegressor": "interop.sklearn",
     "load": "interop.sklearn",
+    "write_report": "interop.sklearn",
     "Graph": "data.graphs",
     "Graphs": "data.graphs",
     "rank_neighbours": "encode.ranking",

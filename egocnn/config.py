@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from egocnn.errors import ConfigError
 
 Task = Literal["auto", "classification", "regression"]
+Salts = Literal["keep", "largest"]
 Embedding = Literal["patchy-san", "attributes"]
 Readout = Literal["max", "mean", "sum", "log", "mean+max", "log+max", "sum+max", "mean+log+max", "sort"]
 Schedule = Literal["cosine", "constant"]
@@ -61,6 +62,8 @@ class ReadConfig:
     """Predict a class or a number (auto: words and few whole numbers are classes)."""
     hydrogens: bool = False
     """Make the hydrogen atoms of SMILES nodes of the graph."""
+    salts: Salts = "keep"
+    """Of molecules in several parts, read all, or only the part with the most heavy atoms: no salt, no water."""
     skip_invalid: bool = False
     """Leave out rows that do not parse, however many (else: up to 5% of the rows of a file)."""
     strict: bool = False

@@ -14,6 +14,7 @@ import numpy as np
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.explain.patterns.record import Occurrence, Pattern
 from egocnn.explain.structure import CriticalStructure, Fidelity
+from egocnn.explain.structure.several import Structures
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.layout import positions
 from egocnn.show.patterns.page import draw_pattern, patterns_page
@@ -64,6 +65,8 @@ def outputs(texts: tuple[str, ...], *, with_molecule: bool) -> Iterator[tuple[st
         )
         for shown in (graph, molecule)
     ]
+    if with_molecule:
+        yield "notebook html", Structures(structures)._repr_html_()
     # no reader lets half a surrogate pair pass, and titles rely on that
     label, class_name, caption, title = (text.encode("utf-8", "replace").decode() for text in (label, *texts[4:]))
     summary = summarise(structures, model=name, data=other, class_names=(class_name, "x"), title=title)

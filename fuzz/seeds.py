@@ -26,6 +26,18 @@ CSV = (
     b'\xef\xbb\xbfSMILES,"the, class"\r\nN#N,"a ""b"""\r\n"O=C=O",c\r\n',
     b"id\tsmiles\ttarget\n1\tC1CC1\tyes\n2\tC/C=C/C\tno\n",
 )
+SDF = (
+    b"ethanol\n  seed\n\n  3  2  0  0  0  0            999 V2000\n"
+    b"    0.0000    0.0000    0.0000 C   0  0\n    1.2990    0.7500    0.0000 C   0  0\n"
+    b"    2.5981   -0.0000    0.0000 O   0  0\n  1  2  1  0\n  2  3  1  0\nM  END\n"
+    b">  <label>  (1)\n1\n\n> <split>\ntrain\n\n$$$$\n"
+    b"\n\n\n  2  0  0  0  0  0            999 V2000\n    0.0000    0.0000    0.0000 Na  0  0\n"
+    b"    3.0000    0.0000    0.0000 Cl  0  0\nM  CHG  2   1   1   2  -1\nM  END\n> <label>\n0\n\n$$$$\n",
+    b"amide\n  seed\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 3 2 0 0 0\n"
+    b"M  V30 BEGIN ATOM\nM  V30 1 C 0 0 0 0\nM  V30 2 N 1.5 0 0 0 CHG=1\nM  V30 3 O -0.75 1.299 0 0\n"
+    b"M  V30 END ATOM\nM  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 2 2 1 -\nM  V30 3\nM  V30 END BOND\n"
+    b"M  V30 END CTAB\nM  END\n> <y>\n1.5\n\n$$$$\n",
+)
 JSONL = (
     b'{"name": "a", "nodes": ["C", "O"], "edges": [[0, 1, "single"]], "target": "x", "smiles": "CO"}\n'
     b'{"name": "b", "nodes": [1, null], "edges": [], "target": null}\n',

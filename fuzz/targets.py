@@ -143,6 +143,7 @@ def _options(number: int) -> ReadConfig:
     return ReadConfig(
         skip_invalid=bool(choose & 1),
         hydrogens=bool(choose & 2),
+        salts="largest" if choose >> 14 & 1 else "keep",
         task=("auto", "auto", "classification", "regression")[choose >> 2 & 3],
         split="split" if choose >> 4 & 7 == 0 else None,
         group="group" if choose >> 7 & 7 == 0 else None,
@@ -300,6 +301,7 @@ TARGETS: Mapping[str, Target] = {
     target.name: target
     for target in (
         Target("csv", lambda: seeds.CSV, _table, _read, words.SMILES, limits=TABLES),
+        Target("sdf", lambda: seeds.SDF, _file(".sdf"), _read, words.SDF),
         Target("jsonl", lambda: seeds.JSONL, _file(".jsonl", ".ndjson", ".json"), _read, words.JSON),
         Target("graphml", lambda: seeds.GRAPHML, _file(".graphml"), _read, words.XML),
         Target("gexf", lambda: seeds.GEXF, _file(".gexf"), _read, words.XML),
@@ -309,6 +311,7 @@ TARGETS: Mapping[str, Target] = {
         Target("objects", lambda: seeds.OBJECTS, _file(".txt"), _read_objects, words.JSON),
         Target("names", lambda: seeds.NAMES, _file(".txt"), _read_name, words.NAMES),
         Target("prepare-csv", lambda: seeds.CSV, _table, _prepare, words.SMILES, writable=True, limits=TABLES),
+        Target("prepare-sdf", lambda: seeds.SDF, _file(".sdf"), _prepare, words.SDF, writable=True),
         Target("prepare-jsonl", lambda: seeds.JSONL, _file(".jsonl"), _prepare, words.JSON, writable=True),
         Target("store", seeds.stores, _sealed(seals.seal_store), _read_store, words.JSON),
         Target("run", seeds.runs, _sealed(seals.seal_run), _read_run, (*words.TENSORS, *words.JSON)),

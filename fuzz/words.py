@@ -20,6 +20,21 @@ SMILES = (
     *(b"[nH]", b"[CH99999]", b"[C+999]", b"[99999C]", b"[#6]", b"C:C", b"/C=C\\", b"[C:1]", b">>", b"[Og]"),
     *(b" |x|", b"C1CC1"),
 )
+SDF = (
+    *(
+        b"$$$$\n",
+        b"M  END\n",
+        b"M  V30 ",
+        b"V3000",
+        b"V2000",
+        b"> <label>\n",
+        b"-\nM  V30 ",
+        b"COUNTS 999999999 0 0 0 0",
+    ),
+    *(b"M  CHG  1   1   1\n", b"M  ISO  1   1 999\n", b"M  RGP  1   1   1\n", b"M  STY  1   1 DAT\n", b"M  ALS   1"),
+    *(b"ATOMS=(99999999 1)", b"ENDPTS=(3 1 2 3) ATTACH=ANY", b"M  V30 BEGIN SGROUP\n", b"M  V30 BEGIN COLLECTION\n"),
+    *(b"M  V30 1 SUP 0 ATOMS=(1 1) LABEL=x\n", b"  1  2  9  0\n", b" Xx ", b" R# ", b" *  ", b"  1  1  1  0\n"),
+)
 ZIP = (
     *(b"%%% S_A.txt\n", b"%%% S_edge_labels.txt\n", b"%%% T_A.txt\n", b"%%% ../x\n", b"%%% C:\\x\n", b"|12"),
     *(b"|14", b"1, 2\n"),

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from egocnn.study.crossval import Protocol
 
 DATA_HELP = (
-    "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, one SMILES, JSON lines, GraphML or GEXF, a "
-    "STORE, or generated compounds (compounds:alcohols, compounds:isomers, compounds:methylalkanes)"
+    "a TU set by name (MUTAG), a TU folder or zip, a CSV with SMILES, an SDF, one SMILES, JSON lines, GraphML or "
+    "GEXF, a STORE, or generated compounds (compounds:alcohols, compounds:isomers, compounds:methylalkanes)"
 )
-READ_AS_TRAINED = "Where nothing else is said here, columns and hydrogens are read as they were for the training."
+READ_AS_TRAINED = "Where nothing else is said here, columns, hydrogens and salts are read as for the training."
 PRESET_HELP = (
     "settings by name, all below: default (best in our search), paper (2018); what else is typed goes before them "
     "[default]"

@@ -31,8 +31,8 @@ from egocnn.files import regular
 
 ACCEPTED = (
     "graphs are read from the name of a TU data set, a TU folder or .zip, a .csv, .tsv, .smi or .parquet with SMILES, "
-    ".jsonl, .graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, molecules of "
-    "RDKit, a DataFrame, networkx graphs, or objects with an edge_index"
+    ".sdf, .jsonl, .graphml, .gexf, .safetensors, a store that egocnn prepare wrote, compounds:NAME, SMILES, molecules "
+    "of RDKit, a DataFrame, networkx graphs, or objects with an edge_index"
 )
 FILE_NAME = re.compile(r"[~./].*|.*[.]\w{2,}")
 """A text like this that is no file is a mistyped one: that it is no SMILES either goes without saying."""
@@ -49,6 +49,7 @@ def read(source: Any, config: ReadConfig | None = None, **options: Any) -> Graph
     ``"folder/MUTAG"``, ``"MUTAG.zip"``                 a TU set as a folder or a zip
     ``"molecules.csv"``, ``.tsv``, ``.tab``, ``.smi``   a table with a column of SMILES (needs RDKit), ``.gz`` too
     ``"molecules.parquet"``                             the same (needs pyarrow)
+    ``"molecules.sdf"``                                 its records, properties as columns (needs RDKit), ``.gz`` too
     ``"graphs.jsonl"``, ``.ndjson``, ``.json``          JSON lines, one graph an object
     ``"network.graphml"``, ``.gexf``, a folder of them  files of other tools (needs networkx)
     ``"graphs.safetensors"``                            what ``graphs.save`` wrote

@@ -15,14 +15,15 @@ from egocnn.data.collection import graphs_of_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
-from egocnn.data.sources.smiles import molecule_record, parse_smiles, smiles_column
-from egocnn.data.sources.text import AT_ONCE, TABLE_SUFFIXES, one_line, suffix_of, table_rows
+from egocnn.data.sources.smiles import molecule_and_smiles, molecule_record, smiles_column
+from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
 from egocnn.errors import DataError
 
 ROW_SUFFIXES = (*TABLE_SUFFIXES, *JSON_SUFFIXES)
+NO_COLUMNS = ("hydrogens", "salts", "task")  # Settings of reading that name no column.
 
-Row: TypeAlias = tuple[int, dict[str, Any], GraphRecord | DataError | None]
-"""number, fields, and its graph or why it has none; None where that is to be read from its SMILES"""
+Row: TypeAlias = tuple[int, dict[str, Any], GraphRecord | MolBlock | DataError | None]
+"""number, fields, and its graph, or the record to read it from, or why it has none; None: read it from its SMILES"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class RowReader:
     config: ReadConfig
     unit: str  # what the numbers of the rows count
     part: str = ""  # of the data's own split: other rows are left out
-    smiles: str | None = None  # the column; None where rows bring their graphs
+    smiles: str | None = None  # the column; '' where rows bring their molecules, None where they bring their graphs
     has_truth: bool = True  # whether the target is the one that the model predicts
 
     def __call__(self, rows: Sequence[Row]) -> RowPortion:
@@ -66,18 +67,17 @@ class RowReader:
         errors: list[str] = []
         for number, row, graph in rows:
             place, smiles = f"{self.where}, {self.unit} {number}", row.get(self.smiles or "smiles")
-            fields.add(place, str(number), row, smiles if self.smiles is None else str(smiles or "").strip())
             try:
-                if isinstance(graph, DataError):
-                    raise graph
-                if graph is None:
-                    graph = molecule_record(parse_smiles(smiles, hydrogens=self.config.hydrogens), place)
+                if not isinstance(graph, GraphRecord):
+                    molecule, smiles = molecule_and_smiles(smiles if graph is None else graph, self.config)
+                    graph = molecule_record(molecule, place)
                 records.append(graph)
                 errors.append("")
             except DataError as error:
                 if self.config.strict:
                     raise DataError(f"{place}: {error}") from None
                 errors.append(one_line(str(error)))
+            fields.add(place, str(number), row, smiles if self.smiles is None else str(smiles or ""))
         columns = fields.columns()
         names, part = columns["names"], columns.get("part")
         valid = [row for row, error in enumerate(errors) if not error]
@@ -111,17 +111,16 @@ class RowFile:
     def open(path: Path, usual: Mapping[str, Any], said: Mapping[str, Any], part: str = "") -> RowFile:
         """``usual``: settings of reading where ``said`` says nothing else; columns that are not there do not count."""
         is_table = suffix_of(path) in TABLE_SUFFIXES
-        rows: Iterator[Row] = (
-            ((n, row, None) for n, row in enumerate(table_rows(path), 1)) if is_table else json_rows(path)
-        )
+        table = ((n, row, row.pop(MOLECULE, None)) for n, row in enumerate(table_rows(path), 1))
+        rows: Iterator[Row] = table if is_table else json_rows(path)
         chunks = iter(lambda: list(islice(rows, AT_ONCE)), [])
         first = next(chunks, [])
         columns = tuple(dict.fromkeys(name for _, row, _ in first for name in row))
         there = (*columns, *(text for text in usual.values() if str(text).endswith(IF_THERE)))
-        known = {name: value for name, value in usual.items() if name in ("hydrogens", "task") or value in there}
+        known = {name: value for name, value in usual.items() if name in NO_COLUMNS or value in there}
         config = ReadConfig(**{**known, **said})
-        smiles = None
-        if columns and (is_table or all(isinstance(graph, DataError) for *_, graph in first)):
+        smiles = "" if suffix_of(path) == ".sdf" else None
+        if columns and smiles is None and (is_table or all(isinstance(graph, DataError) for *_, graph in first)):
             smiles = smiles_column(columns, config, path.name, "--smiles")
         has_truth = "target" not in usual or "target" in known or "target" in said
         own = {"where": path.name, "unit": "row" if is_table else "line"}

@@ -101,6 +101,16 @@ def stable_colours(graphs: Graphs, colour: Colours, *, most: int) -> Colours:
     return stable
 
 
+def looks(graphs: Graphs) -> Ints:
+    """(G) a number per graph, the same for graphs whose stable colours agree, attributes and weights counted"""
+    stable = stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS)
+    # one round more: a graph may be stable within itself before all that sets it apart from others has been seen
+    colour = refine(graphs, stable, weighted=True)
+    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(colour))])
+    look: Ints = (running[graphs.node_ptr[1:]] - running[graphs.node_ptr[:-1]]).view(np.int64)
+    return look
+
+
 def _distinct_per_graph(graphs: Graphs, colour: Colours) -> Ints:
     """(G) how many colours each graph has"""
     distinct = np.zeros(len(graphs), np.int64)

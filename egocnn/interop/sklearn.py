@@ -22,10 +22,11 @@ from egocnn.data.read import read, targets_inside
 from egocnn.encode.familiar import check_familiar
 from egocnn.errors import DataError
 from egocnn.explain import AttentionHead, explain, fit_attention, load_attention, save_attention
-from egocnn.explain.structure import CriticalStructure
+from egocnn.explain.structure.several import Structures
 from egocnn.files import write_json, write_text
 from egocnn.interop import targets
 from egocnn.model import DIGESTS, Model
+from egocnn.show.report.folder import PAGE, check_folder, write_explanations
 from egocnn.show.streaming import read_as_trained
 from egocnn.train.history import History
 from egocnn.train.metrics import known_truth, test_scores
@@ -190,7 +191,7 @@ class _EgoCNN(BaseEstimator):
 
     def explain(
         self, graphs: Any, *, target: str | None = None, classes: Any = None, fidelity: bool = True, **settings: Any
-    ) -> list[CriticalStructure]:
+    ) -> Structures:
         """The critical structure behind the prediction for every graph.
 
         The paper's technique first trains its attention layer on these graphs, unless :meth:`fit_attention` has trained
@@ -204,7 +205,7 @@ class _EgoCNN(BaseEstimator):
             settings: The fields of :class:`egocnn.config.ExplainConfig`, ``technique="occlusion"`` say.
 
         Returns:
-            One :class:`egocnn.CriticalStructure` per graph, in order; its classes are as in ``classes_``.
+            One :class:`egocnn.CriticalStructure` per graph, in order, its classes as in ``classes_``.
         """
         graphs, how = self._read(graphs, asked=True), ExplainConfig(**settings)
         if how.technique == "paper" and not hasattr(self, "attention_"):
@@ -215,7 +216,7 @@ class _EgoCNN(BaseEstimator):
         found = explain(self._fitted, graphs, how, target=target, classes=classes, fidelity=fidelity, **more)
         names = self._fitted.of_target(target).class_names
         classes = targets.restored_classes(names, self._fitted.about).tolist()
-        return [targets.with_classes(structure, names, classes) for structure in found]
+        return Structures(targets.with_classes(structure, names, classes) for structure in found)
 
     def fit_attention(self, graphs: Any, **settings: Any) -> Self:
         """Train the paper's attention layer and linear head on the frozen ego layers; see :mod:`egocnn.explain`.
@@ -459,3 +460,31 @@ def load(folder: str | Path, *, embed: Any = None, embed_width: int | None = Non
     is_classifier = Model.load(folder, embed=embed, embed_width=embed_width).predicts_classes
     kind = EgoCNNClassifier if is_classifier else EgoCNNRegressor
     return kind.load(folder, embed=embed, embed_width=embed_width)
+
+
+def write_report(model: Any, data: Any, folder: str | Path, *, figures: int = 24, **settings: Any) -> Path:
+    """Explain every prediction and write the report that ``egocnn explain`` writes.
+
+    Arguments:
+        model: A fitted :class:`EgoCNNClassifier` or :class:`EgoCNNRegressor`.
+        data: Anything that :func:`egocnn.read` takes.
+        folder: For ``index.html``, ``structures.jsonl`` and ``figures/``; an earlier report there is replaced.
+        figures: Pictures to write to ``figures/``.
+        settings: Those of ``model.explain``, ``technique="occlusion"`` say.
+
+    Returns:
+        Where the page is.
+
+    Example:
+        >>> import egocnn
+        >>> model = egocnn.EgoCNNClassifier(width=8, depth=1, epochs=2)
+        >>> model = model.fit(["CC", "CCC", "CCO", "CCCO"], [False, False, True, True])
+        >>> egocnn.write_report(model, ["CCCCO"], "report").name
+        'index.html'
+    """
+    check_folder(place := Path(folder))
+    about: dict[str, Any] = {"model": type(model).__name__, "data": str(data) if isinstance(data, (str, Path)) else ""}
+    about["class_names"] = model._fitted.of_target(settings.get("target")).class_names
+    found = [structure.named() for structure in model.explain(data, **settings)]
+    write_explanations(found, place, figures=figures, **about)
+    return place / PAGE

@@ -1,18 +1,27 @@
-"""What is in a collection of graphs, and what is wrong with it: Graphs -> a plain record and advice."""
+"""What is in a collection of graphs or in a table, and what is wrong with it: a plain record and advice."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Ints, mix
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.encode.colours import MOST_ROUNDS, initial_colours, refine, stable_colours
+from egocnn.data.sources.builder import MISSING, NAME_FIELDS, PART_WORDS, look_like_classes, number_of
+from egocnn.data.sources.smiles import OTHER_NAMES, parse_smiles
+from egocnn.data.sources.text import MOLECULE
+from egocnn.encode.colours import looks
+from egocnn.errors import DataError, MissingExtraError
+
+MOST_ROWS = 100_000  # Of a table, the rows from which its columns are told.
+TRIED = 20  # Values of a column that are parsed to tell whether they are SMILES.
+MOST_LISTED = 50  # More classes than these are texts.
 
 
 def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
@@ -63,12 +72,9 @@ def _problems(count: Counter[str], look: Ints, target: NDArray[Any] | None, grap
         yield f"{count['isolated']} isolated nodes in {count['with_isolated']} graphs; no neighbour tells about them"
     if target is None:
         yield "no target: good for prediction only"
-    elif not graphs.is_classification:
-        if missing := int((~np.isfinite(target)).sum()):
-            yield f"{missing} graphs have no target value"
-    else:
-        if missing := int((target < 0).sum()):
-            yield f"{missing} graphs have no class"
+    elif missing := int((target < 0 if graphs.is_classification else ~np.isfinite(target)).sum()):
+        yield f"{missing} graphs have no {'class' if graphs.is_classification else 'target value'}"
+    if target is not None and graphs.is_classification:
         counts = np.bincount(target[target >= 0], minlength=len(graphs.class_names))
         if len(counts) < 2:
             yield "one class only: there is nothing to tell apart"
@@ -86,11 +92,35 @@ def _problems(count: Counter[str], look: Ints, target: NDArray[Any] | None, grap
             yield f"{disagreeing} such look-alikes have different classes: hardly any model gets all right"
 
 
-def looks(graphs: Graphs) -> Ints:
-    """(G) a number per graph, the same for graphs whose stable colours agree, attributes and weights counted"""
-    stable = stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS)
-    # one round more: a graph may be stable within itself before all that sets it apart from others has been seen
-    colour = refine(graphs, stable, weighted=True)
-    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(colour))])
-    look: Ints = (running[graphs.node_ptr[1:]] - running[graphs.node_ptr[:-1]]).view(np.int64)
-    return look
+def describe_columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What every column of a table could be: its ``kind``, how many values are ``missing``, and what goes with it."""
+    first = [{name: value for name, value in row.items() if name != MOLECULE} for row in islice(rows, MOST_ROWS)]
+    names = dict.fromkeys(name for row in first for name in row)
+    several = {name: [str("" if row.get(name) is None else row[name]).strip() for row in first] for name in names}
+    return {name: _column(name, texts) for name, texts in several.items()}
+
+
+def _column(name: str, texts: Sequence[str]) -> dict[str, Any]:
+    known = [text for text in texts if text.lower() not in MISSING]
+    counts, is_word = Counter(known), bool(known) and look_like_classes(known)
+    numbers = [number for text in counts if (number := number_of(text)) is not None]
+    if {PART_WORDS.get(word, word) for word in map(str.lower, counts)} <= set(PARTS):
+        found: dict[str, Any] = {"kind": "split" if known else "empty", "counts": dict(counts)}
+    elif _are_smiles(name, list(counts)[:TRIED]):
+        found = {"kind": "SMILES"}
+    elif is_word and len(counts) <= min(MOST_LISTED, len(known) - 1):
+        found = {"kind": "classes", "counts": dict(counts.most_common())}
+    elif is_word or not numbers or (len(counts) == len(known) and name.lower().endswith(NAME_FIELDS)):
+        found = {"kind": "names" if len(counts) == len(known) else "texts", "different": len(counts)}
+    else:
+        found = {"kind": "values", "least": float(min(numbers)), "most": float(max(numbers))}
+    return {**found, "missing": len(texts) - len(known)}
+
+
+def _are_smiles(name: str, texts: Sequence[str]) -> bool:
+    """By the name of the column, or because RDKit parses them and most are too long for words."""
+    is_likely = name.lower() in OTHER_NAMES or 2 * sum(len(text) > 4 for text in texts) > len(texts)
+    try:
+        return "smiles" in name.lower() or (is_likely and all(map(parse_smiles, texts)))
+    except (DataError, MissingExtraError):
+        return False

@@ -61,7 +61,8 @@ def fit(
         assert member.train.target is not None
         each.history.monitor = monitor_of(config.monitor, member.train.target)
         if (config.monitor, each.history.monitor) == ("auto", "roc_auc"):
-            inform("one class has more than two thirds of the training graphs: ROC AUC chooses the best epoch")
+            share = float(member.train.target.bincount().max()) / len(member.train)
+            inform(f"one class has {share:.0%} of the training graphs: ROC AUC chooses the best epoch")
 
     def train(build: Build, numbers: Sequence[int]) -> bool:
         """All epochs of networks that are trained together; false after Ctrl-C."""

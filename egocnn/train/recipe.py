@@ -50,7 +50,7 @@ from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import History, Report, mean_history
 from egocnn.train.loop import EngineName, fit, free_megabytes
 from egocnn.train.metrics import loss_of
-from egocnn.train.validation import part_numbers
+from egocnn.train.validation import part_numbers, tell_look_alikes
 
 WHOLE_BYTES = 1 << 25  # A store up to this size is read whole: all of it fits into any memory, and that is quicker.
 LEAST_VARIANCE = 1e-12  # Of a standardised value: also where graphs are predicted exactly, the logarithm is finite.
@@ -115,6 +115,8 @@ def learn(
         check_stackable(predictor.networks)
     if ready is not None:
         ready()
+    if not stays_on_disk(collection):
+        tell_look_alikes(collection.whole().choose(np.union1d(learned, chosen_by)))
     with encode(collection, plan, folder) as encoded:
         validation = encoded(chosen_by)
         members = Replica(predictor, (encoded(learned), validation), seeds).members

@@ -12,6 +12,8 @@ from egocnn.data.arrays import Bools, Ints
 from egocnn.data.collection import Collection, split_off
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
+from egocnn.data.sources.text import one_line, short
+from egocnn.encode.colours import looks
 from egocnn.errors import DataError
 
 FEW_CLASSES = 5  # as many may each have a single graph
@@ -42,6 +44,20 @@ def part_numbers(graphs: Graphs, config: TrainConfig) -> tuple[Ints, Ints]:
         return learned, validation
     rest, chosen = split_off(graphs[learned], config.validation, config.seed)
     return learned[rest], learned[chosen]
+
+
+def tell_look_alikes(graphs: Graphs) -> None:
+    """Say in the log how many graphs no network can tell from one of another class, and name two of them."""
+    if graphs.target is None or graphs.targets or not graphs.is_classification:
+        return
+    look, target = looks(graphs), graphs.target
+    order = np.lexsort((target, look))
+    is_pair = (np.diff(look[order]) == 0) & (np.diff(target[order]) != 0)  # neighbours in this order
+    if is_pair.any():
+        pair = order[int(is_pair.argmax()) : int(is_pair.argmax()) + 2]
+        shown = [f"{short(graphs.names[g])} ({one_line(graphs.class_names[target[g]], 60)})" for g in pair.tolist()]
+        n = int(np.isin(look, look[order[1:][is_pair]]).sum())
+        log.warning("%d of %d graphs look to the network like one of another class: %s and %s", n, len(graphs), *shown)
 
 
 def check_targets(graphs: Graphs) -> None:

@@ -109,3 +109,58 @@ def test_nothing_is_written_where_no_row_can_be_predicted(run: Run, model: Path,
 )
 def test_a_table_is_not_written_where_it_has_no_place(run: Run, model: Path, out: str, message: str) -> None:
     check_refused(run, message, "predict", model, ALCOHOLS, "-o", model.parent / out)
+
+
+def test_info_lists_the_columns_of_a_table_without_a_target(run: Run, tmp_path: Path) -> None:
+    data = table(tmp_path, "7,CCO,1", "8,CCC,0", "9,CC,1", head="id,smi,toxic")
+    text = printed(run, "info", data)
+    assert "column          smi: SMILES\ncolumn          toxic: classes (1: 2, 0: 1)\n" in text
+    facts = json.loads(printed(run, "info", data, "--json"))
+    assert (facts["graphs"], facts["columns"]["toxic"]["counts"]) == (3, {"1": 2, "0": 1})
+    assert "column" not in printed(run, "info", data, "--target", "toxic")
+    check_refused(run, "no column or field is called 'fold'", "info", data, "--split", "fold")
+    named = table(tmp_path, "7,x", head="id,formula")  # what was an error
+    assert "note            m.csv: no column is called smiles" in printed(run, "info", named)
+    check_refused(run, "no column is called smiles", "info", named, "--strict")
+
+
+def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tmp_path: Path) -> None:
+    from rdkit import Chem
+
+    def block(number: int, line: str) -> str:
+        smiles, label = line.split(",")
+        text = Chem.MolToMolBlock(Chem.MolFromSmiles(smiles))
+        return f"m{number}{text}> <kind>\n{label}\n\n$$$$\n"
+
+    blocks = [block(number, line) for number, line in enumerate(lines())]
+    (tmp_path / "m.sdf").write_text("".join(blocks))
+    assert run("train", tmp_path / "m.sdf", "--target", "kind", "-o", tmp_path / "run", *SHORT)[0] == 0
+    broken = blocks[3].replace(" C ", " Xx")
+    (tmp_path / "new.sdf").write_text(broken + "".join(blocks[:2]))
+    told = printed(run, "predict", tmp_path / "run", tmp_path / "new.sdf", "-o", tmp_path / "p.csv")
+    assert "2 predictions" in told
+    found = rows(tmp_path / "p.csv")
+    assert [(row["name"], row["kind"], row["true"]) for row in found[1:]] == [
+        *(("m0", "alkane", "alkane"), ("m1", "alcohol", "alcohol"))
+    ]
+    assert found[0]["name"] == "m3"
+    assert found[0]["error"].startswith("the molecule does not parse (Post-condition Violation: Element 'Xx' not found")
+    data = tmp_path / "m.sdf"
+    told = printed(run, "explain", tmp_path / "run", data, "-o", tmp_path / "report", "--limit", 2, "--quiet")
+    assert "2 graphs explained" in told
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "new.sdf").rename(tmp_path / "shards" / "a.sdf")
+    told = run("predict", tmp_path / "run", tmp_path / "shards", "-o", tmp_path / "out", "--jobs", 1)[1]
+    assert "3 rows, 1 without a graph" in told
+
+
+def test_a_model_that_was_trained_without_salts_reads_and_draws_without_them(run: Run, tmp_path: Path) -> None:
+    data = table(tmp_path, *(f"[Na+].{line}" for line in lines()))
+    assert run("train", data, "--salts", "largest", "-o", tmp_path / "run", *SHORT)[0] == 0
+    new = table(tmp_path, "Cl.OCC,alcohol", "CC.O,alkane", name="new.csv")
+    printed(run, "explain", tmp_path / "run", new, "-o", tmp_path / "report", "--quiet")
+    told = [json.loads(line) for line in (tmp_path / "report" / "structures.jsonl").read_text().splitlines()]
+    assert [one["smiles"] for one in told] == ["OCC", "CC"]
+    assert [len(one["node_importance"]) for one in told] == [3, 2]
+    printed(run, "explain", tmp_path / "run", new, "--salts", "keep", "-o", tmp_path / "whole", "--quiet")
+    assert '"smiles": "Cl.OCC"' in (tmp_path / "whole" / "structures.jsonl").read_text()

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace, read_structures, wording, write_structures
+from egocnn.explain.structure.several import Structures
 from tests.support.samples import assert_same, molecules, one_graph
 from tests.support.strategies import random_graphs
 
@@ -399,8 +400,28 @@ def test_a_structure_is_drawn_as_svg_and_png(make: Callable[[], CriticalStructur
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_a_notebook_shows_the_picture_with_its_caption() -> None:
-    text = value()._repr_svg_()
-    assert ET.fromstring(text).tag.endswith("svg")
+def test_a_notebook_shows_the_picture_and_the_sentences_and_nothing_of_the_data_as_markup() -> None:
+    text = value()._repr_html_()
+    assert ET.fromstring(text)[0].tag.endswith("svg")
     assert "0: 3.25" in text
+    hostile = replace(water(), graph=replace(water().graph, name="<script>&"))
+    several = Structures([hostile] * 14)._repr_html_()
+    found = ET.fromstring(f"<div>{several}</div>")
+    assert ([each.tag for each in found], found[-1].text) == (["figure"] * 12 + ["p"], "and 2 more")
+    assert "&lt;script&gt;&amp;: yes" in several
+
+
+def test_structures_become_a_table_with_a_row_for_each_graph() -> None:
+    pytest.importorskip("pandas")
+    frame = Structures([water(), value()]).to_frame()
+    assert frame["name"].tolist() == ["water", "0"]
+    first = frame.iloc[0]
+    assert (first["predicted"], first["probability"], first["size"]) == ("yes", 0.75, len(first["critical_atoms"]))
+    assert first["critical_atoms"] == water().critical_nodes.tolist()
+    wanted = {"smiles", "true", "explained", "base", "output", "evidence_kept", "evidence_lost", "spread"}
+    assert wanted < set(frame.columns)
+    assert Structures([]).to_frame().empty
+
+
+def test_a_picture_has_a_caption_in_one_line() -> None:
     assert water().caption == "water: yes, 75%"

@@ -250,6 +250,21 @@ def test_the_way_of_reading_is_kept_with_the_model(tmp_path: Path) -> None:
     assert model.explain("CCO")[0].graph.n_nodes == 9
     model.save(tmp_path / "run")
     assert egocnn.load(tmp_path / "run").explain("CCO")[0].graph.n_nodes == 9
+    EgoCNNClassifier(**SMALL).fit(SMILES, IS_ALCOHOL, salts="largest").save(tmp_path / "dry")
+    assert egocnn.load(tmp_path / "dry").explain("O.CCO.[Na+]")[0].graph.smiles == "CCO"
+
+
+def test_a_report_is_written_from_python_and_replaces_an_earlier_one_alone(
+    fitted: EgoCNNClassifier, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        page = egocnn.write_report(fitted, SMILES[:3], tmp_path / "report", figures=2, technique="occlusion")
+    assert page == tmp_path / "report" / "index.html"
+    assert len(list((page.parent / "figures").iterdir())) == 2
+    assert len((page.parent / "structures.jsonl").read_text().splitlines()) == 3
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("")
+    assert "holds no earlier report" in refusal(egocnn.write_report, fitted, SMILES, tmp_path / "other")
 
 
 def test_structures_with_classes_of_any_type_go_into_reports_and_patterns(

@@ -54,14 +54,23 @@ def shows(cell: str, *values: float) -> bool:
 
 def test_the_readme_is_short_and_its_quickstart_runs_as_it_stands(data_folder: Path, tmp_path: Path) -> None:
     assert len(README.encode()) <= LARGEST
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert [len([line for line in code.splitlines() if line.strip()]) for code in blocks] == [3, 10]
+    rings, groups = ("c1ccc({})cc1", "c1ccc2cc({})ccc2c1", "C1CCC({})CC1"), ("C", "O", "N", "Cl", "[N+](=O)[O-]", "C#N")
+    rows = [f"{ring.format(group)},{'N+' in group and ring[0] == 'c'}" for ring in rings for group in groups]
+    (tmp_path / "molecules.csv").write_text("\n".join(["smiles,toxic", *rows, ""]), encoding="utf-8")
     environment = {**os.environ, "EGOCNN_DATA": str(data_folder), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", "".join(blocks)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "runs" / "mutag" / "model.safetensors").exists()
+    for written in ("nitrotoluene.svg", "report/index.html", "runs/mutag/model.safetensors"):
+        assert (tmp_path / written).exists(), written
 
 
 def test_both_make_commands_and_five_commands_of_ours_are_shown() -> None:

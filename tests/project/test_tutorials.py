@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import re
 import warnings
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,3 +85,27 @@ def test_a_page_prints_what_it_shows_of_the_real_data_set_or_runs_on_generated_g
     found = re.search(r"accuracy on \d+ \w+: (\d\.\d+)", printed)
     assert found is not None
     assert float(found[1]) > 0.7  # the classes are easily told apart: the page has learned from these very graphs
+
+
+def test_the_notebook_runs_cell_by_cell_and_shows_pictures_a_table_and_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((ROOT / "docs" / "tutorials" / "molecules.ipynb").read_text(encoding="utf-8"))
+    shown, names = list[Any](), dict[str, Any]()
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            tree = ast.parse("".join(cell["source"]))
+            *body, last = tree.body
+            assert isinstance(last, ast.Expr)
+            exec(compile(ast.Module(body, []), "cell", "exec"), names)
+            shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
+    counts, score, structures, table, page = shown
+    assert counts == (144, 22)
+    assert score > 0.9
+    assert structures._repr_html_().count("<svg") == 2
+    assert len(table) == 5
+    assert page.is_file()
+    assert (tmp_path / "runs" / "nitro" / "model.safetensors").is_file()

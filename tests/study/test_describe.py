@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from egocnn.config import ReadConfig
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.study.describe import describe, looks
+from egocnn.encode.colours import looks
+from egocnn.study.describe import describe, describe_columns
 from egocnn.study.invariance import relabel
 from tests.support.samples import cycle, molecules, one_graph
 from tests.support.strategies import random_graphs
@@ -140,3 +141,31 @@ def test_mutag_is_described_as_published(data_folder: Path) -> None:
     assert (facts["graphs"], facts["classes"], facts["max_nodes"]) == (188, 2, 28)
     assert (round(facts["avg_nodes"], 2), round(facts["avg_edges"], 2)) == (17.93, 19.79)
     assert (facts["node_labels"], facts["edge_labels"], facts["node_attributes"]) == (7, 4, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "facts"),
+    [
+        ("Canonical_SMILES", ["CCO", "oops"], "SMILES", {}),
+        ("Structure", ["CCO", "C"], "SMILES", {}),
+        ("code", ["CC(=O)O", "c1ccccc1", None], "SMILES", {"missing": 1}),
+        ("toxic", ["1", "0", "1", "NA"], "classes", {"counts": {"1": 2, "0": 1}, "missing": 1}),
+        ("series", ["a", "b", "a"], "classes", {"counts": {"a": 2, "b": 1}}),
+        ("logP", ["0", "-1.5", "2.25"], "values", {"least": -1.5, "most": 2.25}),
+        ("logP", ["inf", "inf"], "texts", {"different": 1}),
+        ("pick", [1.5, 2, None], "values", {"least": 1.5, "most": 2.0, "missing": 1}),
+        ("mol_id", ["3", "1", "2.5"], "names", {"different": 3}),
+        ("comment", ["seen twice", "never"], "names", {"different": 2}),
+        ("comment", [str(n % 60) + "x" for n in range(70)], "texts", {"different": 60}),
+        ("fold", ["Train", "test", "VAL"], "split", {"counts": {"Train": 1, "test": 1, "VAL": 1}}),
+        ("nothing", ["", "-", None], "empty", {"missing": 3}),
+    ],
+)
+def test_a_column_is_told_by_its_name_and_by_what_it_holds(
+    name: str, values: list[Any], kind: str, facts: dict[str, Any]
+) -> None:
+    pytest.importorskip("rdkit")
+    found = describe_columns({name: value, "\0": "the molecule itself"} for value in values)
+    assert list(found) == [name]
+    assert found[name]["kind"] == kind
+    assert found[name].items() >= ({"missing": 0} | facts).items()

@@ -21,7 +21,7 @@ from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import calibrate, choose_engine, learn
-from egocnn.train.validation import check_targets, part_numbers
+from egocnn.train.validation import check_targets, part_numbers, tell_look_alikes
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same, stop_after
@@ -227,3 +227,17 @@ def test_a_model_that_is_too_certain_is_cooled_and_one_that_is_right_is_left_alo
 
 def test_a_regressor_has_no_temperature() -> None:
     assert learn(oxygens(), plain_model(**SIZES), replace(TRAIN, epochs=1))[0].temperature == 1
+
+
+@pytest.mark.parametrize(("classes", "told"), [((0, 0), 0), ((0, 1), 1)])
+def test_graphs_that_look_like_one_of_another_class_are_counted_and_two_are_named(
+    classes: tuple[int, int], told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    alike = Graphs.concat([one_graph(3, [(0, 1), (1, 2)]), one_graph(3, [(0, 2), (2, 1)]), one_graph(3, [(0, 1)])])
+    graphs = alike.replace(target=np.array([*classes, 1]), class_names=("no", "yes"), names=("a", "b", "c"))
+    caplog.set_level("WARNING", logger="egocnn")
+    tell_look_alikes(graphs)
+    line = "2 of 3 graphs look to the network like one of another class: 'a' (no) and 'b' (yes)"
+    assert caplog.messages == [line] * told
+    tell_look_alikes(graphs.replace(target=np.array([0.5, 1.5, 2]), class_names=()))
+    assert len(caplog.messages) == told

@@ -237,7 +237,7 @@ class GraphFields:
     def _encoded(self, target: str, *, several: bool) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
         values = [row.get(target) for row in self.rows] if self.typed else self._texts(target)
         if self.lenient and self.config.task == "regression":
-            values = [None if value is None or _number(str(value)) is None else value for value in values]
+            values = [None if value is None or number_of(str(value)) is None else value for value in values]
         encode = encode_values if self.typed else encode_targets
         return encode(values, self.config.task, f"{self.where}, {target}" if several else self.where, self.places)
 
@@ -317,7 +317,7 @@ def encode_targets(
     if not known:
         return None, ()
     target: NDArray[Any]
-    if task == "classification" or (task == "auto" and _look_like_classes(known)):
+    if task == "classification" or (task == "auto" and look_like_classes(known)):
         name_of = _class_names(sorted(set(known)))
         target, names = encode_labels([None if text is None else name_of[text] for text in texts])
         shown = listed(names[:5]) + (", ..." if len(names) > 5 else "")
@@ -326,7 +326,7 @@ def encode_targets(
     else:
         pairs = [(text, place) for text, place in zip(texts, places, strict=True) if text is not None]
         _check_numbers(pairs, task)
-        target = np.array([math.nan if text is None else _number(text) for text in texts], np.float64)
+        target = np.array([math.nan if text is None else number_of(text) for text in texts], np.float64)
         guess, names = "numbers to predict; --task classification for classes", ()
     if task == "auto":
         log.info("%s: %s", where, guess)
@@ -362,12 +362,12 @@ def _target_text(value: object, place: str) -> str | None:
 
 def sort_names(names: Sequence[str]) -> tuple[str, ...]:
     """By number where all are numbers, else by name."""
-    if all(_number(name) is not None for name in names):
-        return tuple(sorted(names, key=lambda name: (_number(name), name)))
+    if all(number_of(name) is not None for name in names):
+        return tuple(sorted(names, key=lambda name: (number_of(name), name)))
     return tuple(sorted(names))
 
 
-def _number(text: str) -> float | None:
+def number_of(text: str) -> float | None:
     """The finite number that the text spells; whole numbers exactly."""
     if INTEGER.fullmatch(text):
         return int(text)
@@ -377,7 +377,7 @@ def _number(text: str) -> float | None:
 
 def _check_numbers(targets: Sequence[tuple[str, str]], task: Task) -> None:
     """Refuse texts, each with its place, that are no numbers or too large: the first few by name."""
-    bad = [(text, place) for text, place in targets if _number(text) is None]
+    bad = [(text, place) for text, place in targets if number_of(text) is None]
     if bad:
         (text, place), *others = bad
         more = ", ".join(f"{short(other, 20)} in {where.rpartition(', ')[2]}" for other, where in others[:2])
@@ -385,15 +385,15 @@ def _check_numbers(targets: Sequence[tuple[str, str]], task: Task) -> None:
         way_out = "leave unknown values empty" + (", or use --task classification" if task == "auto" else "")
         raise DataError(f"{place}: target {short(text)} is not a finite number{more}; {way_out}")
     for text, place in targets:
-        if abs(_number(text) or 0) > LARGEST:
+        if abs(number_of(text) or 0) > LARGEST:
             raise DataError(f"{place}: target {short(text)} is too large; at most {LARGEST:.2g} is read: rescale them")
 
 
-def _look_like_classes(texts: Sequence[str]) -> bool:
+def look_like_classes(texts: Sequence[str]) -> bool:
     written = [text for text in texts if NUMBER.fullmatch(text)]
     if len(written) < MOST_NUMBERS * len(texts):
         return True
-    numbers = {_number(text) for text in written}
+    numbers = {number_of(text) for text in written}
     if not all(number is not None and number == int(number) for number in numbers):
         return False
     return len(numbers) <= 2 or (len(numbers) <= MOST_CLASSES and 2 * len(numbers) < len(texts))
@@ -401,7 +401,7 @@ def _look_like_classes(texts: Sequence[str]) -> bool:
 
 def _class_names(distinct: Sequence[str]) -> dict[str, str]:
     """What to call the class that each text means: 1 and 1.0 are one in the file of today and in that of tomorrow."""
-    numbers = {text: _number(text) for text in distinct}
+    numbers = {text: number_of(text) for text in distinct}
     if None in numbers.values():
         return {text: text for text in distinct}
     shortest: dict[float | None, str] = {}

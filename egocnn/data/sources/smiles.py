@@ -1,10 +1,10 @@
-"""Molecules as SMILES or as RDKit holds them -> Graphs: atoms are nodes in their order, bonds are edges."""
+"""Molecules as SMILES, in an SDF or as RDKit holds them -> Graphs: atoms are nodes in their order, bonds are edges."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,12 +16,14 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, rule
 from egocnn.data.sources import builder
 from egocnn.data.sources.builder import GraphFields, GraphRecord, choose_field
-from egocnn.data.sources.text import listed, short, table_rows
+from egocnn.data.sources.text import MOLECULE, MolBlock, listed, one_line, short, table_rows
 from egocnn.errors import DataError, MissingExtraError
 
 LARGE_RING = 8  # larger rings are told apart no further
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
+COUNTS = re.compile(r"^M +V30 +COUNTS((?:[^\S\n]+[^\s=]+)+)", re.MULTILINE | re.IGNORECASE)
+OTHER_NAMES = ("smi", "structure", "molecule", "mol", "romol")  # Of a column of SMILES; the last is that of RDKit.
 
 MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES or molecule
 
@@ -38,17 +40,21 @@ def smiles_records(path: Path, fields: GraphFields) -> Iterator[GraphRecord]:
     def rows() -> Iterator[MoleculeRow]:
         column: str | None = None
         for number, row in enumerate(table_rows(path), 1):
-            column = column or smiles_column(list(row), fields.config, path.name, "--smiles")
-            yield f"{path.name}, row {number}", number, row, row[column]
+            given = row.pop(MOLECULE, None)
+            if given is None:
+                column = column or smiles_column(list(row), fields.config, path.name, "--smiles")
+                given = row[column]
+            yield f"{path.name}, row {number}", number, row, given
 
     return _molecule_records(rows(), fields, "; --skip-invalid leaves such rows out")
 
 
 def smiles_column(available: Sequence[str], config: ReadConfig, where: str, option: str) -> str:
-    """The column that is named, else the one called smiles, else the only one with smiles in its name."""
+    """The column that is named, else the one called smiles, else the only one with a name like it, or as structure."""
     column = choose_field(available, config.smiles, ("smiles",), where)
     if column is None:
         like = [name for name in available if "smiles" in name.lower()]
+        like = like or [name for name in available if name.lower() in OTHER_NAMES and name != config.target]
         rule(like, f"{where}: no column is called smiles; there are {listed(available)}; name one with {option}")
         rule(len(like) == 1, f"{where}: {listed(like)} could all be the column of SMILES; name one with {option}")
         column = like[0]
@@ -114,7 +120,7 @@ def _molecule_records(rows: Iterable[MoleculeRow], fields: GraphFields, way_out:
     molecules: dict[str, int] = {}
     for place, number, row, given in rows:
         try:
-            molecule, smiles = _molecule_and_smiles(given, hydrogens=config.hydrogens)
+            molecule, smiles = molecule_and_smiles(given, config)
         except DataError as error:
             skipped.add(place, number, given, error)
             continue
@@ -185,29 +191,40 @@ def bond_label(bond: Any) -> str:
     return str(bond.GetBondType().name).lower()
 
 
-def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
+def parse_smiles(text: object) -> Any:
     """The molecule as RDKit holds it; a :class:`DataError` with the reason where it is not one."""
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError:
-        raise MissingExtraError("rdkit", "molecules") from None
+    chem = _rdkit()
     if not isinstance(text, str):
         raise DataError(f"SMILES {short(text)} must be a text")
     text = text.strip()
     shown = f"SMILES {short(text)}"
     rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
     rule(text.isascii(), f"{shown} does not parse (a character that SMILES does not know)")
-    options: Any = Chem.SmilesParserParams()
+    options = chem.SmilesParserParams()
     options.parseName = options.allowCXSMILES = False
-    with rdBase.BlockLogs():
-        try:
-            molecule = Chem.MolFromSmiles(text, options)
-        except (RuntimeError, ValueError) as error:  # RDKit's own broken invariants
-            raise DataError(f"{shown} does not parse ({_one_line(str(error))})") from None
-        if molecule is None:
-            raise DataError(f"{shown} does not parse ({_reason(text, options)})")
-        rule(molecule.GetNumAtoms(), f"{shown} has no atoms")
-        return Chem.AddHs(molecule) if hydrogens else molecule
+
+    def parse(sanitize: bool) -> Any:
+        options.sanitize = sanitize
+        return chem.MolFromSmiles(text, options)
+
+    return _parsed(parse, shown, "SMILES")
+
+
+def parse_block(block: MolBlock) -> Any:
+    """The same of a record of an SDF, V2000 or V3000."""
+    chem = _rdkit()
+    text = block.text.encode("ascii", "replace").decode()  # RDKit cuts lines by bytes
+    joined = re.sub(r"-\s*\nM +V30 ?", "", text)  # a line of V3000 may go on in the next
+    for number in (number for numbers in COUNTS.findall(joined) for number in numbers.split()):  # it makes room for any
+        is_fine = number.isdecimal() and len(number) < 9 and int(number) <= MOST_CHARACTERS
+        rule(is_fine, f"the molecule counts {short(number)} atoms or bonds; {MOST_CHARACTERS} are read at most")
+
+    def parse(sanitize: bool) -> Any:
+        supplier = chem.SDMolSupplier()  # its log says why, unlike that of MolFromMolBlock
+        supplier.SetData(text, sanitize=sanitize)
+        return supplier[0] if len(supplier) else None
+
+    return _parsed(parse, "the molecule", "a record of an SDF")
 
 
 def is_molecule(value: object) -> bool:
@@ -215,39 +232,72 @@ def is_molecule(value: object) -> bool:
     return all(hasattr(value, name) for name in ("GetAtoms", "GetBonds", "GetNumAtoms"))
 
 
-def _molecule_and_smiles(given: Any, *, hydrogens: bool) -> tuple[Any, str]:
-    """A molecule from its SMILES, or a copy of RDKit's with the hydrogens that SMILES would leave; and its SMILES"""
-    if not is_molecule(given):
-        return parse_smiles(given, hydrogens=hydrogens), given.strip()
+def molecule_and_smiles(given: Any, config: ReadConfig) -> tuple[Any, str]:
+    """A molecule as ``config`` wants it, from SMILES, a record of an SDF, or RDKit's own less hydrogens; its SMILES"""
+    if isinstance(given, DataError):
+        raise given
+    molecule = parse_block(given) if isinstance(given, MolBlock) else given
+    is_text = not is_molecule(molecule)
+    molecule, smiles = (parse_smiles(given), given.strip()) if is_text else (molecule, "")
     from rdkit import Chem, rdBase
 
     with rdBase.BlockLogs():
+        if not is_text:
+            try:
+                molecule = Chem.Mol(molecule)
+                Chem.SanitizeMol(molecule)
+                molecule = Chem.RemoveHs(molecule)
+            except (RuntimeError, TypeError, ValueError) as error:
+                raise DataError(f"RDKit refuses the molecule ({_one_line(str(error))})") from None
+            rule(molecule.GetNumAtoms(), "a molecule without atoms")
+        if config.salts == "largest" and len(parts := Chem.GetMolFrags(molecule, asMols=True)) > 1:
+            # of equals the one that does not depend on their order
+            molecule, smiles = max(parts, key=lambda part: (part.GetNumHeavyAtoms(), Chem.MolToSmiles(part))), ""
+        smiles = smiles or Chem.MolToSmiles(molecule, canonical=False)  # atoms in their own order, as far as it can be
+        return Chem.AddHs(molecule) if config.hydrogens else molecule, smiles
+
+
+def _rdkit() -> Any:
+    try:
+        from rdkit import Chem
+    except ImportError:
+        raise MissingExtraError("rdkit", "molecules") from None
+    return Chem
+
+
+def _parsed(parse: Callable[[bool], Any], shown: str, kind: str) -> Any:
+    """What RDKit parses without a word on the terminal, or a :class:`DataError` with its reason."""
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
         try:
-            molecule = Chem.Mol(given)
-            Chem.SanitizeMol(molecule)
-            molecule = Chem.RemoveHs(molecule)
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise DataError(f"RDKit refuses the molecule ({_one_line(str(error))})") from None
-        rule(molecule.GetNumAtoms(), "a molecule without atoms")
-        smiles = Chem.MolToSmiles(molecule, canonical=False)  # in its own order of atoms as far as SMILES can have it
-        return Chem.AddHs(molecule) if hydrogens else molecule, smiles
+            molecule = parse(True)
+        except (RuntimeError, ValueError) as error:  # RDKit's own broken invariants
+            raise DataError(f"{shown} does not parse ({_one_line(str(error))})") from None
+        if molecule is None:
+            raise DataError(f"{shown} does not parse ({_reason(parse) or f'this is not {kind}'})")
+        rule(molecule.GetNumAtoms(), f"{shown} has no atoms")
+        return molecule
 
 
-def _reason(text: str, options: Any) -> str:
-    """Why RDKit refuses the text: the first line of its own log, or its list of problems."""
+def _reason(parse: Callable[[bool], Any]) -> str:
+    """Why RDKit refuses it: the first line of its own log, or of its list of problems; '' where there is none."""
     from rdkit import Chem, rdBase
 
     if not hasattr(rdBase, "CaptureErrorLog"):  # an older RDKit, whose log goes to the terminal or nowhere
-        unchecked = Chem.MolFromSmiles(text, sanitize=False)
-        problems = [] if unchecked is None else Chem.DetectChemistryProblems(unchecked)
-        return _one_line(problems[0].Message()) if problems else "this is not SMILES"
+        problems = [] if (found := parse(False)) is None else Chem.DetectChemistryProblems(found)
+        return _one_line(problems[0].Message()) if problems else ""
     with rdBase.CaptureErrorLog() as capture:
-        Chem.MolFromSmiles(text, options)
-    lines = [re.sub(r"^\[[\d:]+\] (SMILES Parse Error: )?", "", line) for line in capture.messages.splitlines()]
-    reason = re.sub(r" (while parsing: .*|for input: .*)$", "", lines[0]) if lines else "this is not SMILES"
+        parse(True)
+    try:
+        said = re.sub(r"\s*\*{4}\n(.*)\n", r" \1: ", capture.messages)  # a broken invariant of RDKit, in its own frame
+    except UnicodeDecodeError:  # RDKit quotes memory that holds no text
+        return ""
+    lines = [re.sub(r"^\[[\d:]+\] ((SMILES Parse Error|ERROR): )?", "", line) for line in said.splitlines()]
+    reason = _one_line(re.sub(r" (while parsing: .*|for input: .*)$", "", lines[0])) if lines else ""
     position = re.search(r"around position (\d+)", " ".join(lines[1:2]))
-    return _one_line(reason) + (f" at position {position[1]}" if position else "")
+    return reason + (f" at position {position[1]}" if position else "")
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split()).rstrip(".") or "RDKit does not say why"
+    return one_line(" ".join(text.split()), 300).rstrip(".") or "RDKit does not say why"

@@ -13,15 +13,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from egocnn.data.schema import rule
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.files import regular
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi", ".parquet")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".smi", ".sdf", ".parquet")
 AT_ONCE = 2000  # rows that are read and handled together
 DECIMAL = re.compile(r"^\s*([+-]?\d*),(\d+)\s*$")
+MOLECULE = "\0"  # The column of an SDF with its molecules: no file can have another of this name.
+MOST_OF_RECORD = 2_000_000  # Characters of one record of an SDF.
+PROPERTY = re.compile(r"^>[^<\n]*<([^\n]+)>[^>\n]*((?:\n[^\n]+)*)", re.MULTILINE)  # up to a blank line
+
+
+class MolBlock(NamedTuple):
+    """A molecule as an SDF spells it, from its title to M  END."""
+
+    text: str
 
 
 def suffix_of(path: Path) -> str:
@@ -67,6 +76,7 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     A header with semicolons and no comma says that semicolons part the fields, and commas are decimal points. Fields
     may be quoted and then span lines. A table without a header or without rows is refused. Rows are counted from 1, the
     header and blank lines not counted. A .smi file has no header: a SMILES in every line, and perhaps a name behind it.
+    A row of an SDF is a record: its title as ``name``, its properties, and the molecule itself as ``MOLECULE``.
     """
     if suffix_of(path) == ".parquet":
         parquet = arrow().parquet
@@ -75,6 +85,9 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield from batch.to_pylist()
         return
     texts = text_lines(path)
+    if suffix_of(path) == ".sdf":
+        yield from _sdf_rows(texts, path.name)
+        return
     if suffix_of(path) == ".smi":
         is_empty = True
         for number, text in enumerate(filter(str.strip, texts)):
@@ -108,6 +121,24 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise DataError(f"{path.name}, line {lines.line_num}: {one_line(str(error))}") from None
     rule(columns, f"{path.name}: is empty; a header with the names of the columns is needed")
     rule(row, f"{path.name}: has a header and no rows")
+
+
+def _sdf_rows(texts: Iterable[str], where: str) -> Iterator[dict[str, Any]]:
+    lines, size, is_empty = list[str](), 0, True
+    for text in chain(texts, [""]):
+        if text and not text.startswith("$$$$"):
+            size += len(text)
+            lines += [text.rstrip()] if size <= MOST_OF_RECORD else []  # no more than that is ever held
+        elif text or any(lines):
+            whole = "\n".join(lines)
+            block, end, _ = whole.partition("\nM  END")
+            title = {"name": lines[0].strip()} if lines and lines[0].strip() else {}
+            found = {name.strip(): value.strip() for name, value in PROPERTY.findall(whole)}
+            too_long = DataError(f"the record has {size} characters; {MOST_OF_RECORD} are read at most")
+            molecule = too_long if size > MOST_OF_RECORD else MolBlock(f"{block}{end}\n")
+            yield {**title, **found, **title, MOLECULE: molecule}
+            lines, size, is_empty = [], 0, False
+    rule(not is_empty, f"{where}: no molecules in it")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -180,9 +181,10 @@ class CriticalStructure:
         settings |= {"critical_nodes": self.critical_nodes, "critical_edges": self.critical_edges}
         return draw(self.graph, self.node_importance, self.edge_importance, path=path, **settings)
 
-    def _repr_svg_(self) -> str:
-        """The picture inline in a notebook."""
-        return self.draw(caption=self.caption)
+    def _repr_html_(self) -> str:
+        """The picture inline in a notebook, and the text beneath."""
+        text = html.escape(str(self)).replace("\n", "<br/>").encode("utf-8", "replace").decode()
+        return f'<figure style="margin: 1em 0">{self.draw()}<figcaption>{text}</figcaption></figure>'
 
     @property
     def _headline(self) -> str:

@@ -77,7 +77,8 @@ class ServedModel:
         parts = [line.split(maxsplit=1) or [""] for line in lines]
         smiles, names = [part[0] for part in parts], [part[-1].strip() for part in parts]
         try:
-            graphs = from_smiles(smiles, names=names, config=ReadConfig(hydrogens=self.hydrogens))
+            salts = self.predictor.about.get("read", {}).get("salts", "keep")
+            graphs = from_smiles(smiles, names=names, config=ReadConfig(hydrogens=self.hydrogens, salts=salts))
         except DataError as error:
             if (found := re.match(r"molecule (\d+): (.*)", str(error), re.DOTALL)) is None:
                 raise
@@ -99,7 +100,7 @@ class ServedModel:
         suffix = PurePath(safe).suffix.lower()
         if suffix not in settings.FILE_SUFFIXES:
             raise DataError(f"{short(name)}: a file of graphs ends in {', '.join(settings.FILE_SUFFIXES)}")
-        if suffix in settings.FILE_SUFFIXES[:3]:
+        if suffix in settings.FILE_SUFFIXES[:4]:
             self.check_smiles()
         with tempfile.TemporaryDirectory(prefix="egocnn-") as folder:
             path = Path(folder, safe)

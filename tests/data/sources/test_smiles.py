@@ -100,11 +100,11 @@ def test_a_bad_row_is_named_with_its_reason(tmp_path: Path, text: str, options: 
 
 
 def test_a_column_that_is_missing_is_named_with_those_there_are(tmp_path: Path) -> None:
-    path = write(tmp_path, "id,structure\n1,C\n")
-    with pytest.raises(DataError, match=r"no column is called smiles; there are id, structure; name one with --smiles"):
+    path = write(tmp_path, "id,formula\n1,C\n")
+    with pytest.raises(DataError, match=r"no column is called smiles; there are id, formula; name one with --smiles"):
         read_smiles_table(path, ReadConfig())
-    with pytest.raises(DataError, match=r"no column or field is called 'toxic'; there are id, structure"):
-        read_smiles_table(path, ReadConfig(smiles="structure", target="toxic"))
+    with pytest.raises(DataError, match=r"no column or field is called 'toxic'; there are id, formula"):
+        read_smiles_table(path, ReadConfig(smiles="formula", target="toxic"))
 
 
 def test_bad_rows_can_be_left_out_and_are_told_and_rdkit_writes_nothing_to_the_terminal(
@@ -203,3 +203,28 @@ def test_the_critical_atoms_of_the_benchmark_lie_in_their_molecules() -> None:
             assert graph.node_label is not None
             # the benzene ring that decides the class: six aromatic carbon atoms
             assert [graph.node_label[atom].partition("|")[0] for atom in ring] == ["c"] * 6
+
+
+@pytest.mark.parametrize(
+    ("smiles", "kept"),
+    [
+        ("[Na+].CC(=O)[O-]", "CC(=O)[O-]"),
+        ("O.OCC.O", "OCC"),
+        ("CCO", "CCO"),
+        ("C[C@H](N)C(=O)O.Cl", "C[C@H](N)C(=O)O"),
+        ("c1ccccc1.CC/C=C/C", "c1ccccc1"),
+        ("CC.OO", "OO"),  # of equals one and the same, however they stand
+        ("OO.CC", "OO"),
+    ],
+)
+def test_the_largest_part_of_a_molecule_is_read_as_if_it_stood_alone(smiles: str, kept: str) -> None:
+    (graph,), (alone,) = from_smiles([smiles], config=ReadConfig(salts="largest")), from_smiles([kept])
+    assert graph.smiles == kept
+    assert (graph.node_label, graph.edge_label) == (alone.node_label, alone.edge_label)
+    assert graph.edges.tolist() == alone.edges.tolist()
+    assert from_smiles([smiles])[0].smiles == smiles
+
+
+@pytest.mark.parametrize("name", ["Canonical_SMILES", "smiles_std", "Structure", "SMI", "Mol", "ROMol"])
+def test_the_column_of_smiles_is_found_under_its_usual_names(tmp_path: Path, name: str) -> None:
+    assert read_smiles_table(write(tmp_path, f"{name},molweight\nCCO,46\n"), ReadConfig()).smiles == ("CCO",)

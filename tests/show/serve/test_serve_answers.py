@@ -178,6 +178,8 @@ GRAPHML = """<graphml><key id="l" for="node" attr.name="label" attr.type="string
 <key id="b" for="edge" attr.name="label" attr.type="string"/><graph edgedefault="undirected">
 <node id="a"><data key="l">C</data></node><node id="b"><data key="l">O</data></node>
 <edge source="a" target="b"><data key="b">single</data></edge></graph></graphml>"""
+ATOMS = "".join(f"    {x}.0000    0.0000    0.0000 {element}   0  0\n" for x, element in enumerate("CO"))
+SDF = f"methanol\n\n\n  2  1  0  0  0  0            999 V2000\n{ATOMS}  1  2  1  0\nM  END\n$$$$\n"
 
 
 @pytest.mark.parametrize(
@@ -186,6 +188,7 @@ GRAPHML = """<graphml><key id="l" for="node" attr.name="label" attr.type="string
         ("m.csv", "smiles,name,label\nCCO,ethanol,alcohol\nCC,ethane,other\n", ["ethanol", "ethane"]),
         ("M.TSV", "smiles\tname\nCCO\tethanol\n", ["ethanol"]),
         ("m.jsonl", '{"nodes": ["C", "O"], "edges": [[0, 1, "single"]], "name": "methanol"}', ["methanol"]),
+        ("m.sdf", SDF, ["methanol"]),
         ("m.graphml", GRAPHML, ["m"]),
     ],
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from egocnn.cli.arguments import add_data_options
 from egocnn.cli.data import open_graphs
 from egocnn.cli.options import Options, Parser
 from egocnn.cli.output import print_result
+from egocnn.errors import DataError, MissingColumnError
 
 
 def add_arguments(parser: Parser) -> None:
@@ -13,13 +16,28 @@ def add_arguments(parser: Parser) -> None:
 
 
 def info(options: Options) -> None:
-    """Print the facts about a data set."""
-    from egocnn.study.describe import describe
+    """Print the facts about a data set, and of a table without a target what its columns could be."""
+    from egocnn.data.sources.text import TABLE_SUFFIXES, listed, one_line, suffix_of, table_rows
+    from egocnn.study.describe import describe, describe_columns
 
-    facts = describe(open_graphs(options).portions())
+    path = Path(options.data)
+    is_table = path.is_file() and suffix_of(path) in TABLE_SUFFIXES and options.target is None
+    try:
+        facts = describe(open_graphs(options).portions())
+    except DataError as error:
+        if not is_table or options.strict or isinstance(error, MissingColumnError):
+            raise
+        facts = {"problems": [str(error)]}
+    columns = describe_columns(table_rows(path)) if is_table and facts.get("target") is None else {}
     lines = []
     for name, value in facts.items():
         if name != "problems" and value not in ({}, None):
             shown = ", ".join(f"{k}: {v}" for k, v in value.items()) if isinstance(value, dict) else value
             lines.append(f"{name.replace('_', ' '):16}{f'{shown:.2f}' if isinstance(shown, float) else shown}")
+    for name, column in columns.items():
+        counts = listed(f"{value}: {count}" for value, count in column.get("counts", {}).items())
+        told = [f"{key} {value}" for key, value in column.items() if key not in ("kind", "counts")]
+        shown = ", ".join([f"{column['kind']}{f' ({counts})' if counts else ''}", *told])
+        lines.append(f"column          {one_line(name)}: {shown.removesuffix(', missing 0')}")
+    facts |= {"columns": columns} if columns else {}
     print_result(options, facts, [*lines, *(f"note            {problem}" for problem in facts["problems"])])

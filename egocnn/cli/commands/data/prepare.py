@@ -13,7 +13,7 @@ from egocnn.config import ReadConfig
 
 def add_arguments(parser: Parser) -> None:
     parser.epilog = (
-        "A store is a DATA like any other. JSON lines, tables of SMILES and other stores are read in portions, all "
+        "A store is a DATA like any other. JSON lines, tables of SMILES, SDF and stores are read in portions, all "
         "else whole. The layout: docs/store.md. Example: egocnn prepare molecules.csv -o molecules.store"
     )
     add_data_options(parser)

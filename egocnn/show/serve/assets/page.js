@@ -211,7 +211,7 @@ async function start() {
   const says = about.task === "classification" ? about.classes.join(" or ") : "a value";
   const origin = about.data ? `Trained on ${about.data}. ` : "";
   byId("about").textContent = `${origin}Predicts ${says} and shows which part of the graph made it say so.`;
-  const kinds = about.limits.files.filter(ending => about.reads_smiles || !/[ct]sv|tab/.test(ending));
+  const kinds = about.limits.files.filter(ending => about.reads_smiles || !/[ct]sv|tab|sdf/.test(ending));
   byId("file").accept = kinds.join(",");
   byId("formats").textContent = `Choose one or drop it anywhere on the page: ${kinds.join(" ")}; up to ${about.limits.graphs} graphs.`;
   byId("typed").hidden = !about.reads_smiles;
