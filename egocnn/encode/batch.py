@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from egocnn.nn.batch import Bags, Batch
+from egocnn.nn.batch import Bags, Batch, ranges
 from egocnn.nn.engines import Neighbours
 
 
@@ -57,12 +57,12 @@ class EncodedGraphs:
     def batch(self, chosen: Tensor) -> Batch:
         """The graphs with these numbers, in this order."""
         counts = self.node_ptr[chosen + 1] - self.node_ptr[chosen]
-        nodes = _ranges(self.node_ptr[chosen], counts)
+        nodes = ranges(self.node_ptr[chosen], counts)
         steps = self.steps[nodes]
         position = torch.arange(len(nodes), device=nodes.device)
         table = torch.where(steps == 0, -1, position[:, None] + steps)
         bag_counts = self.bag_ptr[nodes + 1] - self.bag_ptr[nodes]
-        entries = _ranges(self.bag_ptr[nodes], bag_counts)
+        entries = ranges(self.bag_ptr[nodes], bag_counts)
         offsets = (bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype)
         weight = None if self.bag_weight is None else self.bag_weight[entries]
         return Batch(
@@ -85,9 +85,3 @@ def _concat(name: str, several: Sequence[Any]) -> Any:
     if name.endswith("ptr"):
         return F.pad(torch.cat([pointer.long().diff() for pointer in present]).cumsum(0), (1, 0))
     return torch.cat(present)
-
-
-def _ranges(first: Tensor, counts: Tensor) -> Tensor:
-    """All integers of first[0]..first[0]+counts[0]-1, then of the next, end to end."""
-    shift = torch.repeat_interleave(first - (counts.cumsum(0) - counts), counts)
-    return torch.arange(len(shift), device=first.device) + shift

@@ -67,9 +67,7 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
 def _plan(batch: Batch, k: int) -> Plan:
     """Which nodes have how many of their first k neighbours, and who these are."""
     ranked = batch.ranked(k)
-    plan = ranked.plan or Plan.of(ranked.table)
-    assert plan is not None, "ranked neighbours have no gaps"
-    return plan
+    return ranked.plan or Plan.of(ranked.table)
 
 
 @torch.no_grad()

@@ -99,22 +99,18 @@ def _portions(
         check_finite(mean.double().cpu().numpy(), [graphs.names[g] for g in some.tolist()])
         of_class = mean.argmax(dim=1) if classes is None else torch.from_numpy(classes[some]).to(place)
 
-        def question(numbers: Ints | None) -> Question:
-            if numbers is None or len(numbers) == len(chosen):
-                return Question(networks, batch, of_class, model)
-            wanted = torch.from_numpy(numbers).to(place)
-            return Question(networks, data.batch(chosen[wanted]), of_class[wanted], model)
-
-        whole, empty = question(None), question(np.zeros(1, np.int64))
-        nobody = empty.outputs(torch.zeros_like(empty.batch.attributes[:, :0].sum(dim=1)))  # alike for all graphs
+        question = Question(networks, batch, of_class, model)
+        heads_of = zip(networks, passes, strict=True)  # nothing is read out where no node is present
+        nobody = torch.cat([each.head(torch.zeros_like(of.pooled[:1])) for each, of in heads_of]).mean(dim=0).double()
         portion = Portion(
             model=model,
             graphs=graphs[some],
             outputs_of_each=outputs.double().cpu().numpy(),
             classes=of_class.cpu().numpy(),
-            output=whole.of_outputs(mean.double()).cpu().numpy(),
-            base=whole.of_outputs(nobody.double().expand(len(some), -1)).cpu().numpy(),
+            output=question.of_outputs(mean.double()).cpu().numpy(),
+            base=question.of_outputs(nobody.expand(len(some), -1)).cpu().numpy(),
             question=question,
+            known={b"": nobody.cpu().numpy()},
             nodes=np.zeros(0),
             edges=np.zeros(0),
             trace=None,

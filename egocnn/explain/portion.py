@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,11 @@ from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
 from egocnn.explain.additive import Views, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.question import Question
-from egocnn.explain.selection.grow import Evidence, grow
+from egocnn.explain.selection.grow import Evidence, grow, parts_of
 from egocnn.explain.selection.select import select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.model import Model
+from egocnn.nn.predict import NODES_AT_ONCE
 
 NEAR = 0.1  # A value counts as unchanged while it moves by no more than this share of the targets' standard deviation.
 SAME = 1e-9  # Output and base that differ by less leave no evidence to have a share of.
@@ -38,8 +41,8 @@ class Portion:
     classes: Ints  # (B) the explained ones
     output: Floats  # (B) the output that is explained
     base: Floats  # (B) the same with no node present
-    question: Callable[[Ints | None], Question]
-    """what the model is asked about the graphs with these numbers; by default about all"""
+    question: Question  # about all of them
+    known: dict[bytes, Floats]  # (C) the outputs of parts that the model was asked about, by their nodes
     nodes: Floats  # (N) importances
     edges: Floats  # (E) importances
     trace: Trace | None
@@ -61,7 +64,7 @@ class Portion:
     def adding_up(self, read_out: Floats, steps: int) -> Portion:
         """Relevance, and evidence where it is read out (N) -> contributions that add up to the output less the base."""
         assert self.group is not None, "called on symmetric importances"
-        gradients = mean_in_groups(_numpy(integrated_gradients(self.question(None), steps)), self.group)
+        gradients = mean_in_groups(_numpy(integrated_gradients(self.question, steps)), self.group)
         views = Views(gradients, mean_in_groups(read_out, self.group), self.nodes)
         place = views.together(self.graphs, of_class=bool(self.model.class_names))
         nodes = contributions(self.graphs, gradients, place, self.output - self.base)
@@ -87,17 +90,37 @@ class Portion:
         mean: Floats = self.outputs_of_each.mean(axis=0)
         return mean
 
-    @torch.no_grad()
-    def ask(self, numbers: Ints, present: Bools) -> Floats:
-        """Graphs with nothing but these nodes (N) present -> their outputs (n, C)"""
-        question = self.question(numbers)
-        starts = [np.arange(*self.graphs.node_ptr[[g, g + 1]]) for g in numbers.tolist()]
-        chosen = torch.from_numpy(present[np.concatenate(starts)] if starts else present[:0])
-        return _numpy(question.outputs(chosen.to(question.batch.attributes)))
+    def ask(self, numbers: Ints, parts: Sequence[Ints]) -> Floats:
+        """Graphs with nothing present but these nodes of each, ascending -> their outputs (n, C)"""
+        keys = [part.tobytes() for part in parts]
+        new = {
+            key: (g, part) for key, g, part in zip(keys, numbers.tolist(), parts, strict=True) if key not in self.known
+        }
+        at_once = np.cumsum(self.graphs.node_counts[[g for g, _ in new.values()]]) // NODES_AT_ONCE
+        for _, several in groupby(zip(at_once.tolist(), new.items(), strict=True), itemgetter(0)):
+            asked = dict(each for _, each in several)
+            self.known.update(zip(asked, self._ask(list(asked.values())), strict=True))
+        return np.array([self.known[key] for key in keys]).reshape(len(keys), len(self.known[b""]))
 
-    def answers(self, numbers: Ints, present: Bools) -> Floats:
+    @torch.no_grad()
+    def _ask(self, parts: Sequence[tuple[int, Ints]]) -> Floats:
+        """The same for parts, none of them empty, of the graphs with these numbers"""
+        question, like, presence = self.question, self.question.batch.attributes, None
+        if question.sees_absent:
+            whole = [np.arange(*self.graphs.node_ptr[[g, g + 1]]) for g, _ in parts]
+            there = [np.isin(every, part) for every, (_, part) in zip(whole, parts, strict=True)]
+            presence = torch.from_numpy(np.concatenate(there)).to(like)
+            parts = [(g, every) for every, (g, _) in zip(whole, parts, strict=True)]
+        graph, counts = (
+            torch.tensor(x, device=like.device) for x in zip(*((g, len(part)) for g, part in parts), strict=True)
+        )
+        nodes = torch.from_numpy(np.concatenate([part for _, part in parts])).to(like.device)
+        return _numpy(question.about(graph, nodes, counts).outputs(presence))
+
+    def answers(self, numbers: Ints, parts: Sequence[Ints]) -> Floats:
         """The same as outputs that are explained (n)"""
-        return _numpy(self.question(numbers).of_outputs(torch.from_numpy(self.ask(numbers, present))))
+        question = replace(self.question, classes=torch.from_numpy(self.classes[numbers]))
+        return _numpy(question.of_outputs(torch.from_numpy(self.ask(numbers, parts))))
 
     # ── structures ────────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +133,7 @@ class Portion:
 
     def _keeps_prediction(self, numbers: Ints, chosen: Bools) -> Bools:
         """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""
-        outputs, before = self.ask(numbers, chosen), self.outputs[numbers]
+        outputs, before = self.ask(numbers, parts_of(self.graphs, numbers, chosen)), self.outputs[numbers]
         if self.model.class_names:
             same: Bools = outputs.argmax(axis=1) == before.argmax(axis=1)
             return same
@@ -121,7 +144,8 @@ class Portion:
         numbers = np.unique(self.graphs.graph_of[chosen])
         removed, kept = self.output.copy(), self.base.copy()  # where nothing is chosen
         if len(numbers):
-            removed[numbers], kept[numbers] = self.answers(numbers, ~chosen), self.answers(numbers, chosen)
+            both = (parts_of(self.graphs, numbers, present) for present in (~chosen, chosen))
+            removed[numbers], kept[numbers] = (self.answers(numbers, parts) for parts in both)
         found = []
         for y, b, r, k in zip(self.output.tolist(), self.base.tolist(), removed.tolist(), kept.tolist(), strict=True):
             shares = (None, None) if abs(y - b) < SAME else ((y - r) / (y - b), (k - b) / (y - b))

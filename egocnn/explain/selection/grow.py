@@ -19,7 +19,7 @@ the graph lacks it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +45,6 @@ half, as what empties most of the structures that should be empty for few of the
 FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
-NEVER = np.iinfo(np.int64).max
 ALIKE = 1e-9  # Relative difference up to which two contributions are the same.
 STEPS_ONE_BY_ONE = 4
 GROWTH = 1.3  # The first sizes are all tried, then sizes that grow by three tenths.
@@ -58,8 +57,8 @@ class Evidence:
     output: Floats  # (B)
     base: Floats  # (B)
     unit: float | None  # of a regressor: the standard deviation of its targets; None for a classifier
-    ask: Callable[[Ints, Bools], Floats]
-    """numbers of graphs, nodes present (N) -> the outputs of these graphs with nothing but these nodes"""
+    ask: Callable[[Ints, Sequence[Ints]], Floats]
+    """numbers of graphs, nodes of each -> the outputs of these graphs with nothing but these nodes"""
 
     @property
     def direction(self) -> Floats:
@@ -84,89 +83,117 @@ class Evidence:
 def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: ExplainConfig) -> Bools:
     """(N) the critical nodes"""
     score = contribution * evidence.direction[graphs.graph_of]
-    chosen, is_open = np.zeros(graphs.n_nodes, bool), evidence.is_there
-    for parts in (1, MOST_PARTS):
-        chosen |= _grow(graphs, score, evidence, config, is_open, parts)
-        is_open = is_open & (np.bincount(graphs.graph_of, weights=chosen, minlength=len(graphs)) == 0)
-    return chosen & _is_critical(graphs, score, evidence, chosen)[graphs.graph_of]
-
-
-def _is_critical(graphs: Graphs, score: Floats, evidence: Evidence, chosen: Bools) -> Bools:
-    """(B) whether the evidence rests on the chosen part, and not on any part of its size; of values always"""
-    size = np.bincount(graphs.graph_of, weights=chosen, minlength=len(graphs)).astype(np.int64)
-    found, numbers = size > 0, np.flatnonzero(size)
-    if evidence.unit is None and len(numbers):
-        lacks, most = 2 * np.abs(score).max() - score, np.zeros(len(graphs))
-        np.maximum.at(most, graphs.graph_of, lacks)
-        is_first = lacks >= (1 - ALIKE) * most[graphs.graph_of]
-        first = np.bincount(graphs.graph_of, weights=is_first, minlength=len(graphs))
-        joins, _ = _growth(graphs, lacks, np.where(found, np.maximum(size, first), 0), 1)
-        is_better = evidence.kept(numbers, evidence.ask(numbers, joins < NEVER)) <= AS_GOOD
-        found[numbers] = is_better | (evidence.lost(numbers, evidence.ask(numbers, ~chosen)) >= 1)
-    return found
-
-
-def _grow(
-    graphs: Graphs, score: Floats, evidence: Evidence, config: ExplainConfig, is_asked: Bools, parts: int
-) -> Bools:
-    """(N) the critical nodes of the graphs that are asked about, in so many parts at most"""
-    most = np.ceil(config.largest * graphs.node_counts).astype(np.int64)
-    joins, sizes = _growth(graphs, score, np.where(is_asked, most, 0), parts)
+    found: dict[int, Ints] = {}
+    is_open = evidence.is_there
+    for pieces in (1, MOST_PARTS):
+        found |= _grow(graphs, score, evidence, config, is_open, pieces)
+        is_open[list(found)] = False
     chosen = np.zeros(graphs.n_nodes, bool)
-    is_asked = is_asked & np.array([len(own) > 0 for own in sizes], bool)
-    is_open, is_enough = is_asked.copy(), np.zeros(len(graphs), bool)
-    step = 0
-    while is_open.any():
-        numbers = np.flatnonzero(is_open)
-        here = is_open[graphs.graph_of]
-        part = here & (joins <= step)
-        enough = evidence.kept(numbers, evidence.ask(numbers, part)) >= config.evidence
-        passed = numbers[enough & _stands_out(graphs, score, part)[numbers]]
-        if len(passed):
-            needed = evidence.lost(passed, evidence.ask(passed, ~part)) >= LOST
-            first = ~is_enough[passed]
-            taken = np.isin(graphs.graph_of, passed[first | needed])
-            chosen[taken] = part[taken]
-            is_enough[passed] = True
-            size = np.array([sizes[g][min(step, len(sizes[g]) - 1)] for g in passed.tolist()])
-            is_open[passed[needed | (size >= THIRD * graphs.node_counts[passed])]] = False
-        step = step + 1 if step + 1 < STEPS_ONE_BY_ONE else int((step + 1) * GROWTH)
-        is_open &= np.array([step < len(own) for own in sizes])
-    for g in np.flatnonzero(is_asked & ~is_enough).tolist():
-        nodes = slice(*graphs.node_ptr[[g, g + 1]].tolist())
-        last = int(np.searchsorted(sizes[g], max(THIRD * graphs.node_counts[g], sizes[g][0]), side="right")) - 1
-        part = joins[nodes] <= last
-        if score[nodes][part].sum() >= CONCENTRATED * np.maximum(score[nodes], 0).sum():
-            chosen[nodes] = part
+    for part in _critical(graphs, score, evidence, found):
+        chosen[part] = True
     return chosen
 
 
-def _stands_out(graphs: Graphs, score: Floats, part: Bools) -> Bools:
-    """(B) whether the part holds clearly more of what speaks for the output than its share of the nodes"""
-    speaks = np.maximum(score, 0)
-    held, all_of_it = (np.bincount(graphs.graph_of, weights=x, minlength=len(graphs)) for x in (speaks * part, speaks))
-    nodes = np.bincount(graphs.graph_of, weights=part, minlength=len(graphs))
-    return held * graphs.node_counts >= OUTSTANDING * all_of_it * nodes
+def parts_of(graphs: Graphs, numbers: Ints, present: Bools) -> list[Ints]:
+    """The nodes of each of these graphs that are present (N)"""
+    bounds = zip(graphs.node_ptr[numbers].tolist(), graphs.node_ptr[numbers + 1].tolist(), strict=True)
+    return [first + np.flatnonzero(present[first:last]) for first, last in bounds]
 
 
-def _growth(graphs: Graphs, score: Floats, most: Ints, parts: int) -> tuple[Ints, list[list[int]]]:
-    """(N) at which step each node joins the part of its graph, and for every graph the size of its part after each"""
-    joins, sizes = np.full(graphs.n_nodes, NEVER), []
+def _rests(graphs: Graphs, numbers: Ints, parts: Sequence[Ints]) -> list[Ints]:
+    """The nodes of each of these graphs that are in no part"""
+    present = np.ones(graphs.n_nodes, bool)
+    present[np.concatenate(parts)] = False
+    return parts_of(graphs, numbers, present)
+
+
+def _critical(graphs: Graphs, score: Floats, evidence: Evidence, found: dict[int, Ints]) -> Iterable[Ints]:
+    """The parts on which the evidence rests, and not on any part of their size; of values all"""
+    if evidence.unit is not None or not found:
+        return found.values()
+    lacks, most, largest = 2 * np.abs(score).max() - score, np.zeros(len(graphs)), np.zeros(len(graphs), np.int64)
+    np.maximum.at(most, graphs.graph_of, lacks)
+    first = np.bincount(graphs.graph_of, weights=lacks >= (1 - ALIKE) * most[graphs.graph_of], minlength=len(graphs))
+    numbers, parts = np.array(list(found)), list(found.values())
+    largest[numbers] = np.maximum([len(part) for part in parts], first[numbers])
+    least = [np.sort(order) for order, _ in _growth(graphs, lacks, largest, 1) if len(order)]
+    by_number = np.argsort(numbers)
+    is_better = np.empty(len(numbers), bool)
+    is_better[by_number] = evidence.kept(numbers[by_number], evidence.ask(numbers[by_number], least)) <= AS_GOOD
+    all_lost = evidence.lost(numbers, evidence.ask(numbers, _rests(graphs, numbers, parts))) >= 1
+    return [part for part, is_critical in zip(parts, is_better | all_lost, strict=True) if is_critical]
+
+
+def _grow(
+    graphs: Graphs, score: Floats, evidence: Evidence, config: ExplainConfig, is_asked: Bools, pieces: int
+) -> dict[int, Ints]:
+    """The critical nodes of the graphs that are asked about, in so many pieces at most, by the number of the graph"""
+    most = np.ceil(config.largest * graphs.node_counts).astype(np.int64)
+    grown = _growth(graphs, score, np.where(is_asked, most, 0), pieces)
+    passed: dict[int, list[Ints]] = {}
+    for g, part in _enough(graphs, score, evidence, config, grown):
+        passed.setdefault(g, []).append(part)
+    found: dict[int, Ints] = {}
+    while passed:
+        numbers, parts = np.array(list(passed)), [waiting.pop(0) for waiting in passed.values()]
+        needed = evidence.lost(numbers, evidence.ask(numbers, _rests(graphs, numbers, parts))) >= LOST
+        for g, part, is_needed in zip(numbers.tolist(), parts, needed.tolist(), strict=True):
+            if is_needed or g not in found:
+                found[g] = part
+            if is_needed or not passed[g] or len(part) >= THIRD * graphs.node_counts[g]:
+                del passed[g]
+    for g, (order, sizes) in enumerate(grown):
+        if sizes and g not in found:
+            all_of_it = np.maximum(score[slice(*graphs.node_ptr[[g, g + 1]])], 0).sum()
+            last = np.searchsorted(sizes, max(THIRD * graphs.node_counts[g], sizes[0]), side="right") - 1
+            part = np.sort(order[: sizes[last]])
+            if score[part].sum() >= CONCENTRATED * all_of_it:
+                found[g] = part
+    return found
+
+
+def _enough(
+    graphs: Graphs, score: Floats, evidence: Evidence, config: ExplainConfig, grown: Sequence[tuple[Ints, list[int]]]
+) -> Iterator[tuple[int, Ints]]:
+    """The parts, of rising size, that stand out and are enough, with the numbers of their graphs"""
+    tried = [(g, np.sort(order[: sizes[n]])) for g, (order, sizes) in enumerate(grown) for n in _steps(len(sizes))]
+    if not tried:
+        return
+    numbers, parts = np.array([g for g, _ in tried]), [part for _, part in tried]
+    # a part must hold clearly more of what speaks for the output than its share of the nodes
+    speaks, counts = np.maximum(score, 0), np.array([len(part) for part in parts])
+    held = np.bincount(np.repeat(np.arange(len(parts)), counts), weights=speaks[np.concatenate(parts)])
+    all_of_it = np.bincount(graphs.graph_of, weights=speaks, minlength=len(graphs))[numbers]
+    out = np.flatnonzero(held * graphs.node_counts[numbers] >= OUTSTANDING * all_of_it * counts)
+    kept = evidence.kept(numbers[out], evidence.ask(numbers[out], [parts[n] for n in out.tolist()]))
+    yield from (tried[n] for n in out[kept >= config.evidence].tolist())
+
+
+def _steps(until: int) -> Iterator[int]:
+    """Those after which a growing part is tried"""
+    step = 0
+    while step < until:
+        yield step
+        step = step + 1 if step + 1 < STEPS_ONE_BY_ONE else int((step + 1) * GROWTH)
+
+
+def _growth(graphs: Graphs, score: Floats, most: Ints, pieces: int) -> list[tuple[Ints, list[int]]]:
+    """For every graph its nodes in the order in which they join its part, and the size of the part after each step"""
+    found = []
     scores, indices, indptr = score.tolist(), graphs.indices.tolist(), graphs.indptr.tolist()
     for start, stop, largest in zip(
         graphs.node_ptr.tolist(), graphs.node_ptr[1:].tolist(), most.tolist(), strict=False
     ):
-        size = 0
-        own: list[int] = []
-        around = _layers(range(start, stop), scores, lambda n: indices[indptr[n] : indptr[n + 1]], parts)
+        order: list[int] = []
+        sizes: list[int] = []
+        around = _layers(range(start, stop), scores, lambda n: indices[indptr[n] : indptr[n + 1]], pieces)
         for together in around if largest else ():
-            if size + len(together) > largest:
+            if len(order) + len(together) > largest:
                 break
-            joins[together] = len(own)
-            size += len(together)
-            own.append(size)
-        sizes.append(own)
-    return joins, sizes
+            order += together
+            sizes.append(len(order))
+        found.append((np.array(order, np.int64), sizes))
+    return found
 
 
 def _layers(
