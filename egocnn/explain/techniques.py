@@ -67,7 +67,7 @@ def by_plain_relevance(batch: ExplainedBatch) -> Importances:
 
 def _relevance(batch: ExplainedBatch, against: float) -> Importances:
     def weighed(found: Iterable[Tensor]) -> list[Tensor]:
-        return [torch.where(each > 0, each, against * each) for each in found]
+        return [each if against == 1 else torch.where(each > 0, each, against * each) for each in found]
 
     own = weighed(evidence(batch))
     trace, entries = _down_to_entries(batch, own, batch.settings.gamma)

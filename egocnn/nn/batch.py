@@ -169,8 +169,7 @@ class Batch:
 
     def pool(self, h: Tensor, kind: str) -> Tensor:
         """(N, D) -> (B, D for each kind): maximum, mean, sum or log over the nodes of a graph; kinds are joined by +"""
-        kinds = kind.split("+")
-        return torch.cat([pool(h, self.node_counts, each, presence=self.presence) for each in kinds], dim=1)
+        return pool(h, self.graph_of, self.node_counts, kind, self.presence)
 
     def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
         """(N, D) -> (B, nodes D): the nodes of every graph that are ranked first, end to end"""

@@ -213,9 +213,11 @@ def _layers(
                 if score[best] <= 0:
                     return
                 near, parts = score[best], parts + 1
-                together = [n for n in waiting if _alike(score[n], near)]
+                around: Iterable[int] = waiting
             else:
-                together = [n for _, n in frontier if n in waiting and _alike(score[n], near)]
+                around = (n for _, n in frontier if n in waiting)
+            margin = ALIKE * abs(near)
+            together = [n for n in around if abs(score[n] - near) <= margin]
             together = sorted(set(together))
             waiting.difference_update(together)
             yield together
@@ -223,7 +225,3 @@ def _layers(
                 for other in neighbours(node):
                     if other in waiting:
                         heapq.heappush(frontier, (-score[other], other))
-
-
-def _alike(one: float, other: float) -> bool:
-    return abs(one - other) <= ALIKE * abs(other)
