@@ -69,7 +69,7 @@ def with_entries(batch: Batch, entries: Entries) -> Batch:
 
 
 @torch.no_grad()
-def through_embedding(network: EgoCNN, batch: Batch, places: Places, held: Tensor, gamma: float | None) -> Entries:
+def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float | None) -> Entries:
     """What ``h[0]`` (N, D) holds -> importances of the entries, by the rule that took it there.
 
     ``gamma``: of the relevance rule; None: the transposed convolution, the filters alone as in the paper.

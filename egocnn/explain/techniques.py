@@ -160,7 +160,7 @@ def _down_to_entries(
         crossed = crossed + batch.edges.crossings(table, below.crossed)
         held = below.nodes
         trace.append((held.sum(dim=1), crossed))
-    return trace, through_embedding(batch.network, batch.batch, batch.places, held, gamma)
+    return trace, through_embedding(batch.network, batch.batch, held, gamma)
 
 
 def _importances(batch: ExplainedBatch, entries: Entries, trace: Sequence[tuple[Tensor, Tensor]] = ()) -> Importances:

@@ -114,14 +114,12 @@ def _critical(graphs: Graphs, score: Floats, evidence: Evidence, found: dict[int
     lacks, most, largest = 2 * np.abs(score).max() - score, np.zeros(len(graphs)), np.zeros(len(graphs), np.int64)
     np.maximum.at(most, graphs.graph_of, lacks)
     first = np.bincount(graphs.graph_of, weights=lacks >= (1 - ALIKE) * most[graphs.graph_of], minlength=len(graphs))
-    numbers, parts = np.array(list(found)), list(found.values())
+    numbers, parts = np.array(sorted(found)), [found[g] for g in sorted(found)]
     largest[numbers] = np.maximum([len(part) for part in parts], first[numbers])
     least = [np.sort(order) for order, _ in _growth(graphs, lacks, largest, 1) if len(order)]
-    by_number = np.argsort(numbers)
-    is_better = np.empty(len(numbers), bool)
-    is_better[by_number] = evidence.kept(numbers[by_number], evidence.ask(numbers[by_number], least)) <= AS_GOOD
-    all_lost = evidence.lost(numbers, evidence.ask(numbers, _rests(graphs, numbers, parts))) >= 1
-    return [part for part, is_critical in zip(parts, is_better | all_lost, strict=True) if is_critical]
+    of_least, of_rest = evidence.ask(np.tile(numbers, 2), least + _rests(graphs, numbers, parts)).reshape(2, -1)
+    is_better, is_gone = evidence.kept(numbers, of_least) <= AS_GOOD, evidence.lost(numbers, of_rest) >= 1
+    return [part for part, is_critical in zip(parts, is_better | is_gone, strict=True) if is_critical]
 
 
 def _grow(
