@@ -78,11 +78,9 @@ def told_apart(several: list[Ints]) -> Ints | None:
     """Columns -> one number for every combination of words that a model knows"""
     if not several:
         return None
-    found = several[0]
-    for column in several[1:]:
-        number = found.astype(np.int64) * (int(column.max(initial=0)) + 2) + column
-        found = np.unique(number, return_inverse=True)[1].astype(np.int32)
-    return found
+    if len(several) == 1:
+        return several[0]
+    return np.unique(np.stack(several, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
 
 def _split(name: str) -> list[str]:

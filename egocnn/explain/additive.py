@@ -41,14 +41,11 @@ from torch import Tensor
 from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
 from egocnn.explain.question import Question
-from egocnn.nn.batch import ranges
-from egocnn.nn.predict import NODES_AT_ONCE, cut
 
 READ_OUT = 0.5  # Weight of the evidence where it is read out beside that of the gradients, which is 1.
 RELEVANCE_OF_CLASS, RELEVANCE_OF_VALUE = 2.0, 0.25  # The same of relevance.
 BLUR_OF_CLASS, BLUR_OF_VALUE = 0.25, 0.0  # Share of what stands around a node in what it counts itself.
 """All of them were chosen on the choosing half of the truths: ``results/truths_rules.json``."""
-ROWS_AT_ONCE = 1 << 12  # Of nodes that gradients are computed for together: what fits the cache of a CPU.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,17 +64,11 @@ class Views:
 
 
 def integrated_gradients(question: Question, steps: int) -> Tensor:
-    """(N) the slope in every node's presence, averaged from the empty graph to the whole one"""
-    batch, (points, weights) = question.batch, np.polynomial.legendre.leggauss(steps)
-    alpha, share = (torch.from_numpy(x / 2).to(batch.attributes) for x in (points + 1, weights))
-    counts, found = batch.node_counts, []
-    ends = counts.cumsum(0)
-    at_once = (ROWS_AT_ONCE if ends.device.type == "cpu" else NODES_AT_ONCE) // steps
-    for graph in cut(ends, max(at_once, 1)):  # which come once for every point
-        nodes = ranges(ends[graph] - counts[graph], counts[graph])
-        several = question.about(graph.repeat(steps), nodes.repeat(steps), counts[graph].repeat(steps))
-        found.append(share @ several.slope(torch.repeat_interleave(alpha, len(nodes))).view(steps, -1))
-    return torch.cat(found)
+    """(N) the slope in every node's presence, averaged from the empty graph to the whole one. The question is about all
+    graphs as often as there are steps: once for every point."""
+    points, weights = np.polynomial.legendre.leggauss(steps)
+    alpha, share = (torch.from_numpy(x / 2).to(question.batch.attributes) for x in (points + 1, weights))
+    return share @ question.slope(torch.repeat_interleave(alpha, len(question.batch.place) // steps)).view(steps, -1)
 
 
 def contributions(graphs: Graphs, gradients: Floats, place: Floats, difference: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from egocnn.config import ExplainConfig
-from egocnn.data.arrays import Ints
+from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.explain.attention import AttentionHead
@@ -24,6 +24,8 @@ from egocnn.nn import EgoCNN, Output
 from egocnn.nn.device import choose_device
 from egocnn.nn.memory import by_halves
 from egocnn.nn.predict import portions
+
+FITS_THE_CACHE = 1 << 12  # Nodes that a CPU explains together.
 
 
 def explain(
@@ -98,8 +100,17 @@ def _portions(
         mean = outputs.mean(dim=0)
         check_finite(mean.double().cpu().numpy(), [graphs.names[g] for g in some.tolist()])
         of_class = mean.argmax(dim=1) if classes is None else torch.from_numpy(classes[some]).to(place)
+        whole, shape = Question(networks, batch, of_class, model), model.encoder.shape(model.config)
 
-        question = Question(networks, batch, of_class, model)
+        def question(numbers: Ints, there: Bools | None) -> Question:
+            wanted = torch.from_numpy(numbers).to(place)
+            part = None if there is None else torch.from_numpy(there).to(place)
+            if part is not None and any(each.sees_absent for each in networks):
+                return Question(
+                    networks, data.batch(chosen[wanted]), of_class[wanted], model, part.to(batch.attributes)
+                )
+            return Question(networks, data.batch(chosen[wanted], part, shape), of_class[wanted], model)
+
         heads_of = zip(networks, passes, strict=True)  # nothing is read out where no node is present
         nobody = torch.cat([each.head(torch.zeros_like(of.pooled[:1])) for each, of in heads_of]).mean(dim=0).double()
         portion = Portion(
@@ -107,8 +118,9 @@ def _portions(
             graphs=graphs[some],
             outputs_of_each=outputs.double().cpu().numpy(),
             classes=of_class.cpu().numpy(),
-            output=question.of_outputs(mean.double()).cpu().numpy(),
-            base=question.of_outputs(nobody.expand(len(some), -1)).cpu().numpy(),
+            output=whole.of_outputs(mean.double()).cpu().numpy(),
+            base=whole.of_outputs(nobody.expand(len(some), -1)).cpu().numpy(),
+            whole=whole,
             question=question,
             known={b"": nobody.cpu().numpy()},
             nodes=np.zeros(0),
@@ -118,7 +130,7 @@ def _portions(
         if config.technique == "occlusion":
             nodes, edges = occlude(model, portion.graphs, portion.classes, device=device)
             return replace(portion, nodes=nodes, edges=edges)
-        places, edge_numbers = batch.places(model.encoder.shape(model.config)), EdgeNumbers.of(portion.graphs, place)
+        places, edge_numbers = batch.places(shape), EdgeNumbers.of(portion.graphs, place)
         found = [
             TECHNIQUES[config.technique](
                 ExplainedBatch(
@@ -143,7 +155,7 @@ def _portions(
         read_out = mean_over_networks([each.read_out for each in found if each.read_out is not None])
         return portion.adding_up(read_out, config.steps)
 
-    for chosen in portions(data):
+    for chosen in portions(data, FITS_THE_CACHE if place.type == "cpu" else None):
         with asking_no_gradients(networks):
             found = list(by_halves(importances, chosen))
         yield from found

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,6 @@ from egocnn.explain.selection.grow import Evidence, grow, parts_of
 from egocnn.explain.selection.select import select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.model import Model
-from egocnn.nn.predict import NODES_AT_ONCE
 
 NEAR = 0.1  # A value counts as unchanged while it moves by no more than this share of the targets' standard deviation.
 SAME = 1e-9  # Output and base that differ by less leave no evidence to have a share of.
@@ -41,7 +38,9 @@ class Portion:
     classes: Ints  # (B) the explained ones
     output: Floats  # (B) the output that is explained
     base: Floats  # (B) the same with no node present
-    question: Question  # about all of them
+    whole: Question  # about all of them
+    question: Callable[[Ints, Bools | None], Question]
+    """the same about those with these numbers, which may repeat, and of their nodes about these alone"""
     known: dict[bytes, Floats]  # (C) the outputs of parts that the model was asked about, by their nodes
     nodes: Floats  # (N) importances
     edges: Floats  # (E) importances
@@ -64,7 +63,8 @@ class Portion:
     def adding_up(self, read_out: Floats, steps: int) -> Portion:
         """Relevance, and evidence where it is read out (N) -> contributions that add up to the output less the base."""
         assert self.group is not None, "called on symmetric importances"
-        gradients = mean_in_groups(_numpy(integrated_gradients(self.question, steps)), self.group)
+        every_point = self.question(np.tile(np.arange(len(self.graphs)), steps), None)
+        gradients = mean_in_groups(_numpy(integrated_gradients(every_point, steps)), self.group)
         views = Views(gradients, mean_in_groups(read_out, self.group), self.nodes)
         place = views.together(self.graphs, of_class=bool(self.model.class_names))
         nodes = contributions(self.graphs, gradients, place, self.output - self.base)
@@ -90,36 +90,23 @@ class Portion:
         mean: Floats = self.outputs_of_each.mean(axis=0)
         return mean
 
+    @torch.no_grad()
     def ask(self, numbers: Ints, parts: Sequence[Ints]) -> Floats:
         """Graphs with nothing present but these nodes of each, ascending -> their outputs (n, C)"""
         keys = [part.tobytes() for part in parts]
-        new = {
-            key: (g, part) for key, g, part in zip(keys, numbers.tolist(), parts, strict=True) if key not in self.known
-        }
-        at_once = np.cumsum(self.graphs.node_counts[[g for g, _ in new.values()]]) // NODES_AT_ONCE
-        for _, several in groupby(zip(at_once.tolist(), new.items(), strict=True), itemgetter(0)):
-            asked = dict(each for _, each in several)
-            self.known.update(zip(asked, self._ask(list(asked.values())), strict=True))
+        new = {key: n for n, key in enumerate(keys) if key not in self.known}
+        if new:
+            asked = numbers[list(new.values())]
+            counts = self.graphs.node_counts[asked]
+            first = np.cumsum(counts) - counts - self.graphs.node_ptr[asked]  # in copies of these graphs
+            there = np.zeros(counts.sum(), bool)
+            there[np.concatenate([parts[n] + start for n, start in zip(new.values(), first, strict=True)])] = True
+            self.known.update(zip(new, _numpy(self.question(asked, there).outputs()), strict=True))
         return np.array([self.known[key] for key in keys]).reshape(len(keys), len(self.known[b""]))
-
-    @torch.no_grad()
-    def _ask(self, parts: Sequence[tuple[int, Ints]]) -> Floats:
-        """The same for parts, none of them empty, of the graphs with these numbers"""
-        question, like, presence = self.question, self.question.batch.attributes, None
-        if question.sees_absent:
-            whole = [np.arange(*self.graphs.node_ptr[[g, g + 1]]) for g, _ in parts]
-            there = [np.isin(every, part) for every, (_, part) in zip(whole, parts, strict=True)]
-            presence = torch.from_numpy(np.concatenate(there)).to(like)
-            parts = [(g, every) for every, (g, _) in zip(whole, parts, strict=True)]
-        graph, counts = (
-            torch.tensor(x, device=like.device) for x in zip(*((g, len(part)) for g, part in parts), strict=True)
-        )
-        nodes = torch.from_numpy(np.concatenate([part for _, part in parts])).to(like.device)
-        return _numpy(question.about(graph, nodes, counts).outputs(presence))
 
     def answers(self, numbers: Ints, parts: Sequence[Ints]) -> Floats:
         """The same as outputs that are explained (n)"""
-        question = replace(self.question, classes=torch.from_numpy(self.classes[numbers]))
+        question = replace(self.whole, classes=torch.from_numpy(self.classes[numbers]))
         return _numpy(question.of_outputs(torch.from_numpy(self.ask(numbers, parts))))
 
     # ── structures ────────────────────────────────────────────────────────────────────────────────

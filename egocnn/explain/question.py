@@ -11,14 +11,14 @@ with the logits z at presence :math:`\pi` (N) and the temperature T, or the pred
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from egocnn.explain.evidence import margins
 from egocnn.model import Model
-from egocnn.nn import EgoCNN, Output, Pool
+from egocnn.nn import EgoCNN, Output
 from egocnn.nn.batch import Batch
 
 
@@ -30,16 +30,7 @@ class Question:
     batch: Batch
     classes: Tensor  # (B) class numbers; of no meaning for a regressor
     model: Model
-
-    @property
-    def sees_absent(self) -> bool:
-        """Whether nodes that are absent may still count: as places of a readout, or to a module of the user's own"""
-        return any(each.custom_embedding or not isinstance(each.readout, Pool) for each in self.networks)
-
-    def about(self, graph: Tensor, nodes: Tensor, counts: Tensor) -> Question:
-        """Parts of the graphs, as :meth:`egocnn.nn.batch.Batch.parts` cuts them out."""
-        shape = self.model.encoder.shape(self.model.config)
-        return replace(self, batch=self.batch.parts(graph, nodes, counts, shape), classes=self.classes[graph])
+    presence: Tensor | None = None  # (N) unless asked for another one; None: all nodes are there
 
     def answer(self, presence: Tensor | None = None) -> Tensor:
         """(B) the output that is explained, with nodes present to this degree (N); by default all are there"""
@@ -47,7 +38,8 @@ class Question:
 
     def outputs(self, presence: Tensor | None = None) -> Tensor:
         """(B, C) the mean of the networks' logits, or standardised values"""
-        passes: list[Output] = [network(self.batch, presence) for network in self.networks]
+        there = self.presence if presence is None else presence
+        passes: list[Output] = [network(self.batch, there) for network in self.networks]
         return torch.stack([each.output for each in passes]).mean(dim=0)
 
     def of_outputs(self, outputs: Tensor) -> Tensor:

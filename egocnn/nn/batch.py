@@ -30,19 +30,10 @@ class Bags:
     weight: Tensor | None
 
     @property
-    def counts(self) -> Tensor:
-        """(N) how many rows each node has"""
-        return torch.diff(self.offsets.long(), append=self.offsets.new_tensor([len(self.rows)], dtype=torch.int64))
-
-    @property
     def owner(self) -> Tensor:
         """(S) the node around which each entry was read"""
-        return torch.repeat_interleave(self.counts)
-
-    def take(self, entries: Tensor, counts: Tensor) -> Bags:
-        """These entries, so many for each node (N)"""
-        weight = None if self.weight is None else self.weight[entries]
-        return Bags(rows=self.rows[entries], offsets=(counts.cumsum(0) - counts).to(self.offsets), weight=weight)
+        ends = torch.diff(self.offsets.long(), append=self.offsets.new_tensor([len(self.rows)], dtype=torch.int64))
+        return torch.repeat_interleave(torch.arange(len(ends), device=ends.device), ends)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,32 +99,6 @@ class Batch:
         """The same graphs with nodes that are present to a degree (N), which multiplies what is read of them."""
         return replace(self, presence=presence, attributes=self.attributes * presence[:, None])
 
-    def parts(self, graph: Tensor, nodes: Tensor, counts: Tensor, shape: PatchShape) -> Batch:
-        """Parts of the graphs with these numbers (n), which may repeat: these nodes alone (S), so many of each (n). The
-        network sees what it sees at presence 0 of all others, but for a readout that counts places: ranks stay."""
-        first, total = self.node_counts.cumsum(0) - self.node_counts, self.node_counts[graph].cumsum(0)
-        # from numbers in this batch to those in copies of whole graphs, one for every part
-        shift = torch.repeat_interleave(total - self.node_counts[graph] - first[graph], counts)
-        number = nodes.new_full((int(total[-1:].sum()) + 1,), -1)
-        number[nodes + shift] = torch.arange(len(nodes), device=nodes.device)
-        near = self.neighbours.table[nodes].long()
-        table = number[torch.where(near >= 0, near + shift[:, None], len(number) - 1)]
-        rows = self.bags.counts[nodes]
-        part = Batch(
-            neighbours=Neighbours.of(table),
-            bags=self.bags.take(ranges(self.bags.offsets[nodes].long(), rows), rows),
-            node_label=self.node_label[nodes],
-            attributes=self.attributes[nodes],
-            place=self.place[nodes],
-            graph_of=torch.repeat_interleave(counts),
-            node_counts=counts,
-            target=None,
-        )
-        places = part.places(shape)
-        there = torch.nonzero((places.u >= 0) & (places.v >= 0)).flatten()
-        rows = torch.bincount(places.owner[there], minlength=len(nodes))
-        return replace(part, bags=part.bags.take(there, rows))
-
     def ranked(self, k: int) -> Neighbours:
         """The first k neighbours of every node."""
         if k not in self._ranked:
@@ -162,6 +127,14 @@ class Batch:
         first, second = slots_of(rows, shape.slots, max(shape.node_labels, 1), max(shape.edge_labels, 1))
         return Places(owner, nodes[owner, first], nodes[owner, second], rows < shape.edge_rows)
 
+    def without_absent(self, shape: PatchShape) -> Self:
+        """Without the entries that describe nodes, or edges to them, that the table of neighbours lacks."""
+        places, bags = self.places(shape), self.bags
+        stays = torch.nonzero((places.u >= 0) & (places.v >= 0)).flatten()
+        counts = torch.bincount(places.owner[stays], minlength=len(self.place))
+        weight, offsets = None if bags.weight is None else bags.weight[stays], counts.cumsum(0) - counts
+        return replace(self, bags=Bags(rows=bags.rows[stays], offsets=offsets.to(bags.offsets), weight=weight))
+
     def slot_attributes(self, filters: Tensor) -> Tensor:
         """Attributes slot by slot through the filters (P, A, D) -> (N, D), absent slots contributing nothing"""
         near = self.neighbours.table[:, : filters.shape[0] - 1]
@@ -189,12 +162,6 @@ def slots_of(rows: Tensor, slots: int, node_labels: int | Tensor, edge_labels: i
     is_edge = rows < edge_rows
     pair, slot = torch.where(is_edge, rows // edge_labels, 0), (rows - edge_rows) // node_labels
     return torch.where(is_edge, first[pair], slot), torch.where(is_edge, second[pair], slot)
-
-
-def ranges(first: Tensor, counts: Tensor) -> Tensor:
-    """All integers of first[0]..first[0]+counts[0]-1, then of the next, end to end."""
-    shift = torch.repeat_interleave(first - (counts.cumsum(0) - counts), counts)
-    return torch.arange(len(shift), device=first.device) + shift
 
 
 class Batchable(Protocol):

@@ -32,12 +32,8 @@ def predict_each(networks: Sequence[EgoCNN], data: Batchable) -> Tensor:
     return torch.cat([outputs for chosen in portions(data) for outputs in by_halves(run, chosen)], dim=1)
 
 
-def portions(data: Batchable) -> Iterator[Tensor]:
-    """All graphs in order, cut so that no portion has many more than ``NODES_AT_ONCE`` nodes."""
-    yield from cut(data.node_ptr[1:], NODES_AT_ONCE)
-
-
-def cut(ends: Tensor, nodes: int) -> Sequence[Tensor]:
-    """The numbers of graphs whose nodes end there (G), in portions of not many more nodes than these."""
-    _, counts = torch.unique_consecutive(torch.div(ends - 1, nodes, rounding_mode="floor"), return_counts=True)
-    return torch.split(torch.arange(len(ends), device=ends.device), counts.tolist())
+def portions(data: Batchable, nodes: int | None = None) -> Iterator[Tensor]:
+    """All graphs in order, cut so that no portion has many more than so many nodes, ``NODES_AT_ONCE`` by default."""
+    cut = torch.div(data.node_ptr[1:] - 1, nodes or NODES_AT_ONCE, rounding_mode="floor")
+    _, counts = torch.unique_consecutive(cut, return_counts=True)
+    yield from torch.split(torch.arange(len(data), device=data.node_ptr.device), counts.tolist())
