@@ -56,7 +56,7 @@ class EncodedGraphs:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def batch(self, chosen: Tensor, there: Tensor | None = None, shape: PatchShape | None = None) -> Batch:
-        """The graphs with these numbers, in this order; ``there`` (N): with these of their nodes alone, all ranks as they
+        """The graphs with these numbers, in this order; ``there`` (N): with these of their nodes alone, ranked as they
         are. The network sees what it sees at presence 0 of the others; ``shape`` says which entries these leave."""
         counts = self.node_ptr[chosen + 1] - self.node_ptr[chosen]
         nodes = _ranges(self.node_ptr[chosen], counts)
@@ -74,15 +74,10 @@ class EncodedGraphs:
         offsets = (bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype)
         weight = None if self.bag_weight is None else self.bag_weight[entries]
         batch = Batch(
-            neighbours=Neighbours.of(table),
-            bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
-            node_label=self.node_label[nodes],
-            attributes=self.attributes[nodes],
-            place=self.place[nodes],
-            graph_of=graph_of,
-            node_counts=counts,
-            target=None if self.target is None else self.target[chosen],
-        )
+            neighbours=Neighbours.of(table), bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
+            node_label=self.node_label[nodes], attributes=self.attributes[nodes], place=self.place[nodes],
+            graph_of=graph_of, node_counts=counts, target=None if self.target is None else self.target[chosen],
+        )  # fmt: skip
         return batch if there is None or shape is None else batch.without_absent(shape)
 
 

@@ -112,14 +112,12 @@ def _below(readout: Pool | SortPool, h: Tensor, batch: Batch, above: Tensor) -> 
         return through
     kinds = readout.kind.split("+")
     parts = dict(zip(kinds, above.chunk(len(kinds), dim=1), strict=True))
-    alike = h.new_zeros(len(batch), h.shape[1])  # for all nodes of a graph
-    if "sum" in parts:
-        alike = alike + parts["sum"]
+    below = parts.get("sum", h.new_zeros(len(batch), h.shape[1]))
     if "mean" in parts:
-        alike = alike + parts["mean"] / batch.node_counts.clamp(min=1)[:, None]
+        below = below + parts["mean"] / batch.node_counts.clamp(min=1)[:, None]
     if "log" in parts:
-        alike = alike + parts["log"] / (1 + batch.pool(h, "sum").abs())
-    below = alike.index_select(0, batch.graph_of)
+        below = below + parts["log"] / (1 + batch.pool(h, "sum").abs())
+    below = below.index_select(0, batch.graph_of)  # alike for all nodes of a graph
     if "max" in parts:  # shared by all nodes that attain it
         largest = batch.pool(h, "max")
         attained = (h >= (largest - SAME * largest.abs()).index_select(0, batch.graph_of)).to(h.dtype)

@@ -77,10 +77,8 @@ class Portion:
         """Refuse importances that are not numbers any more, though what was predicted is one."""
         wrong = np.flatnonzero(~np.isfinite(self.nodes))
         if len(wrong):
-            name = self.graphs.names[int(self.graphs.graph_of[wrong[0]])]
-            raise DataError(
-                f"graph {name!r}: the importance of a node is not a finite number; its numbers are too large"
-            )
+            graph = f"graph {self.graphs.names[int(self.graphs.graph_of[wrong[0]])]!r}"
+            raise DataError(f"{graph}: the importance of a node is not a finite number; its numbers are too large")
 
     # ── what the model says of whole graphs and of parts ──────────────────────────────────────────
 
@@ -158,18 +156,14 @@ class Portion:
                 graph=shown_labels(graph),
                 predicted=names[best] if names else float(predictions[g, 0]),
                 probability=float(predictions[g, best]) if names else None,
-                explained=names[int(self.classes[g])] if names else None,
-                technique=technique,
-                base=float(self.base[g]),
-                output=float(self.output[g]),
-                node_importance=self.nodes[nodes],
-                edge_importance=self.edges[edges],
+                explained=names[int(self.classes[g])] if names else None, technique=technique,
+                base=float(self.base[g]), output=float(self.output[g]),
+                node_importance=self.nodes[nodes], edge_importance=self.edges[edges],
                 critical_nodes=np.flatnonzero(critical),
                 critical_edges=np.flatnonzero(critical[graph.edges].all(axis=1)),
-                spread=None if spread is None else float(spread[g]),
-                fidelity=None if fidelity is None else fidelity[g],
+                spread=None if spread is None else float(spread[g]), fidelity=None if fidelity is None else fidelity[g],
                 trace=None if trace is None else Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
-            )
+            )  # fmt: skip
 
 
 def mean_over_networks(of_each: Sequence[torch.Tensor]) -> Floats:

@@ -188,11 +188,6 @@ class EgoCNN(nn.Module):
         return logits
 
     @property
-    def sees_absent(self) -> bool:
-        """Whether nodes of presence 0 may still count: as places of the readout, or to a module of the user's own."""
-        return self.custom_embedding or isinstance(self.readout, SortPool)
-
-    @property
     def n_parameters(self) -> int:
         """Numbers that training can change; a tied filter bank counts once."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress, takewhile
 
 import numpy as np
 
@@ -46,8 +47,9 @@ FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
 ALIKE = 1e-9  # Relative difference up to which two contributions are the same.
-STEPS_ONE_BY_ONE = 4
-GROWTH = 1.3  # The first sizes are all tried, then sizes that grow by three tenths.
+TRIED = [*range(4)]  # The steps after which a part is tried: the first of all, then sizes that grow by three tenths.
+while TRIED[-1] < 1 << 40:
+    TRIED.append(int((TRIED[-1] + 1) * 1.3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,14 +85,12 @@ class Evidence:
 def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: ExplainConfig) -> Bools:
     """(N) the critical nodes"""
     score = contribution * evidence.direction[graphs.graph_of]
-    found: dict[int, Ints] = {}
-    is_open = evidence.is_there
+    found, is_open = dict[int, Ints](), evidence.is_there
     for pieces in (1, MOST_PARTS):
         found |= _grow(graphs, score, evidence, config, is_open, pieces)
         is_open[list(found)] = False
     chosen = np.zeros(graphs.n_nodes, bool)
-    for part in _critical(graphs, score, evidence, found):
-        chosen[part] = True
+    chosen[np.concatenate([np.zeros(0, np.int64), *_critical(graphs, score, evidence, found)])] = True
     return chosen
 
 
@@ -128,62 +128,46 @@ def _grow(
     """The critical nodes of the graphs that are asked about, in so many pieces at most, by the number of the graph"""
     most = np.ceil(config.largest * graphs.node_counts).astype(np.int64)
     grown = _growth(graphs, score, np.where(is_asked, most, 0), pieces)
-    passed: dict[int, list[Ints]] = {}
-    for g, part in _enough(graphs, score, evidence, config, grown):
-        passed.setdefault(g, []).append(part)
-    found: dict[int, Ints] = {}
-    while passed:
-        numbers, parts = np.array(list(passed)), [waiting.pop(0) for waiting in passed.values()]
+    steps = ((g, *each, n) for g, each in enumerate(grown) for n in takewhile(len(each[1]).__gt__, TRIED))
+    tried = [(g, np.sort(order[: sizes[n]])) for g, order, sizes, n in steps]
+    tried = [tried[n] for n in _standing_out(graphs, score, tried).tolist()]
+    numbers = np.array([g for g, _ in tried], np.int64)
+    kept = evidence.kept(numbers, evidence.ask(numbers, [part for _, part in tried])) >= config.evidence
+    enough, found = dict[int, list[Ints]](), dict[int, Ints]()
+    for g, part in compress(tried, kept.tolist()):
+        enough.setdefault(g, []).append(part)
+    while enough:
+        numbers, parts = np.array(list(enough)), [waiting.pop(0) for waiting in enough.values()]
         needed = evidence.lost(numbers, evidence.ask(numbers, _rests(graphs, numbers, parts))) >= LOST
         for g, part, is_needed in zip(numbers.tolist(), parts, needed.tolist(), strict=True):
             if is_needed or g not in found:
                 found[g] = part
-            if is_needed or not passed[g] or len(part) >= THIRD * graphs.node_counts[g]:
-                del passed[g]
+            if is_needed or not enough[g] or len(part) >= THIRD * graphs.node_counts[g]:
+                del enough[g]
     for g, (order, sizes) in enumerate(grown):
         if sizes and g not in found:
-            all_of_it = np.maximum(score[slice(*graphs.node_ptr[[g, g + 1]])], 0).sum()
             last = np.searchsorted(sizes, max(THIRD * graphs.node_counts[g], sizes[0]), side="right") - 1
             part = np.sort(order[: sizes[last]])
-            if score[part].sum() >= CONCENTRATED * all_of_it:
+            if score[part].sum() >= CONCENTRATED * np.maximum(score[slice(*graphs.node_ptr[[g, g + 1]])], 0).sum():
                 found[g] = part
     return found
 
 
-def _enough(
-    graphs: Graphs, score: Floats, evidence: Evidence, config: ExplainConfig, grown: Sequence[tuple[Ints, list[int]]]
-) -> Iterator[tuple[int, Ints]]:
-    """The parts, of rising size, that stand out and are enough, with the numbers of their graphs"""
-    tried = [(g, np.sort(order[: sizes[n]])) for g, (order, sizes) in enumerate(grown) for n in _steps(len(sizes))]
-    if not tried:
-        return
-    numbers, parts = np.array([g for g, _ in tried]), [part for _, part in tried]
-    # a part must hold clearly more of what speaks for the output than its share of the nodes
-    speaks, counts = np.maximum(score, 0), np.array([len(part) for part in parts])
-    held = np.bincount(np.repeat(np.arange(len(parts)), counts), weights=speaks[np.concatenate(parts)])
-    all_of_it = np.bincount(graphs.graph_of, weights=speaks, minlength=len(graphs))[numbers]
-    out = np.flatnonzero(held * graphs.node_counts[numbers] >= OUTSTANDING * all_of_it * counts)
-    kept = evidence.kept(numbers[out], evidence.ask(numbers[out], [parts[n] for n in out.tolist()]))
-    yield from (tried[n] for n in out[kept >= config.evidence].tolist())
-
-
-def _steps(until: int) -> Iterator[int]:
-    """Those after which a growing part is tried"""
-    step = 0
-    while step < until:
-        yield step
-        step = step + 1 if step + 1 < STEPS_ONE_BY_ONE else int((step + 1) * GROWTH)
+def _standing_out(graphs: Graphs, score: Floats, parts: Sequence[tuple[int, Ints]]) -> Ints:
+    """Which of these parts hold clearly more of what speaks for the output than their share of the nodes"""
+    speaks, size = np.maximum(score, 0), np.array([(g, len(part)) for g, part in parts], np.int64).reshape(-1, 2)
+    nodes = np.concatenate([np.zeros(0, np.int64), *(part for _, part in parts)])
+    held = np.bincount(np.repeat(np.arange(len(parts)), size[:, 1]), weights=speaks[nodes], minlength=len(parts))
+    all_of_it = np.bincount(graphs.graph_of, weights=speaks, minlength=len(graphs))[size[:, 0]]
+    return np.flatnonzero(held * graphs.node_counts[size[:, 0]] >= OUTSTANDING * all_of_it * size[:, 1])
 
 
 def _growth(graphs: Graphs, score: Floats, most: Ints, pieces: int) -> list[tuple[Ints, list[int]]]:
     """For every graph its nodes in the order in which they join its part, and the size of the part after each step"""
-    found = []
+    found, bounds = [], graphs.node_ptr.tolist()
     scores, indices, indptr = score.tolist(), graphs.indices.tolist(), graphs.indptr.tolist()
-    for start, stop, largest in zip(
-        graphs.node_ptr.tolist(), graphs.node_ptr[1:].tolist(), most.tolist(), strict=False
-    ):
-        order: list[int] = []
-        sizes: list[int] = []
+    for start, stop, largest in zip(bounds, bounds[1:], most.tolist(), strict=False):
+        order, sizes = list[int](), list[int]()
         around = _layers(range(start, stop), scores, lambda n: indices[indptr[n] : indptr[n + 1]], pieces)
         for together in around if largest else ():
             if len(order) + len(together) > largest:
