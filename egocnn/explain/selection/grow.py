@@ -164,7 +164,7 @@ def _standing_out(graphs: Graphs, score: Floats, parts: Sequence[tuple[int, Ints
 
 def _growth(graphs: Graphs, score: Floats, most: Ints, pieces: int) -> list[tuple[Ints, list[int]]]:
     """For every graph its nodes in the order in which they join its part, and the size of the part after each step"""
-    found, bounds = [], graphs.node_ptr.tolist()
+    found, bounds = list[tuple[Ints, list[int]]](), graphs.node_ptr.tolist()
     scores, indices, indptr = score.tolist(), graphs.indices.tolist(), graphs.indptr.tolist()
     for start, stop, largest in zip(bounds, bounds[1:], most.tolist(), strict=False):
         order, sizes = list[int](), list[int]()
