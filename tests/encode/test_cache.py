@@ -99,7 +99,7 @@ def test_processes_that_share_a_machine_share_the_work_and_leave_no_files(tmp_pa
 
     with ThreadPoolExecutor(size) as processes:
         for done in [processes.submit(process, number) for number in range(size)]:
-            done.result(timeout=60)
+            done.result(timeout=600)
     assert sum(written) == 23
     assert max(written) <= 12
     assert names_in(tmp_path) == []

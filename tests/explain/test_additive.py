@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -14,6 +15,7 @@ from egocnn.data.arrays import Bools, Floats
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain
 from egocnn.explain.additive import Views, blurred, contributions, handed_to_edges, integrated_gradients
+from egocnn.explain.additive.cycles import LONGEST, MOST_EDGES, Cycles
 from egocnn.explain.structure import CriticalStructure
 from egocnn.model import Model
 from egocnn.study.invariance import relabel
@@ -133,20 +135,64 @@ def test_positive_and_negative_totals_are_those_of_the_integrated_gradients(
 
 @settings(max_examples=40)
 @given(graphs=random_graphs(classes=False), seed=st.integers(0, 1000))
-@pytest.mark.parametrize(("of_class", "weight", "share"), [(True, 2.0, 0.25), (False, 0.25, 0.0)])
-def test_views_count_by_their_shares_and_relevance_and_neighbours_more_for_a_class_than_for_a_value(
-    of_class: bool, weight: float, share: float, graphs: Graphs, seed: int
+@pytest.mark.parametrize(("of_class", "weight"), [(True, 1.0), (False, 0.25)])
+def test_views_count_by_their_shares_and_a_class_also_with_what_stands_around_and_on_cycles(
+    of_class: bool, weight: float, graphs: Graphs, seed: int
 ) -> None:
     several = np.random.default_rng(seed).normal(size=(3, graphs.n_nodes)) * [[1.0], [1000.0], [0.001]]
     g, e, r = (view / totals(graphs, np.abs(view))[graphs.graph_of] for view in several)
-    found = Views(*several).together(graphs, of_class=of_class)
-    assert_close(found, blurred(graphs, g + 0.5 * e + weight * r, share), tolerance=1e-12)
+    wanted = g + 0.5 * e + weight * r
+    if of_class:
+        wanted = Cycles.of(graphs).share(blurred(graphs, wanted, 0.25), 0.5)
+    assert_close(Views(*several).together(graphs, of_class=of_class), wanted, tolerance=1e-12)
+
+
+def test_nodes_on_cycles_take_a_share_of_their_mean_and_others_keep_their_own() -> None:
+    fused = one_graph(
+        7, [*cycle(0, 1, 2, 3), (2, 4), (4, 5), (5, 3), (5, 6)]
+    )  # squares that share the edge 2-3, a leaf
+    left, right = 6 / 4, 14 / 4
+    both = 15 / 6  # the unit of the edge that they share
+    found = Cycles.of(fused).share(np.arange(7.0), 0.5)
+    own = np.array([(3 * left + both) / 4] * 2 + [(3 * left + 3 * right + both) / 7] * 2 + [(3 * right + both) / 4] * 2)
+    assert found == pytest.approx([*(0.5 * np.arange(6) + 0.5 * own), 6.0])
+
+
+@settings(max_examples=60)
+@given(graphs=random_graphs(classes=False))
+def test_units_are_all_nodes_on_the_shortest_cycles_through_an_edge(graphs: Graphs) -> None:
+    wanted = []
+    for graph, start in zip(graphs, graphs.node_ptr.tolist(), strict=False):
+        plain = nx.Graph([(u, v) for u, v in graph.edges.tolist() if u != v])
+        for u, v in list(plain.edges):
+            plain.remove_edge(u, v)
+            ways = list(nx.all_shortest_paths(plain, u, v)) if nx.has_path(plain, u, v) else []
+            if ways and len(ways[0]) <= LONGEST:
+                wanted.append(sorted({start + node for way in ways for node in way}))
+            plain.add_edge(u, v)
+    cycles = Cycles.of(graphs)
+    found = [cycles.node[cycles.unit == unit].tolist() for unit in np.unique(cycles.unit)]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_no_cycles_are_looked_for_in_very_large_graphs() -> None:
+    wheel = one_graph(MOST_EDGES, cycle(*range(MOST_EDGES)) + [(0, n) for n in range(2, 4)])
+    assert len(Cycles.of(wheel).node) == 0
 
 
 def test_a_node_takes_a_share_of_the_mean_around_it_and_one_alone_keeps_its_own() -> None:
     graphs = one_graph(5, [(0, 1), (0, 2), (0, 3)])
     found = blurred(graphs, np.array([4.0, 1.0, 2.0, 3.0, 7.0]), 0.25)
     assert found == pytest.approx([0.75 * 4 + 0.25 * 2, 0.75 + 1, 1.5 + 1, 2.25 + 1, 7.0])
+
+
+def test_where_no_node_speaks_against_it_what_does_lowers_all_others_alike() -> None:
+    graphs = one_graph(3, cycle(0, 1, 2))
+    found = contributions(graphs, np.array([3.0, -1.0, 2.0]), np.array([1.0, 1.0, 2.0]), np.array([4.0]))
+    assert found == pytest.approx([1.0, 1.0, 2.0])
+    assert contributions(graphs, -np.array([3.0, -1.0, 2.0]), -np.array([1.0, 1.0, 2.0]), np.array([-4.0])) == (
+        pytest.approx([-1.0, -1.0, -2.0])
+    )
 
 
 @pytest.mark.parametrize("relevance", [[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [1.0, 1.0, 1.0]])

@@ -47,7 +47,7 @@ FLAGS = ["--networks", "1", *(word for name, value in SIZES.items() for word in 
 COMPLETE = ["config.json", "history.csv", "metrics.json", "model.safetensors", "settings.toml", "split.csv"]
 COMPLETE += ["test_predictions.csv"]
 """the files of a complete run"""
-PATIENCE = 60.0  # seconds to wait for a process that should long have done what it is to do
+PATIENCE = 600.0  # seconds to wait for a process that should long have done what it is to do
 
 SMILES_TABLE = '''\
 name,smiles,label,split

@@ -11,9 +11,9 @@ Where no part of moderate size holds the evidence, the part is what has grown up
 contributions stand there; else it is empty, as it is where the evidence is too weak to speak of: the class stands for
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
 
-A part that was found for a class is put to the question once more: all evidence must go with it, or else as many nodes
-from where the contributions are least must not do as well. Where a class stands for the lack of something, any part of
-the graph lacks it.
+A part that was found for a class is put to the question once more. Without it the class must not be predicted any
+more, or it must hold half of all that speaks for it; and as many nodes from where the contributions are least must hold
+little of the evidence. Where a class stands for the lack of something, any part of the graph lacks it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ lack of something, half a graph is as good a witness as the whole, and so is the
 CONCENTRATED = 0.6
 """Share of all that speaks for the output that a third of the nodes must hold to stand out where it is not enough; on
 the choosing half of the truths it leaves one graph in twenty without a structure marked, and six in seven with one."""
-AS_GOOD = 0.2
-"""Share of the evidence for a class that the least contributing part of the same size may hold; chosen on the choosing
-half, as what empties most of the structures that should be empty for few of the others."""
+AS_GOOD, HALF = 0.2, 0.5
+"""Share of the evidence for a class that the least contributing part of the same size may hold, and of all that speaks
+for it that a structure must hold which the class can do without; chosen on the choosing half and on the validation part
+of BBBP, as what empties most of the structures that should be empty for few others."""
 FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
@@ -118,8 +119,8 @@ def _critical(graphs: Graphs, score: Floats, evidence: Evidence, found: dict[int
     largest[numbers] = np.maximum([len(part) for part in parts], first[numbers])
     least = [np.sort(order) for order, _ in _growth(graphs, lacks, largest, 1) if len(order)]
     of_least, of_rest = evidence.ask(np.tile(numbers, 2), least + _rests(graphs, numbers, parts)).reshape(2, -1)
-    is_better, is_gone = evidence.kept(numbers, of_least) <= AS_GOOD, evidence.lost(numbers, of_rest) >= 1
-    return [part for part, is_critical in zip(parts, is_better | is_gone, strict=True) if is_critical]
+    is_better, is_needed = evidence.kept(numbers, of_least) <= AS_GOOD, of_rest <= 0
+    return compress(parts, is_better & (is_needed | (_held(graphs, score, numbers, parts) >= HALF)))
 
 
 def _grow(
@@ -130,11 +131,14 @@ def _grow(
     grown = _growth(graphs, score, np.where(is_asked, most, 0), pieces)
     steps = ((g, *each, n) for g, each in enumerate(grown) for n in takewhile(len(each[1]).__gt__, TRIED))
     tried = [(g, np.sort(order[: sizes[n]])) for g, order, sizes, n in steps]
-    tried = [tried[n] for n in _standing_out(graphs, score, tried).tolist()]
-    numbers = np.array([g for g, _ in tried], np.int64)
-    kept = evidence.kept(numbers, evidence.ask(numbers, [part for _, part in tried])) >= config.evidence
+    numbers, parts = np.array([g for g, _ in tried], np.int64), [part for _, part in tried]
+    # a part must hold clearly more of what speaks for the output than its share of the nodes
+    held, size = _held(graphs, score, numbers, parts), np.array([len(part) for part in parts], np.int64)
+    outstanding = np.flatnonzero(held * graphs.node_counts[numbers] >= OUTSTANDING * size)
+    numbers, parts = numbers[outstanding], [parts[n] for n in outstanding.tolist()]
+    kept = evidence.kept(numbers, evidence.ask(numbers, parts)) >= config.evidence
     enough, found = dict[int, list[Ints]](), dict[int, Ints]()
-    for g, part in compress(tried, kept.tolist()):
+    for g, part in compress(zip(numbers.tolist(), parts, strict=True), kept.tolist()):
         enough.setdefault(g, []).append(part)
     while enough:
         numbers, parts = np.array(list(enough)), [waiting.pop(0) for waiting in enough.values()]
@@ -153,13 +157,12 @@ def _grow(
     return found
 
 
-def _standing_out(graphs: Graphs, score: Floats, parts: Sequence[tuple[int, Ints]]) -> Ints:
-    """Which of these parts hold clearly more of what speaks for the output than their share of the nodes"""
-    speaks, size = np.maximum(score, 0), np.array([(g, len(part)) for g, part in parts], np.int64).reshape(-1, 2)
-    nodes = np.concatenate([np.zeros(0, np.int64), *(part for _, part in parts)])
-    held = np.bincount(np.repeat(np.arange(len(parts)), size[:, 1]), weights=speaks[nodes], minlength=len(parts))
-    all_of_it = np.bincount(graphs.graph_of, weights=speaks, minlength=len(graphs))[size[:, 0]]
-    return np.flatnonzero(held * graphs.node_counts[size[:, 0]] >= OUTSTANDING * all_of_it * size[:, 1])
+def _held(graphs: Graphs, score: Floats, numbers: Ints, parts: Sequence[Ints]) -> Floats:
+    """(n) the shares of all that speaks for the outputs of these graphs which the parts hold"""
+    speaks, nodes = np.maximum(score, 0), np.concatenate([np.zeros(0, np.int64), *parts])
+    part = np.repeat(np.arange(len(parts)), np.array([len(part) for part in parts], np.int64))
+    all_of_it = np.bincount(graphs.graph_of, weights=speaks, minlength=len(graphs))[numbers]
+    return np.bincount(part, weights=speaks[nodes], minlength=len(parts)) / np.where(all_of_it > 0, all_of_it, 1)
 
 
 def _growth(graphs: Graphs, score: Floats, most: Ints, pieces: int) -> list[tuple[Ints, list[int]]]:

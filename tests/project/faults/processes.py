@@ -17,7 +17,7 @@ from tests.support.commands import SHORT as QUICK
 from tests.support.tiny import ALCOHOLS
 
 SHORT = (*QUICK, "--device", "cpu")
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 def commands(run: Path, out: Path) -> dict[str, list[str]]:

@@ -280,7 +280,7 @@ def test_two_processes_prepare_and_read_each_its_share(tmp_path: Path) -> None:
     words = [*FLAGS, *still, "--epochs", str(epochs), "--batch-size", "8", "--quiet", "--device", "cpu"]
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     run = ["-m", "tests.train.runs.ranks", str(tmp_path), "train", str(tmp_path / "store"), "-o", str(tmp_path / "two")]
-    done = subprocess.run([*launch, *run, *words], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*launch, *run, *words], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert names_in(tmp_path / "two") == COMPLETE
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))

@@ -3,9 +3,9 @@
     python -m lab truths rules --tasks FOLDER
 
 Every choosing task trains one network with the default settings (a model that is in the work folder already is taken
-from there). All views of the evidence are computed once; a rule adds some of them up, each divided by its size, and
-hands every node a share of what its neighbours hold. The constants of :mod:`egocnn.explain.additive` come from here,
-and so do the defaults of ``gamma`` and ``steps``.
+from there). All views of the evidence are computed once; a rule adds some of them up, each divided by its size, hands
+every node a share of what its neighbours hold, and then one of the mean of its short cycles. The constants of
+:mod:`egocnn.explain.additive` come from here, and so do the defaults of ``gamma`` and ``steps``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from egocnn.config import PRESETS, ExplainConfig
 from egocnn.data.arrays import Floats
 from egocnn.data.graphs import Graphs
 from egocnn.explain.additive import blurred, integrated_gradients, normed
+from egocnn.explain.additive.cycles import Cycles
 from egocnn.explain.contributions import EdgeNumbers
 from egocnn.explain.explain import asking_no_gradients
 from egocnn.explain.portion import mean_in_groups, symmetric_groups
@@ -41,18 +42,20 @@ from lab.truths.suite.scoring.measures import Scores, ranking_scores
 from lab.truths.suite.scoring.part import ExplainedPart
 
 WORK = Path("runs/truths_rules")
-POINTS = (2, 3, 4, 16)  # of the integrated gradients
-GAMMAS = (0.25, 1.0, 2.0, 4.0)  # of relevance
+POINTS = (2, 3, 16)  # of the integrated gradients
+GAMMAS = (0.25, 1.0, 4.0)  # of relevance
 BLURS = (0.0, 0.1, 0.25, 0.4)
+ON_CYCLES = (0.0, 0.5, 0.75)
 SHOWN = ("node_auc", "pearson", "kendall")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Weights of views by name, and the share of what stands around a node."""
+    """Weights of views by name, and the shares of what stands around a node and on its cycles."""
 
     weights: tuple[tuple[str, float], ...]
     blur: float
+    on_cycles: float
 
     @property
     def name(self) -> str:
@@ -68,10 +71,10 @@ def all_rules() -> list[Rule]:
         relevance = f"relevance {gamma:g}"
         sums.append(((relevance, 1.0),))
         for weight in (0.25, 0.5, 1.0, 2.0):
-            for points in POINTS[:3]:
+            for points in POINTS[:2]:
                 pair = ((f"gradients {points}", 1.0), (relevance, weight))
                 sums += [pair, (*pair, ("read out", 0.5))]
-    return [Rule(each, blur) for each in sums for blur in BLURS]
+    return [Rule(each, blur, share) for each in sums for blur in BLURS for share in ON_CYCLES]
 
 
 def score_rules(tasks: Path, out: Path, *, work: Path, command: str, say: Callable[[str], None]) -> None:
@@ -104,14 +107,14 @@ def _trained(graphs: Graphs, folder: Path) -> Model:
 
 
 def _scores(model: Model, part: ExplainedPart, rules: list[Rule]) -> list[Scores]:
-    seen, graphs = views(model, part), list(part.graphs)
+    seen, graphs, cycles = views(model, part), list(part.graphs), Cycles.of(part.graphs)
     bounds = part.graphs.node_ptr[1:-1]
     scores = []
     for rule in rules:
         total = np.zeros(part.graphs.n_nodes)
         for view, weight in rule.weights:
             total += weight * normed(part.graphs, seen[view])
-        nodes = np.split(blurred(part.graphs, total, rule.blur), bounds)
+        nodes = np.split(cycles.share(blurred(part.graphs, total, rule.blur), rule.on_cycles), bounds)
         nobody = np.zeros(0, np.int64)
         one_each = [
             Structure(own, edges_from_nodes(graph, own), nobody) for graph, own in zip(graphs, nodes, strict=True)
@@ -156,7 +159,7 @@ def _explained(model: Model, graphs: Graphs, batch: Batch, classes: torch.Tensor
 
 
 def _row(rule: Rule, number: int, found: Mapping[str, Mapping[str, list[Scores]]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"rule": rule.name, "blur": rule.blur}
+    row: dict[str, Any] = {"rule": rule.name, "blur": rule.blur, "on_cycles": rule.on_cycles}
     for part, before in (("test", ""), ("larger", "larger_")):
         of_tasks = {task: parts[part][number] for task, parts in found.items() if part in parts}
         for name in SHOWN:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from itertools import takewhile
@@ -89,7 +89,7 @@ def score(options: ScoreOptions, out: Path, *, command: str, say: Callable[[str]
         "jobs": options.jobs,
         "date": max(row["date"] for row in rows),
         "machine": ", and ".join(sorted({row["machine"] for row in rows})),
-        "versions": versions(),
+        "versions": _versions(rows),
     }
     write_json(out, record)
     write_text(out.with_suffix(".md"), markdown(record))
@@ -135,9 +135,19 @@ def _measured(tasks: Path, work: Path, job: Job) -> str:
         for name, scores in measured["techniques"].items():
             shown[name] = scores.get("node_auc", scores.get("pearson"))
     about = {"model": job.model, "task": job.task, "seed": job.seed, "networks": job.networks}
-    write_json(job.path(work), {**about, **measured, "date": date.today().isoformat(), "machine": machine()})
+    write_json(job.path(work), {**about, **measured, **_circumstances()})
     text = ", ".join(f"{name} {number:.3f}" for name, number in shown.items() if number is not None)
     return f"{job.model} {job.task}, seed {job.seed}, {measured['seconds']:.0f} s: {text}"
+
+
+def _circumstances() -> dict[str, Any]:
+    return {"date": date.today().isoformat(), "machine": machine(), "versions": versions()}
+
+
+def _versions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Those that the jobs ran with: several, where they ran on several machines."""
+    each = [row.get("versions", {}) for row in rows]
+    return {name: ", and ".join(sorted({own[name] for own in each if name in own})) for name in versions()}
 
 
 def _row(info: TaskInfo, measured: Mapping[str, Any]) -> dict[str, Any]:

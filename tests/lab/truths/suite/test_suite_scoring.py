@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from egocnn.config import ExplainConfig, Preset
 from egocnn.errors import ConfigError, DataError
@@ -88,8 +89,10 @@ def test_every_task_and_seed_has_a_row_with_controls_and_only_what_is_missing_is
     assert "| triangle-on-grid | a triangle on a grid |" in text
     assert "2 networks a model." in text
     monkeypatch.setattr(run, "measure_ours", fail)
+    monkeypatch.setattr(run, "versions", lambda: {"torch": "of the call that puts them together"})
     again = score(replace(options, seeds=3), tmp_path / "again.json", command="scored", say=said.append)
     assert again["rows"] == record["rows"]
+    assert again["versions"]["torch"] == record["versions"]["torch"] == torch.__version__
     assert {(job["task"], job["seed"]) for job in again["missing"]} == {(task, 2) for task in TASKS}
     assert sum("failed, DataError: out of luck" in line for line in said) == 2
     assert "Not measured: ours triangle-on-grid 2, ours bond-values 2." in (tmp_path / "again.md").read_text()
@@ -139,10 +142,10 @@ def test_rules_are_scored_on_the_choosing_half_alone_and_a_trained_model_is_not_
     for row in first["rows"]:
         assert 0 <= row["node_auc_worst"] <= row["node_auc"] <= 1
     settings = ExplainConfig()
-    of_class = additive.RELEVANCE_OF_CLASS, additive.BLUR_OF_CLASS
-    for weight, blur in (of_class, (additive.RELEVANCE_OF_VALUE, additive.BLUR_OF_VALUE)):
+    of_class = additive.RELEVANCE_OF_CLASS, additive.BLUR, additive.ON_CYCLES
+    for weight, *shares in (of_class, (additive.RELEVANCE_OF_VALUE, 0.0, 0.0)):
         views = (f"gradients {settings.steps}", 1.0), (f"relevance {settings.gamma:g}", weight)
-        assert rules.Rule((*views, ("read out", additive.READ_OUT)), blur) in rules.all_rules()
+        assert rules.Rule((*views, ("read out", additive.READ_OUT)), *shares) in rules.all_rules()
     monkeypatch.delattr(rules, "learn")
     rules.score_rules(folder, written, work=work, command="ruled", say=lambda _: None)
     assert json.loads(written.read_text())["rows"] == first["rows"]
