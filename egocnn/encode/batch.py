@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from egocnn.nn.batch import Bags, Batch
+from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
 
 
@@ -54,27 +55,30 @@ class EncodedGraphs:
     def _parts(self) -> dict[str, Tensor | None]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def batch(self, chosen: Tensor) -> Batch:
-        """The graphs with these numbers, in this order."""
+    def batch(self, chosen: Tensor, there: Tensor | None = None, shape: PatchShape | None = None) -> Batch:
+        """The graphs with these numbers, in this order; ``there`` (N): with these of their nodes alone, ranked as they
+        are. The network sees what it sees at presence 0 of the others; ``shape`` says which entries these leave."""
         counts = self.node_ptr[chosen + 1] - self.node_ptr[chosen]
         nodes = _ranges(self.node_ptr[chosen], counts)
-        steps = self.steps[nodes]
+        graph_of = torch.repeat_interleave(torch.arange(len(chosen), device=nodes.device), counts)
         position = torch.arange(len(nodes), device=nodes.device)
+        if there is not None:
+            position, nodes, graph_of = position[there], nodes[there], graph_of[there]
+            counts = torch.bincount(graph_of, minlength=len(chosen))
+        steps = self.steps[nodes]
         table = torch.where(steps == 0, -1, position[:, None] + steps)
+        if there is not None:  # the last serves -1
+            table = F.pad(torch.where(there, there.cumsum(0) - 1, -1), (0, 1), value=-1)[table]
         bag_counts = self.bag_ptr[nodes + 1] - self.bag_ptr[nodes]
         entries = _ranges(self.bag_ptr[nodes], bag_counts)
         offsets = (bag_counts.cumsum(0) - bag_counts).to(self.bag_rows.dtype)
         weight = None if self.bag_weight is None else self.bag_weight[entries]
-        return Batch(
-            neighbours=Neighbours.of(table),
-            bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
-            node_label=self.node_label[nodes],
-            attributes=self.attributes[nodes],
-            place=self.place[nodes],
-            graph_of=torch.repeat_interleave(torch.arange(len(chosen), device=nodes.device), counts),
-            node_counts=counts,
-            target=None if self.target is None else self.target[chosen],
-        )
+        batch = Batch(
+            neighbours=Neighbours.of(table), bags=Bags(rows=self.bag_rows[entries], offsets=offsets, weight=weight),
+            node_label=self.node_label[nodes], attributes=self.attributes[nodes], place=self.place[nodes],
+            graph_of=graph_of, node_counts=counts, target=None if self.target is None else self.target[chosen],
+        )  # fmt: skip
+        return batch if there is None or shape is None else batch.without_absent(shape)
 
 
 def _concat(name: str, several: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def first_words(graphs: Graphs) -> Graphs:
         names, label = getattr(graphs, f"{kind}_label_names"), getattr(graphs, f"{kind}_label")
         if label is not None and any(SEPARATOR in name for name in names):
             firsts = heads(names)
-            (numbers,) = columns(label, [_split(name)[0] for name in names], firsts, ())
+            numbers = columns(label, names, firsts, ())[0]
             changes |= {f"{kind}_label": numbers, f"{kind}_label_names": firsts}
     return replace(graphs, **changes) if changes else graphs
 
@@ -58,13 +59,19 @@ def columns(label: Ints | None, names: Sequence[str], firsts: Names, further: Na
     """Labels, numbers in ``names`` -> numbers of their words: in ``firsts``, and after these in ``further``"""
     if label is None or not firsts:
         return []
+    table = _numbers(tuple(names), firsts, further)
+    return [column[label] for column in table.T]
+
+
+@lru_cache(maxsize=64)  # one graph after the other comes with the same names
+def _numbers(names: Names, firsts: Names, further: Names) -> Ints:
+    """(names and the one that is not known, words) the numbers of their words"""
     position = {word: len(firsts) + number for number, word in enumerate(further)}
     first = {word: number for number, word in enumerate(firsts)}
     spelled = [[first.get(own[0], -1), *(position.get(w, -1) for w in own[1:])] for own in map(_split, (*names, ""))]
     spelled[-1] = [-1]  # serves -1, a label that is not known
     width = max(map(len, spelled))
-    table = np.array([own + [-1] * (width - len(own)) for own in spelled], np.int32)
-    return [table[label, word] for word in range(width)]
+    return np.array([own + [-1] * (width - len(own)) for own in spelled], np.int32)
 
 
 def told_apart(several: list[Ints]) -> Ints | None:

@@ -67,38 +67,34 @@ def backtrack(traced: ForwardPass, own: Sequence[Tensor], gamma: float | None) -
 def _plan(batch: Batch, k: int) -> Plan:
     """Which nodes have how many of their first k neighbours, and who these are."""
     ranked = batch.ranked(k)
-    plan = ranked.plan or Plan.of(ranked.table)
-    assert plan is not None, "ranked neighbours have no gaps"
-    return plan
+    return ranked.plan or Plan.of(ranked.table)
 
 
 @torch.no_grad()
 def _step(h: Tensor, conv: EgoConv, plan: Plan, held: Tensor, gamma: float | None) -> LayerBelow:
-    filters, bias = fold(conv.norm, conv.weight, conv.bias)
-    ranks, D = filters.shape[:2]
+    most, (ranks, D, _) = plan.groups[-1][1].shape[1] if plan.groups else 0, conv.weight.shape
+    filters, bias = fold(conv.norm, conv.weight[:most], conv.bias)
+    if gamma is not None:
+        filters, bias = favour(filters, gamma), favour(bias, gamma)
     nodes, crossed = torch.zeros_like(h), h.new_zeros(len(h), ranks - 1)
     holds = held.any(dim=1)
+    all_hold = bool(holds.all())
     for group, members in plan.groups:
-        chosen = torch.nonzero(holds[group]).flatten()  # few nodes attain a maximum: the others hand nothing down
-        some, egos = group[chosen], members[chosen]
+        some, egos = group, members
+        if not all_hold:  # few nodes attain a maximum: the others hand nothing down
+            chosen = torch.nonzero(holds[group]).flatten()
+            some, egos = group[chosen], members[chosen]
         c = egos.shape[1]
         gathered = h.index_select(0, egos.flatten()).view(len(some), c, D)
         received, weight = gathered.flatten(1), filters[:c].flatten(0, 1)
-        back = _hand_back(received, weight, bias, held[some], gamma)
+        share = held[some]
+        if gamma is not None:
+            share = share / divisor(torch.addmm(bias.clamp(min=0), received, weight))
+        back = share @ weight.t()
         handed = (back if gamma is None else received * back).view_as(gathered)
         nodes.index_add_(0, egos.flatten(), handed.flatten(0, 1))
         crossed[some[:, None], torch.arange(c - 1, device=h.device)] = handed[:, 1:].sum(dim=2)
     return LayerBelow(nodes, crossed)
-
-
-def _hand_back(received: Tensor, weight: Tensor, bias: Tensor, held: Tensor, gamma: float | None) -> Tensor:
-    """What was received (n, F), its filters (F, D') and bias (D'), what is held (n, D') -> what goes back (n, F); with
-    the relevance rule, what was received is still to be multiplied in"""
-    if gamma is None:
-        return held @ weight.t()
-    favoured = favour(weight, gamma)
-    share = held / divisor(received @ favoured + favour(bias, gamma).clamp(min=0))
-    return share @ favoured.t()
 
 
 def favour(weight: Tensor, gamma: float) -> Tensor:

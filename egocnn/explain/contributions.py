@@ -22,8 +22,6 @@ from egocnn.nn import Attributes, EgoCNN, PatchySan
 from egocnn.nn.batch import Batch, Places
 from egocnn.nn.conv import fold
 
-PRODUCTS_AT_ONCE = 1 << 24  # Numbers held in memory together: nodes times rows of the table.
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
@@ -71,7 +69,7 @@ def with_entries(batch: Batch, entries: Entries) -> Batch:
 
 
 @torch.no_grad()
-def through_embedding(network: EgoCNN, batch: Batch, places: Places, held: Tensor, gamma: float | None) -> Entries:
+def through_embedding(network: EgoCNN, batch: Batch, held: Tensor, gamma: float | None) -> Entries:
     """What ``h[0]`` (N, D) holds -> importances of the entries, by the rule that took it there.
 
     ``gamma``: of the relevance rule; None: the transposed convolution, the filters alone as in the paper.
@@ -88,10 +86,13 @@ def through_embedding(network: EgoCNN, batch: Batch, places: Places, held: Tenso
     rows = batch.bags.rows
     if gamma is not None:
         table, filters, bias = (favour(part, gamma) for part in (table, filters, bias))
-        weight = batch.bags.weight
-        z = F.embedding_bag(rows, table, batch.bags.offsets, mode="sum", per_sample_weights=weight) + bias.clamp(min=0)
+    with torch.enable_grad():  # the slope of a weight is what its row says of what is held
+        weight = given.bags.detach().requires_grad_()
+        read = F.embedding_bag(rows, table.detach(), batch.bags.offsets, mode="sum", per_sample_weights=weight)
+    if gamma is not None:
+        z = read.detach() + bias.clamp(min=0)
         held = held / divisor(z + batch.slot_attributes(filters) if reads_attributes else z)
-    bags = _dot(table, rows.long(), held, places.owner)
+    (bags,) = torch.autograd.grad(read, weight, held)
     attributes = _transpose(batch, filters, held) if reads_attributes else nothing.attributes
     found = replace(nothing, bags=bags, attributes=attributes)
     return found if gamma is None else found.map(torch.mul, replace(given, whole=nothing.whole))
@@ -103,22 +104,6 @@ def _transpose(batch: Batch, filters: Tensor, held: Tensor) -> Tensor:
         attributes = batch.attributes.detach().requires_grad_()
         read = replace(batch, attributes=attributes).slot_attributes(filters)
         (found,) = torch.autograd.grad((read * held).sum(), attributes)
-    return found
-
-
-def _dot(table: Tensor, rows: Tensor, held: Tensor, owner: Tensor) -> Tensor:
-    """(S) table[rows] . held[owner]
-
-    A collection uses few of the table's rows, each many times: to multiply all nodes with all rows that occur, and
-    pick, moves less memory than to gather every pair.
-    """
-    used, which = torch.unique(rows, return_inverse=True)
-    filters, found = table[used].t(), held.new_empty(len(rows))
-    at_once = max(1, PRODUCTS_AT_ONCE // max(len(used), 1))
-    first = torch.searchsorted(owner, torch.arange(0, len(held) + at_once, at_once, device=owner.device))
-    for number, (start, stop) in enumerate(zip(first.tolist(), first.tolist()[1:], strict=False)):
-        product = held[number * at_once : (number + 1) * at_once] @ filters
-        found[start:stop] = product[owner[start:stop] - number * at_once, which[start:stop]]
     return found
 
 

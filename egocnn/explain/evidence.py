@@ -24,7 +24,7 @@ from torch import Tensor
 
 from egocnn.nn import EgoCNN, Output, Pool, SortPool
 from egocnn.nn.batch import Batch
-from egocnn.nn.readout import by_column, pool
+from egocnn.nn.readout import by_column
 
 SAME = 1e-5  # Relative difference up to which two activations count as equal: rounding of float32 over a few layers.
 
@@ -111,23 +111,16 @@ def _below(readout: Pool | SortPool, h: Tensor, batch: Batch, above: Tensor) -> 
             (through,) = torch.autograd.grad((readout(below, batch) * above).sum(), below)
         return through
     kinds = readout.kind.split("+")
-    parts = above.chunk(len(kinds), dim=1)
-    return sum((_through(kind, h, batch, part) for kind, part in zip(kinds, parts, strict=True)), torch.zeros_like(h))
-
-
-def _through(kind: str, h: Tensor, batch: Batch, above: Tensor) -> Tensor:
-    """The slope (B, D) of what was pooled -> the slope (N, D) of what it was pooled from"""
-    if kind == "max":
-        return above[batch.graph_of] * _shares_of_maximum(h, batch)
-    if kind == "mean":
-        above = above / batch.node_counts.clamp(min=1)[:, None]
-    if kind == "log":
-        above = above / (1 + pool(h, batch.node_counts, "sum").abs())
-    return above[batch.graph_of]
-
-
-def _shares_of_maximum(h: Tensor, batch: Batch) -> Tensor:
-    """(N, D) 1 over the number of nodes of the graph that attain its maximum, 0 for all others"""
-    largest = pool(h, batch.node_counts, "max")
-    attained = (h >= (largest - SAME * largest.abs())[batch.graph_of]).to(h.dtype)
-    return attained / pool(attained, batch.node_counts, "sum").clamp(min=1)[batch.graph_of]
+    parts = dict(zip(kinds, above.chunk(len(kinds), dim=1), strict=True))
+    below = parts.get("sum", h.new_zeros(len(batch), h.shape[1]))
+    if "mean" in parts:
+        below = below + parts["mean"] / batch.node_counts.clamp(min=1)[:, None]
+    if "log" in parts:
+        below = below + parts["log"] / (1 + batch.pool(h, "sum").abs())
+    below = below.index_select(0, batch.graph_of)  # alike for all nodes of a graph
+    if "max" in parts:  # shared by all nodes that attain it
+        largest = batch.pool(h, "max")
+        attained = (h >= (largest - SAME * largest.abs()).index_select(0, batch.graph_of)).to(h.dtype)
+        share = parts["max"] / batch.pool(attained, "sum").clamp(min=1)
+        below = below.addcmul_(attained, share.index_select(0, batch.graph_of))
+    return below

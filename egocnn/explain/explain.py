@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from egocnn.config import ExplainConfig
-from egocnn.data.arrays import Ints
+from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.errors import ConfigError
 from egocnn.explain.attention import AttentionHead
@@ -20,7 +20,7 @@ from egocnn.explain.question import Question
 from egocnn.explain.structure import CriticalStructure, Trace
 from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, occlude
 from egocnn.model import Model, check_finite
-from egocnn.nn import EgoCNN, Output
+from egocnn.nn import EgoCNN, Output, Pool
 from egocnn.nn.device import choose_device
 from egocnn.nn.memory import by_halves
 from egocnn.nn.predict import portions
@@ -98,46 +98,36 @@ def _portions(
         mean = outputs.mean(dim=0)
         check_finite(mean.double().cpu().numpy(), [graphs.names[g] for g in some.tolist()])
         of_class = mean.argmax(dim=1) if classes is None else torch.from_numpy(classes[some]).to(place)
+        whole, shape = Question(networks, batch, of_class, model), model.encoder.shape(model.config)
 
-        def question(numbers: Ints | None) -> Question:
-            if numbers is None or len(numbers) == len(chosen):
-                return Question(networks, batch, of_class, model)
+        def question(numbers: Ints, there: Bools | None) -> Question:
             wanted = torch.from_numpy(numbers).to(place)
-            return Question(networks, data.batch(chosen[wanted]), of_class[wanted], model)
+            part = None if there is None else torch.from_numpy(there).to(place)
+            # absent nodes may still count: as places of a readout, or to a module of the user's own
+            seen = any(each.custom_embedding or not isinstance(each.readout, Pool) for each in networks)
+            parts = data.batch(chosen[wanted], None if seen else part, shape)
+            presence = part.to(batch.attributes) if seen and part is not None else None
+            return Question(networks, parts, of_class[wanted], model, presence)
 
-        whole, empty = question(None), question(np.zeros(1, np.int64))
-        nobody = empty.outputs(torch.zeros_like(empty.batch.attributes[:, :0].sum(dim=1)))  # alike for all graphs
+        heads_of = zip(networks, passes, strict=True)  # nothing is read out where no node is present
+        nobody = torch.cat([each.head(torch.zeros_like(of.pooled[:1])) for each, of in heads_of]).mean(dim=0).double()
         portion = Portion(
-            model=model,
-            graphs=graphs[some],
-            outputs_of_each=outputs.double().cpu().numpy(),
-            classes=of_class.cpu().numpy(),
-            output=whole.of_outputs(mean.double()).cpu().numpy(),
-            base=whole.of_outputs(nobody.double().expand(len(some), -1)).cpu().numpy(),
-            question=question,
-            nodes=np.zeros(0),
-            edges=np.zeros(0),
-            trace=None,
-        )
+            model=model, graphs=graphs[some], classes=of_class.cpu().numpy(),
+            outputs_of_each=outputs.double().cpu().numpy(), output=whole.of_outputs(mean.double()).cpu().numpy(),
+            base=whole.of_outputs(nobody.expand(len(some), -1)).cpu().numpy(), whole=whole, question=question,
+            known={b"": nobody.cpu().numpy()}, nodes=np.zeros(0), edges=np.zeros(0), trace=None,
+        )  # fmt: skip
         if config.technique == "occlusion":
             nodes, edges = occlude(model, portion.graphs, portion.classes, device=device)
             return replace(portion, nodes=nodes, edges=edges)
-        places, edge_numbers = batch.places(model.encoder.shape(model.config)), EdgeNumbers.of(portion.graphs, place)
+        places, edge_numbers = batch.places(shape), EdgeNumbers.of(portion.graphs, place)
         found = [
-            TECHNIQUES[config.technique](
-                ExplainedBatch(
-                    network=network,
-                    batch=batch,
-                    output=output,
-                    classes=of_class,
-                    places=places,
-                    edges=edge_numbers,
-                    attention=head,
-                    settings=config,
-                )
-            )
+            TECHNIQUES[config.technique](ExplainedBatch(
+                network=network, batch=batch, output=output, classes=of_class, places=places, edges=edge_numbers,
+                attention=head, settings=config,
+            ))
             for network, output, head in zip(networks, passes, heads, strict=True)
-        ]
+        ]  # fmt: skip
         several = zip(*([(each.nodes, each.edges), *each.trace] for each in found), strict=True)
         (nodes, edges), *trace = ([mean_over_networks(kind) for kind in zip(*each, strict=True)] for each in several)
         layers = Trace(np.stack([n for n, _ in trace]), np.stack([e for _, e in trace])) if trace else None
@@ -147,7 +137,7 @@ def _portions(
         read_out = mean_over_networks([each.read_out for each in found if each.read_out is not None])
         return portion.adding_up(read_out, config.steps)
 
-    for chosen in portions(data):
+    for chosen in portions(data, gradients=True):
         with asking_no_gradients(networks):
             found = list(by_halves(importances, chosen))
         yield from found

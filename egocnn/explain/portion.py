@@ -19,7 +19,7 @@ from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
 from egocnn.explain.additive import Views, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.question import Question
-from egocnn.explain.selection.grow import Evidence, grow
+from egocnn.explain.selection.grow import Evidence, grow, parts_of
 from egocnn.explain.selection.select import select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.model import Model
@@ -38,8 +38,10 @@ class Portion:
     classes: Ints  # (B) the explained ones
     output: Floats  # (B) the output that is explained
     base: Floats  # (B) the same with no node present
-    question: Callable[[Ints | None], Question]
-    """what the model is asked about the graphs with these numbers; by default about all"""
+    whole: Question  # about all of them
+    question: Callable[[Ints, Bools | None], Question]
+    """the same about those with these numbers, which may repeat, and of their nodes about these alone"""
+    known: dict[bytes, Floats]  # (C) the outputs of parts that the model was asked about, by their nodes
     nodes: Floats  # (N) importances
     edges: Floats  # (E) importances
     trace: Trace | None
@@ -61,7 +63,8 @@ class Portion:
     def adding_up(self, read_out: Floats, steps: int) -> Portion:
         """Relevance, and evidence where it is read out (N) -> contributions that add up to the output less the base."""
         assert self.group is not None, "called on symmetric importances"
-        gradients = mean_in_groups(_numpy(integrated_gradients(self.question(None), steps)), self.group)
+        every_point = self.question(np.tile(np.arange(len(self.graphs)), steps), None)
+        gradients = mean_in_groups(_numpy(integrated_gradients(every_point, steps)), self.group)
         views = Views(gradients, mean_in_groups(read_out, self.group), self.nodes)
         place = views.together(self.graphs, of_class=bool(self.model.class_names))
         nodes = contributions(self.graphs, gradients, place, self.output - self.base)
@@ -74,10 +77,8 @@ class Portion:
         """Refuse importances that are not numbers any more, though what was predicted is one."""
         wrong = np.flatnonzero(~np.isfinite(self.nodes))
         if len(wrong):
-            name = self.graphs.names[int(self.graphs.graph_of[wrong[0]])]
-            raise DataError(
-                f"graph {name!r}: the importance of a node is not a finite number; its numbers are too large"
-            )
+            graph = f"graph {self.graphs.names[int(self.graphs.graph_of[wrong[0]])]!r}"
+            raise DataError(f"{graph}: the importance of a node is not a finite number; its numbers are too large")
 
     # ── what the model says of whole graphs and of parts ──────────────────────────────────────────
 
@@ -88,16 +89,23 @@ class Portion:
         return mean
 
     @torch.no_grad()
-    def ask(self, numbers: Ints, present: Bools) -> Floats:
-        """Graphs with nothing but these nodes (N) present -> their outputs (n, C)"""
-        question = self.question(numbers)
-        starts = [np.arange(*self.graphs.node_ptr[[g, g + 1]]) for g in numbers.tolist()]
-        chosen = torch.from_numpy(present[np.concatenate(starts)] if starts else present[:0])
-        return _numpy(question.outputs(chosen.to(question.batch.attributes)))
+    def ask(self, numbers: Ints, parts: Sequence[Ints]) -> Floats:
+        """Graphs with nothing present but these nodes of each, ascending -> their outputs (n, C)"""
+        keys = [part.tobytes() for part in parts]
+        new = {key: n for n, key in enumerate(keys) if key not in self.known}
+        if new:
+            asked = numbers[list(new.values())]
+            counts = self.graphs.node_counts[asked]
+            first = np.cumsum(counts) - counts - self.graphs.node_ptr[asked]  # in copies of these graphs
+            there = np.zeros(counts.sum(), bool)
+            there[np.concatenate([parts[n] + start for n, start in zip(new.values(), first, strict=True)])] = True
+            self.known.update(zip(new, _numpy(self.question(asked, there).outputs()), strict=True))
+        return np.array([self.known[key] for key in keys]).reshape(len(keys), len(self.known[b""]))
 
-    def answers(self, numbers: Ints, present: Bools) -> Floats:
+    def answers(self, numbers: Ints, parts: Sequence[Ints]) -> Floats:
         """The same as outputs that are explained (n)"""
-        return _numpy(self.question(numbers).of_outputs(torch.from_numpy(self.ask(numbers, present))))
+        question = replace(self.whole, classes=torch.from_numpy(self.classes[numbers]))
+        return _numpy(question.of_outputs(torch.from_numpy(self.ask(numbers, parts))))
 
     # ── structures ────────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +118,7 @@ class Portion:
 
     def _keeps_prediction(self, numbers: Ints, chosen: Bools) -> Bools:
         """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""
-        outputs, before = self.ask(numbers, chosen), self.outputs[numbers]
+        outputs, before = self.ask(numbers, parts_of(self.graphs, numbers, chosen)), self.outputs[numbers]
         if self.model.class_names:
             same: Bools = outputs.argmax(axis=1) == before.argmax(axis=1)
             return same
@@ -121,7 +129,8 @@ class Portion:
         numbers = np.unique(self.graphs.graph_of[chosen])
         removed, kept = self.output.copy(), self.base.copy()  # where nothing is chosen
         if len(numbers):
-            removed[numbers], kept[numbers] = self.answers(numbers, ~chosen), self.answers(numbers, chosen)
+            both = (parts_of(self.graphs, numbers, present) for present in (~chosen, chosen))
+            removed[numbers], kept[numbers] = (self.answers(numbers, parts) for parts in both)
         found = []
         for y, b, r, k in zip(self.output.tolist(), self.base.tolist(), removed.tolist(), kept.tolist(), strict=True):
             shares = (None, None) if abs(y - b) < SAME else ((y - r) / (y - b), (k - b) / (y - b))
@@ -147,18 +156,14 @@ class Portion:
                 graph=shown_labels(graph),
                 predicted=names[best] if names else float(predictions[g, 0]),
                 probability=float(predictions[g, best]) if names else None,
-                explained=names[int(self.classes[g])] if names else None,
-                technique=technique,
-                base=float(self.base[g]),
-                output=float(self.output[g]),
-                node_importance=self.nodes[nodes],
-                edge_importance=self.edges[edges],
+                explained=names[int(self.classes[g])] if names else None, technique=technique,
+                base=float(self.base[g]), output=float(self.output[g]),
+                node_importance=self.nodes[nodes], edge_importance=self.edges[edges],
                 critical_nodes=np.flatnonzero(critical),
                 critical_edges=np.flatnonzero(critical[graph.edges].all(axis=1)),
-                spread=None if spread is None else float(spread[g]),
-                fidelity=None if fidelity is None else fidelity[g],
+                spread=None if spread is None else float(spread[g]), fidelity=None if fidelity is None else fidelity[g],
                 trace=None if trace is None else Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
-            )
+            )  # fmt: skip
 
 
 def mean_over_networks(of_each: Sequence[torch.Tensor]) -> Floats:

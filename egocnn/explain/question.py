@@ -30,6 +30,7 @@ class Question:
     batch: Batch
     classes: Tensor  # (B) class numbers; of no meaning for a regressor
     model: Model
+    presence: Tensor | None = None  # (N) unless asked for another one; None: all nodes are there
 
     def answer(self, presence: Tensor | None = None) -> Tensor:
         """(B) the output that is explained, with nodes present to this degree (N); by default all are there"""
@@ -37,7 +38,8 @@ class Question:
 
     def outputs(self, presence: Tensor | None = None) -> Tensor:
         """(B, C) the mean of the networks' logits, or standardised values"""
-        passes: list[Output] = [network(self.batch, presence) for network in self.networks]
+        there = self.presence if presence is None else presence
+        passes: list[Output] = [network(self.batch, there) for network in self.networks]
         return torch.stack([each.output for each in passes]).mean(dim=0)
 
     def of_outputs(self, outputs: Tensor) -> Tensor:

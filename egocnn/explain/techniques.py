@@ -67,7 +67,7 @@ def by_plain_relevance(batch: ExplainedBatch) -> Importances:
 
 def _relevance(batch: ExplainedBatch, against: float) -> Importances:
     def weighed(found: Iterable[Tensor]) -> list[Tensor]:
-        return [torch.where(each > 0, each, against * each) for each in found]
+        return [each if against == 1 else torch.where(each > 0, each, against * each) for each in found]
 
     own = weighed(evidence(batch))
     trace, entries = _down_to_entries(batch, own, batch.settings.gamma)
@@ -160,7 +160,7 @@ def _down_to_entries(
         crossed = crossed + batch.edges.crossings(table, below.crossed)
         held = below.nodes
         trace.append((held.sum(dim=1), crossed))
-    return trace, through_embedding(batch.network, batch.batch, batch.places, held, gamma)
+    return trace, through_embedding(batch.network, batch.batch, held, gamma)
 
 
 def _importances(batch: ExplainedBatch, entries: Entries, trace: Sequence[tuple[Tensor, Tensor]] = ()) -> Importances:

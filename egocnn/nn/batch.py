@@ -127,6 +127,14 @@ class Batch:
         first, second = slots_of(rows, shape.slots, max(shape.node_labels, 1), max(shape.edge_labels, 1))
         return Places(owner, nodes[owner, first], nodes[owner, second], rows < shape.edge_rows)
 
+    def without_absent(self, shape: PatchShape) -> Self:
+        """Without the entries that describe nodes, or edges to them, that the table of neighbours lacks."""
+        places, bags = self.places(shape), self.bags
+        stays = torch.nonzero((places.u >= 0) & (places.v >= 0)).flatten()
+        counts = torch.bincount(places.owner[stays], minlength=len(self.place))
+        weight, offsets = None if bags.weight is None else bags.weight[stays], counts.cumsum(0) - counts
+        return replace(self, bags=Bags(rows=bags.rows[stays], offsets=offsets.to(bags.offsets), weight=weight))
+
     def slot_attributes(self, filters: Tensor) -> Tensor:
         """Attributes slot by slot through the filters (P, A, D) -> (N, D), absent slots contributing nothing"""
         near = self.neighbours.table[:, : filters.shape[0] - 1]
@@ -134,8 +142,7 @@ class Batch:
 
     def pool(self, h: Tensor, kind: str) -> Tensor:
         """(N, D) -> (B, D for each kind): maximum, mean, sum or log over the nodes of a graph; kinds are joined by +"""
-        kinds = kind.split("+")
-        return torch.cat([pool(h, self.node_counts, each, presence=self.presence) for each in kinds], dim=1)
+        return pool(h, self.graph_of, self.node_counts, kind, self.presence)
 
     def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
         """(N, D) -> (B, nodes D): the nodes of every graph that are ranked first, end to end"""

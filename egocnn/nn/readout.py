@@ -112,21 +112,25 @@ def by_column(x: Tensor, columns: int) -> Tensor:
     return x.reshape(*x.shape[:-1], -1, columns).transpose(-1, -2).flatten(-2)
 
 
-def pool(h: Tensor, node_counts: Tensor, kind: str, *, presence: Tensor | None = None) -> Tensor:
-    """Reduce the consecutive rows of every graph: (N, D), (B) -> (B, D); zeros for a graph without nodes. ``presence``
-    (N): how far the nodes are there, by which h has been multiplied already. A mean is taken over as many nodes as
-    there are in all, and a node that is not there attains no maximum."""
-    graph_of = torch.repeat_interleave(torch.arange(len(node_counts), device=h.device), node_counts)
-    if kind == "max":
-        if presence is not None and not presence.all():
-            there = presence.nonzero().flatten()
-            h, graph_of = h.index_select(0, there), graph_of[there]
-        return largest(h, graph_of, len(node_counts))
-    total = sums(h, graph_of, node_counts)
-    if kind == "mean":
-        there = node_counts if presence is None else sums(presence[:, None], graph_of, node_counts)[:, 0]
-        total = total / torch.where(there > 0, there, 1).to(total.dtype)[:, None]
-    return log_of(total) if kind == "log" else total
+def pool(h: Tensor, graph_of: Tensor, node_counts: Tensor, kind: str, presence: Tensor | None = None) -> Tensor:
+    """Reduce the consecutive rows of every graph: (N, D), (N), (B) -> (B, D for each kind, joined by +); zeros for a
+    graph without nodes. ``presence`` (N): how far the nodes are there, by which h has been multiplied already. A mean
+    is taken over as many nodes as there are in all, and a node that is not there attains no maximum."""
+    pooled, total = [], None
+    for each in kind.split("+"):
+        if each == "max":
+            there = None if presence is None or presence.all() else presence.nonzero().flatten()
+            rows = (h, graph_of) if there is None else (h.index_select(0, there), graph_of[there])
+            pooled.append(largest(*rows, len(node_counts)))
+            continue
+        if total is None or h.requires_grad:  # the order in which gradients are added up decides their last bits
+            total = sums(h, graph_of, node_counts)
+        if each == "mean":
+            nodes = node_counts if presence is None else sums(presence[:, None], graph_of, node_counts)[:, 0]
+            pooled.append(total / torch.where(nodes > 0, nodes, 1).to(total.dtype)[:, None])
+        else:
+            pooled.append(log_of(total) if each == "log" else total)
+    return torch.cat(pooled, dim=1) if len(pooled) > 1 else pooled[0]
 
 
 def sums(h: Tensor, graph_of: Tensor, node_counts: Tensor) -> Tensor:

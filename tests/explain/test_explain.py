@@ -255,7 +255,7 @@ def test_progress_is_reported_portion_by_portion_and_portions_change_nothing(
 ) -> None:
     counts: list[int] = []
     at_once = explain_by(trained, alcohols(), "relevance")
-    monkeypatch.setattr(predict, "NODES_AT_ONCE", 50)
+    monkeypatch.setattr(predict, "FITS_THE_CACHE", 50)
     in_portions = explain_by(trained, alcohols(), "relevance", report=counts.append)
     assert len(counts) > 2
     assert counts == sorted(set(counts))

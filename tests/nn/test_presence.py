@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,7 @@ from torch import Tensor
 
 from egocnn.data.graphs import Graphs
 from egocnn.nn import EgoCNN
-from egocnn.nn.batch import Bags, Batch
-from egocnn.nn.embed import PatchShape
-from egocnn.nn.engines import Neighbours
+from egocnn.nn.batch import Batch
 from tests.support.networks import build, doubled, whole_batch
 from tests.support.strategies import random_connected
 from tests.support.tiny import plain_model
@@ -47,11 +45,13 @@ def some_graphs(seed: int = 0) -> Graphs:
     )
 
 
-def network_and_batch(seed: int = 0, **changes: Any) -> tuple[EgoCNN, Batch, PatchShape]:
+def network_and_batch(seed: int = 0, **changes: Any) -> tuple[EgoCNN, Batch, Callable[[Tensor], Batch]]:
+    """The third makes the batch with these nodes (N) alone, everyone keeping the ranks they had."""
     graphs = some_graphs(seed)
     config = plain_model(**{"depth": 2, "width": 5, "k": 4, "slots": 4, "hidden": 6} | changes)
     network, encoder = build(graphs, config, outputs=2, seed=seed)
-    return network.eval(), whole_batch(graphs, encoder, config), encoder.shape(config)
+    every, shape, encoded = torch.arange(len(graphs)), encoder.shape(config), encoder.apply(graphs, config)
+    return network.eval(), whole_batch(graphs, encoder, config), lambda there: encoded.batch(every, there, shape)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -68,12 +68,12 @@ def test_presence_of_one_everywhere_changes_no_bit(variant: str) -> None:
 @settings(max_examples=12)
 @given(seed=st.integers(0, 40), share=st.floats(0, 1))
 def test_a_node_with_presence_zero_is_as_good_as_cut_out(variant: str, seed: int, share: float) -> None:
-    network, batch, shape = network_and_batch(seed % 3, **VARIANTS[variant])
+    network, batch, with_nodes = network_and_batch(seed % 3, **VARIANTS[variant])
     network, batch = network.double(), doubled(batch)
     there = torch.rand(len(batch.place), generator=torch.Generator().manual_seed(seed)) >= share
     with torch.no_grad():
         absent = network(batch, there.double())
-        cut = network(without(batch, there, shape))
+        cut = network(doubled(with_nodes(there)))
     torch.testing.assert_close(absent.output, cut.output)
     torch.testing.assert_close(absent.pooled, cut.pooled)
     for one, other in zip(absent.layers, cut.layers, strict=True):
@@ -91,28 +91,3 @@ def test_the_output_is_a_smooth_function_of_presence() -> None:
         return found
 
     assert torch.autograd.gradcheck(output, (presence,))
-
-
-def without(batch: Batch, there: Tensor, shape: PatchShape) -> Batch:
-    """The batch with nodes cut out, everyone else keeping the ranks they had."""
-    number = torch.where(there, there.cumsum(0) - 1, -1)
-    table = batch.neighbours.table.long()
-    near = torch.where(table >= 0, number[table.clamp(min=0)], -1)[there]
-    places = batch.places(shape)
-    stays = there[places.owner] & there[places.u] & there[places.v]
-    counts = torch.bincount(number[places.owner[stays]], minlength=int(there.sum()))
-    weight = batch.bags.weight
-    return replace(
-        batch,
-        neighbours=Neighbours(near),
-        bags=Bags(
-            rows=batch.bags.rows[stays],
-            offsets=(counts.cumsum(0) - counts).to(batch.bags.rows.dtype),
-            weight=None if weight is None else weight[stays],
-        ),
-        node_label=batch.node_label[there],
-        attributes=batch.attributes[there],
-        place=batch.place[there],
-        graph_of=batch.graph_of[there],
-        node_counts=torch.bincount(batch.graph_of[there], minlength=len(batch)),
-    )

@@ -102,7 +102,7 @@ def test_sort_does_not_depend_on_node_numbers_where_colours_differ(graphs: Graph
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_nodes_that_attain_the_maximum_together_share_its_gradient(sign: float) -> None:
     h = torch.tensor([[2.0], [2.0], [1.0], [3.0]], requires_grad=True)
-    pooled = pool(h, torch.tensor([3, 1]), "max")
+    pooled = pool(h, torch.tensor([0, 0, 0, 1]), torch.tensor([3, 1]), "max")
     (gradient,) = torch.autograd.grad((sign * pooled).sum(), h)
     assert gradient.flatten().tolist() == [sign / 2, sign / 2, 0.0, sign]
 

@@ -19,8 +19,9 @@ little of the evidence. Where a class stands for the lack of something, any part
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress, takewhile
 
 import numpy as np
 
@@ -46,10 +47,10 @@ of BBBP, as what empties most of the structures that should be empty for few oth
 FAR, MOST_PARTS = 3.0, 3
 """Of several pieces, up to three, a node begins another one if it contributes more than three times as much as any that
 is next to those before."""
-NEVER = np.iinfo(np.int64).max
 ALIKE = 1e-9  # Relative difference up to which two contributions are the same.
-STEPS_ONE_BY_ONE = 4
-GROWTH = 1.3  # The first sizes are all tried, then sizes that grow by three tenths.
+TRIED = [*range(4)]  # The steps after which a part is tried: the first of all, then sizes that grow by three tenths.
+while TRIED[-1] < 1 << 40:
+    TRIED.append(int((TRIED[-1] + 1) * 1.3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +60,8 @@ class Evidence:
     output: Floats  # (B)
     base: Floats  # (B)
     unit: float | None  # of a regressor: the standard deviation of its targets; None for a classifier
-    ask: Callable[[Ints, Bools], Floats]
-    """numbers of graphs, nodes present (N) -> the outputs of these graphs with nothing but these nodes"""
+    ask: Callable[[Ints, Sequence[Ints]], Floats]
+    """numbers of graphs, nodes of each -> the outputs of these graphs with nothing but these nodes"""
 
     @property
     def direction(self) -> Floats:
@@ -85,95 +86,99 @@ class Evidence:
 def grow(graphs: Graphs, contribution: Floats, evidence: Evidence, config: ExplainConfig) -> Bools:
     """(N) the critical nodes"""
     score = contribution * evidence.direction[graphs.graph_of]
-    chosen, is_open = np.zeros(graphs.n_nodes, bool), evidence.is_there
-    for parts in (1, MOST_PARTS):
-        chosen |= _grow(graphs, score, evidence, config, is_open, parts)
-        is_open = is_open & (np.bincount(graphs.graph_of, weights=chosen, minlength=len(graphs)) == 0)
-    return chosen & _is_critical(graphs, score, evidence, chosen)[graphs.graph_of]
-
-
-def _is_critical(graphs: Graphs, score: Floats, evidence: Evidence, chosen: Bools) -> Bools:
-    """(B) whether the evidence rests on the chosen part, and not on any part of its size; of values always"""
-    size = np.bincount(graphs.graph_of, weights=chosen, minlength=len(graphs)).astype(np.int64)
-    found, numbers = size > 0, np.flatnonzero(size)
-    if evidence.unit is None and len(numbers):
-        lacks, most = 2 * np.abs(score).max() - score, np.zeros(len(graphs))
-        np.maximum.at(most, graphs.graph_of, lacks)
-        is_first = lacks >= (1 - ALIKE) * most[graphs.graph_of]
-        first = np.bincount(graphs.graph_of, weights=is_first, minlength=len(graphs))
-        joins, _ = _growth(graphs, lacks, np.where(found, np.maximum(size, first), 0), 1)
-        is_better = evidence.kept(numbers, evidence.ask(numbers, joins < NEVER)) <= AS_GOOD
-        is_needed = evidence.ask(numbers, ~chosen) <= 0
-        found[numbers] = is_better & (is_needed | (_held(graphs, score, chosen)[numbers] >= HALF))
-    return found
-
-
-def _grow(
-    graphs: Graphs, score: Floats, evidence: Evidence, config: ExplainConfig, is_asked: Bools, parts: int
-) -> Bools:
-    """(N) the critical nodes of the graphs that are asked about, in so many parts at most"""
-    most = np.ceil(config.largest * graphs.node_counts).astype(np.int64)
-    joins, sizes = _growth(graphs, score, np.where(is_asked, most, 0), parts)
+    found, is_open = dict[int, Ints](), evidence.is_there
+    for pieces in (1, MOST_PARTS):
+        found |= _grow(graphs, score, evidence, config, is_open, pieces)
+        is_open[list(found)] = False
     chosen = np.zeros(graphs.n_nodes, bool)
-    is_asked = is_asked & np.array([len(own) > 0 for own in sizes], bool)
-    is_open, is_enough = is_asked.copy(), np.zeros(len(graphs), bool)
-    step = 0
-    while is_open.any():
-        numbers = np.flatnonzero(is_open)
-        here = is_open[graphs.graph_of]
-        part = here & (joins <= step)
-        enough = evidence.kept(numbers, evidence.ask(numbers, part)) >= config.evidence
-        passed = numbers[enough & _stands_out(graphs, score, part)[numbers]]
-        if len(passed):
-            needed = evidence.lost(passed, evidence.ask(passed, ~part)) >= LOST
-            first = ~is_enough[passed]
-            taken = np.isin(graphs.graph_of, passed[first | needed])
-            chosen[taken] = part[taken]
-            is_enough[passed] = True
-            size = np.array([sizes[g][min(step, len(sizes[g]) - 1)] for g in passed.tolist()])
-            is_open[passed[needed | (size >= THIRD * graphs.node_counts[passed])]] = False
-        step = step + 1 if step + 1 < STEPS_ONE_BY_ONE else int((step + 1) * GROWTH)
-        is_open &= np.array([step < len(own) for own in sizes])
-    for g in np.flatnonzero(is_asked & ~is_enough).tolist():
-        nodes = slice(*graphs.node_ptr[[g, g + 1]].tolist())
-        last = int(np.searchsorted(sizes[g], max(THIRD * graphs.node_counts[g], sizes[g][0]), side="right")) - 1
-        part = joins[nodes] <= last
-        if score[nodes][part].sum() >= CONCENTRATED * np.maximum(score[nodes], 0).sum():
-            chosen[nodes] = part
+    chosen[np.concatenate([np.zeros(0, np.int64), *_critical(graphs, score, evidence, found)])] = True
     return chosen
 
 
-def _stands_out(graphs: Graphs, score: Floats, part: Bools) -> Bools:
-    """(B) whether the part holds clearly more of what speaks for the output than its share of the nodes"""
-    nodes = np.bincount(graphs.graph_of, weights=part, minlength=len(graphs))
-    return _held(graphs, score, part) * graphs.node_counts >= OUTSTANDING * nodes
+def parts_of(graphs: Graphs, numbers: Ints, present: Bools) -> list[Ints]:
+    """The nodes of each of these graphs that are present (N)"""
+    bounds = zip(graphs.node_ptr[numbers].tolist(), graphs.node_ptr[numbers + 1].tolist(), strict=True)
+    return [first + np.flatnonzero(present[first:last]) for first, last in bounds]
 
 
-def _held(graphs: Graphs, score: Floats, part: Bools) -> Floats:
-    """(B) the share of all that speaks for the output which the part holds"""
-    speaks = np.maximum(score, 0)
-    held, all_of_it = (np.bincount(graphs.graph_of, weights=x, minlength=len(graphs)) for x in (speaks * part, speaks))
-    return held / np.where(all_of_it > 0, all_of_it, 1)
+def _rests(graphs: Graphs, numbers: Ints, parts: Sequence[Ints]) -> list[Ints]:
+    """The nodes of each of these graphs that are in no part"""
+    present = np.ones(graphs.n_nodes, bool)
+    present[np.concatenate(parts)] = False
+    return parts_of(graphs, numbers, present)
 
 
-def _growth(graphs: Graphs, score: Floats, most: Ints, parts: int) -> tuple[Ints, list[list[int]]]:
-    """(N) at which step each node joins the part of its graph, and for every graph the size of its part after each"""
-    joins, sizes = np.full(graphs.n_nodes, NEVER), []
+def _critical(graphs: Graphs, score: Floats, evidence: Evidence, found: dict[int, Ints]) -> Iterable[Ints]:
+    """The parts on which the evidence rests, and not on any part of their size; of values all"""
+    if evidence.unit is not None or not found:
+        return found.values()
+    lacks, most, largest = 2 * np.abs(score).max() - score, np.zeros(len(graphs)), np.zeros(len(graphs), np.int64)
+    np.maximum.at(most, graphs.graph_of, lacks)
+    first = np.bincount(graphs.graph_of, weights=lacks >= (1 - ALIKE) * most[graphs.graph_of], minlength=len(graphs))
+    numbers, parts = np.array(sorted(found)), [found[g] for g in sorted(found)]
+    largest[numbers] = np.maximum([len(part) for part in parts], first[numbers])
+    least = [np.sort(order) for order, _ in _growth(graphs, lacks, largest, 1) if len(order)]
+    of_least, of_rest = evidence.ask(np.tile(numbers, 2), least + _rests(graphs, numbers, parts)).reshape(2, -1)
+    is_better, is_needed = evidence.kept(numbers, of_least) <= AS_GOOD, of_rest <= 0
+    return compress(parts, is_better & (is_needed | (_held(graphs, score, numbers, parts) >= HALF)))
+
+
+def _grow(
+    graphs: Graphs, score: Floats, evidence: Evidence, config: ExplainConfig, is_asked: Bools, pieces: int
+) -> dict[int, Ints]:
+    """The critical nodes of the graphs that are asked about, in so many pieces at most, by the number of the graph"""
+    most = np.ceil(config.largest * graphs.node_counts).astype(np.int64)
+    grown = _growth(graphs, score, np.where(is_asked, most, 0), pieces)
+    steps = ((g, *each, n) for g, each in enumerate(grown) for n in takewhile(len(each[1]).__gt__, TRIED))
+    tried = [(g, np.sort(order[: sizes[n]])) for g, order, sizes, n in steps]
+    numbers, parts = np.array([g for g, _ in tried], np.int64), [part for _, part in tried]
+    # a part must hold clearly more of what speaks for the output than its share of the nodes
+    held, size = _held(graphs, score, numbers, parts), np.array([len(part) for part in parts], np.int64)
+    outstanding = np.flatnonzero(held * graphs.node_counts[numbers] >= OUTSTANDING * size)
+    numbers, parts = numbers[outstanding], [parts[n] for n in outstanding.tolist()]
+    kept = evidence.kept(numbers, evidence.ask(numbers, parts)) >= config.evidence
+    enough, found = dict[int, list[Ints]](), dict[int, Ints]()
+    for g, part in compress(zip(numbers.tolist(), parts, strict=True), kept.tolist()):
+        enough.setdefault(g, []).append(part)
+    while enough:
+        numbers, parts = np.array(list(enough)), [waiting.pop(0) for waiting in enough.values()]
+        needed = evidence.lost(numbers, evidence.ask(numbers, _rests(graphs, numbers, parts))) >= LOST
+        for g, part, is_needed in zip(numbers.tolist(), parts, needed.tolist(), strict=True):
+            if is_needed or g not in found:
+                found[g] = part
+            if is_needed or not enough[g] or len(part) >= THIRD * graphs.node_counts[g]:
+                del enough[g]
+    for g, (order, sizes) in enumerate(grown):
+        if sizes and g not in found:
+            last = np.searchsorted(sizes, max(THIRD * graphs.node_counts[g], sizes[0]), side="right") - 1
+            part = np.sort(order[: sizes[last]])
+            if score[part].sum() >= CONCENTRATED * np.maximum(score[slice(*graphs.node_ptr[[g, g + 1]])], 0).sum():
+                found[g] = part
+    return found
+
+
+def _held(graphs: Graphs, score: Floats, numbers: Ints, parts: Sequence[Ints]) -> Floats:
+    """(n) the shares of all that speaks for the outputs of these graphs which the parts hold"""
+    speaks, nodes = np.maximum(score, 0), np.concatenate([np.zeros(0, np.int64), *parts])
+    part = np.repeat(np.arange(len(parts)), np.array([len(part) for part in parts], np.int64))
+    all_of_it = np.bincount(graphs.graph_of, weights=speaks, minlength=len(graphs))[numbers]
+    return np.bincount(part, weights=speaks[nodes], minlength=len(parts)) / np.where(all_of_it > 0, all_of_it, 1)
+
+
+def _growth(graphs: Graphs, score: Floats, most: Ints, pieces: int) -> list[tuple[Ints, list[int]]]:
+    """For every graph its nodes in the order in which they join its part, and the size of the part after each step"""
+    found, bounds = list[tuple[Ints, list[int]]](), graphs.node_ptr.tolist()
     scores, indices, indptr = score.tolist(), graphs.indices.tolist(), graphs.indptr.tolist()
-    for start, stop, largest in zip(
-        graphs.node_ptr.tolist(), graphs.node_ptr[1:].tolist(), most.tolist(), strict=False
-    ):
-        size = 0
-        own: list[int] = []
-        around = _layers(range(start, stop), scores, lambda n: indices[indptr[n] : indptr[n + 1]], parts)
+    for start, stop, largest in zip(bounds, bounds[1:], most.tolist(), strict=False):
+        order, sizes = list[int](), list[int]()
+        around = _layers(range(start, stop), scores, lambda n: indices[indptr[n] : indptr[n + 1]], pieces)
         for together in around if largest else ():
-            if size + len(together) > largest:
+            if len(order) + len(together) > largest:
                 break
-            joins[together] = len(own)
-            size += len(together)
-            own.append(size)
-        sizes.append(own)
-    return joins, sizes
+            order += together
+            sizes.append(len(order))
+        found.append((np.array(order, np.int64), sizes))
+    return found
 
 
 def _layers(
@@ -193,9 +198,11 @@ def _layers(
                 if score[best] <= 0:
                     return
                 near, parts = score[best], parts + 1
-                together = [n for n in waiting if _alike(score[n], near)]
+                around: Iterable[int] = waiting
             else:
-                together = [n for _, n in frontier if n in waiting and _alike(score[n], near)]
+                around = (n for _, n in frontier if n in waiting)
+            margin = ALIKE * abs(near)
+            together = [n for n in around if abs(score[n] - near) <= margin]
             together = sorted(set(together))
             waiting.difference_update(together)
             yield together
@@ -203,7 +210,3 @@ def _layers(
                 for other in neighbours(node):
                     if other in waiting:
                         heapq.heappush(frontier, (-score[other], other))
-
-
-def _alike(one: float, other: float) -> bool:
-    return abs(one - other) <= ALIKE * abs(other)

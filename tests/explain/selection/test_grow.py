@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log
 
@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from egocnn.config import ExplainConfig
-from egocnn.data.arrays import Bools, Floats, Ints
+from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain
-from egocnn.explain.selection.grow import CONCENTRATED, LEAST_ODDS, MOST_PARTS, Evidence, grow
+from egocnn.explain.selection.grow import CONCENTRATED, LEAST_ODDS, MOST_PARTS, Evidence, grow, parts_of
 from egocnn.study.invariance import relabel
 from tests.explain.random_models import USUAL, predictor_for
 from tests.support.samples import one_graph
@@ -37,8 +37,8 @@ def evidence(
 ) -> Evidence:
     """A model that has this much evidence for every graph, of which parts hold a share."""
 
-    def ask(numbers: Ints, present: Bools) -> Floats:
-        there = [np.flatnonzero(present[graphs.node_ptr[g] : graphs.node_ptr[g + 1]]) for g in numbers.tolist()]
+    def ask(numbers: Ints, parts: Sequence[Ints]) -> Floats:
+        there = [part - graphs.node_ptr[g] for g, part in zip(numbers.tolist(), parts, strict=True)]
         return np.array([base + amount * held(set(nodes.tolist())) for nodes in there])
 
     whole = np.full(len(graphs), base + amount)
@@ -206,12 +206,12 @@ def test_a_part_has_at_most_three_pieces_and_is_enough_or_a_third_that_holds_mos
     score = random.normal(size=graphs.n_nodes) + 0.5
     share = np.maximum(score, 0) if not is_value else np.abs(score)
 
-    def ask(numbers: Ints, present: Bools) -> Floats:
-        rows = [slice(*graphs.node_ptr[[g, g + 1]]) for g in numbers.tolist()]
-        return np.array([8.0 * (share[own] * present[own]).sum() / max(share[own].sum(), 1e-9) for own in rows])
+    def ask(numbers: Ints, parts: Sequence[Ints]) -> Floats:
+        all_of_it = np.bincount(graphs.graph_of, weights=share, minlength=3)[numbers]
+        return 8.0 * np.array([share[part].sum() for part in parts]) / np.maximum(all_of_it, 1e-9)
 
     every = np.arange(3)
-    output = ask(every, np.ones(graphs.n_nodes, bool))
+    output = ask(every, parts_of(graphs, every, np.ones(graphs.n_nodes, bool)))
     given = Evidence(output, np.zeros(3), 1.0 if is_value else None, ask)
     chosen = grow(graphs, score, given, CONFIG)
     for g in every.tolist():
@@ -219,7 +219,7 @@ def test_a_part_has_at_most_three_pieces_and_is_enough_or_a_third_that_holds_mos
         if own:
             assert len(pieces(graphs, own)) <= MOST_PARTS
             assert len(own) <= np.ceil(graphs.node_counts[g] / 2)
-            is_enough = given.kept(np.array([g]), ask(np.array([g]), chosen)) >= CONFIG.evidence
+            is_enough = given.kept(np.array([g]), ask(np.array([g]), [np.array(sorted(own))])) >= CONFIG.evidence
             all_of_it = np.maximum(score * given.direction[graphs.graph_of], 0)[graphs.graph_of == g].sum()
             holds_most = score[sorted(own)].sum() * given.direction[g] >= CONCENTRATED * all_of_it
             assert is_enough or (holds_most and len(own) <= max(1, graphs.node_counts[g] / 3))

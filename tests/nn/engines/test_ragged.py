@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from egocnn.errors import ConfigError
 from egocnn.nn import EgoConv
 from egocnn.nn.engines import Neighbours, ego_conv_ragged, ego_conv_reference
-from egocnn.nn.engines.cpu import Plan, ragged
+from egocnn.nn.engines.cpu import ragged
 from tests.nn.engines.test_ops import plan_of
 
 Pair = tuple[int, int]  # rank from 1 on, node at that rank
@@ -78,15 +78,6 @@ def test_groups_hold_every_node_once_with_all_its_neighbours(table: Tensor) -> N
             assert node not in found
             found[node] = ego
     assert found == {node: [node, *(m for m in row if m >= 0)] for node, row in enumerate(table.tolist())}
-
-
-GAPS = ([[-1, 0]], [[0, -1], [-1, 0]], [[0, 0, -1], [0, -1, 0]], [[0, -1, -1], [-1, -1, 0]], [[0, 0, 0], [-1, 0, -1]])
-
-
-@pytest.mark.parametrize("table", GAPS)
-def test_a_table_with_a_gap_needs_the_reference(table: list[list[int]]) -> None:
-    assert Plan.of(torch.tensor(table)) is None
-    assert Neighbours.of(torch.tensor(table)).plan is None
 
 
 def test_a_table_of_other_nodes_or_ranks_is_refused() -> None:

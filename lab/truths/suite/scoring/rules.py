@@ -127,13 +127,13 @@ def _scores(model: Model, part: ExplainedPart, rules: list[Rule]) -> list[Scores
 def views(model: Model, part: ExplainedPart) -> dict[str, Floats]:
     """(N) by name: where the evidence for the true class, or for the value, stands"""
     graphs, (network,) = part.graphs, (each.eval() for each in model.networks)
-    batch = model.encode(graphs).batch(torch.arange(len(graphs)))
-    names = part.classes
+    encoded, every = model.encode(graphs), torch.arange(len(graphs))
+    batch, names = encoded.batch(every), part.classes
     classes = torch.tensor([0 if names is None else model.class_names.index(names[g]) for g in range(len(graphs))])
     found = {}
     with asking_no_gradients([network]):
-        question = Question([network], batch, classes, model)
         for points in POINTS:
+            question = Question([network], encoded.batch(every.repeat(points)), classes.repeat(points), model)
             found[f"gradients {points}"] = integrated_gradients(question, points)
         for gamma in GAMMAS:
             traced = by_plain_relevance(_explained(model, graphs, batch, classes, gamma))
