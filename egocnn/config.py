@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from types import NoneType
@@ -40,6 +41,19 @@ KINDS: dict[str, tuple[Any, str]] = {
     "str | None": ((str, NoneType), "a name"),
 }
 """What a field of each type may hold, and how to say so."""
+COUNTS = "slots k width depth sort_nodes hidden networks epochs batch_size patience judgements top steps"
+RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    (COUNTS, lambda value: value >= 1, "at least 1"),
+    ("limit", lambda value: value is None or value >= 1, "at least 1"),
+    ("pool_limit seed weight_decay gamma against", lambda value: value >= 0, "at least 0"),
+    ("seed", lambda value: value < 2**63, "below 2^63"),
+    ("dropout pool_dropout test", lambda value: 0 <= value < 1, "at least 0 and below 1"),
+    ("validation", lambda value: 0 < value < 1, "between 0 and 1"),
+    ("parts missing evidence largest threshold attention_threshold", lambda value: 0 <= value <= 1, "between 0 and 1"),
+    ("learning_rate", lambda value: 0 < value <= LARGEST_RATE, f"above 0 and at most {LARGEST_RATE:g}"),
+    ("tie", lambda value: isinstance(value, bool) or value == "auto", "true, false or auto"),
+)
+"""Fields, what their values must obey (NaN obeys none of it), and how to say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +83,7 @@ class ReadConfig:
     def __post_init__(self) -> None:
         if isinstance(self.target, (list, tuple)):  # the names of several, as Python has them
             object.__setattr__(self, "target", ",".join(map(str, self.target)))
-        _check_choices(self)
+        check_fields(self)
         if self.strict and self.skip_invalid:
             raise ConfigError("strict and skip_invalid exclude each other: rows that do not parse stop or are left out")
 
@@ -115,15 +129,7 @@ class ModelConfig:
     """Where nodes have no labels: take the number of their neighbours for one, and attributes from those around."""
 
     def __post_init__(self) -> None:
-        _check_choices(self)
-        _check_at_least(1, slots=self.slots, k=self.k, width=self.width, depth=self.depth)
-        _check_at_least(1, sort_nodes=self.sort_nodes, hidden=self.hidden)
-        if not isinstance(self.tie, bool) and self.tie != "auto":
-            raise ConfigError(f"tie must be true, false or auto, got {self.tie!r}")
-        _check_at_least(0, pool_limit=self.pool_limit)
-        for name in ("dropout", "pool_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,19 +171,7 @@ class TrainConfig:
     """Where to compute (auto: the GPU if there is one)."""
 
     def __post_init__(self) -> None:
-        _check_choices(self)
-        _check_at_least(1, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience)
-        _check_at_least(1, judgements=self.judgements, networks=self.networks)
-        _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
-        if self.seed >= 2**63:
-            raise ConfigError(f"seed must be below 2^63, got {self.seed}")
-        if not 0 < self.learning_rate <= LARGEST_RATE:
-            raise ConfigError(f"learning_rate must be above 0 and at most {LARGEST_RATE:g}, got {self.learning_rate}")
-        if not 0 < self.validation < 1:
-            raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
-        for name in ("parts", "missing"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        check_fields(self)
 
     def window(self, validation: int) -> int:
         """Epochs whose mean score the best one is chosen by, where so many graphs validate."""
@@ -211,12 +205,7 @@ class ExplainConfig:
     """Contributions and integrated gradients: points on the way from the empty graph to the whole one."""
 
     def __post_init__(self) -> None:
-        _check_choices(self)
-        _check_at_least(1, top=self.top, steps=self.steps)
-        _check_at_least(0, gamma=self.gamma, against=self.against)
-        for name in ("threshold", "attention_threshold", "evidence", "largest"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        check_fields(self)
 
 
 def field_help(config: type[Any]) -> dict[str, str]:
@@ -234,8 +223,8 @@ def field_help(config: type[Any]) -> dict[str, str]:
     return meaning
 
 
-def _check_choices(config: Any) -> None:
-    """A field holds a value of its type, and one whose type lists its values holds one of them."""
+def check_fields(config: Any) -> None:
+    """A field holds a value of its type, one of those that its type lists, and in its range."""
     for field in fields(config):
         value = getattr(config, field.name)
         choices = get_args(globals().get(str(field.type)))
@@ -244,17 +233,14 @@ def _check_choices(config: Any) -> None:
         kind, words = KINDS.get(str(field.type), (object, ""))
         if not isinstance(value, kind):
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
+        for names, holds, words in RANGES:
+            if field.name in names.split() and not holds(value):
+                raise ConfigError(f"{field.name} must be {words}, got {value!r}")
 
 
 def split_names(text: str | None) -> list[str]:
     """A,B -> the names A and B; a column with a comma in its name can be named alone."""
     return [] if text is None else [name.strip() for name in text.split(",")]
-
-
-def _check_at_least(least: float, **values: float) -> None:
-    for name, value in values.items():
-        if not value >= least:  # so that NaN is refused too
-            raise ConfigError(f"{name} must be at least {least}, got {value}")
 
 
 # ── presets ───────────────────────────────────────────────────────────────────────────────────────

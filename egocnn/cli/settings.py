@@ -15,7 +15,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from egocnn.cli.options import Options, from_options
-from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig, check_fields
 from egocnn.errors import ConfigError
 
 FILE = "settings.toml"  # What the settings are called in a run folder.
@@ -31,10 +31,7 @@ class TrainingGraphs:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.test < 1:
-            raise ConfigError(f"test must be at least 0 and below 1, got {self.test}")
-        if self.limit is not None and self.limit < 1:
-            raise ConfigError(f"limit must be at least 1, got {self.limit}")
+        check_fields(self)
 
 
 SECTIONS: dict[str, tuple[type[Any], ...]] = {

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -135,7 +135,12 @@ def _train(
             report(history, config)
 
     def conclude(predictor: Model, history: History, test: Test) -> None:
-        write_text(place / SPLIT, csv_text([("name", "part"), *parts_of_names(collection, train)]))
+        part = np.full(len(collection), PARTS.index("test"))  # what neither trained nor validated
+        for number, members in enumerate(part_numbers(collection.outline, train)):
+            part[members] = number
+        names = (name for some in collection.portions() for name in some.names)
+        rows = zip(names, (PARTS[number] for number in part), strict=True)
+        write_text(place / SPLIT, csv_text([("name", "part"), *rows]))
         own = {"train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
         own |= {"split": digest_of_file(place / SPLIT)}
         replace(predictor, about={**predictor.about, **about, **own}).save(place)
@@ -222,15 +227,6 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
     write_text(table, csv_text([tuple(columns), *zip(*columns.values(), strict=True)]))
     of_test = {re.sub(r"[^.]*$", r"test_\g<0>", name, count=1): value for name, value in scores.items()}
     return {"test_graphs": len(tested), **of_test}  # test_accuracy; of one of several targets, NAME.test_accuracy
-
-
-def parts_of_names(collection: Collection, train: TrainConfig) -> Iterator[tuple[str, str]]:
-    """The name of every graph and the part that it was in: what neither trained nor validated was left for the test."""
-    part = np.full(len(collection), PARTS.index("test"))
-    for number, members in enumerate(part_numbers(collection.outline, train)):
-        part[members] = number
-    names = (name for some in collection.portions() for name in some.names)
-    return zip(names, (PARTS[number] for number in part), strict=True)
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:
