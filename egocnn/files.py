@@ -3,8 +3,6 @@
 What a killed process leaves is a hidden file or folder that no lock is on; the next one to write there removes it.
 """
 
-from __future__ import annotations
-
 import csv
 import ctypes
 import errno

@@ -1,7 +1,5 @@
 """Vector operations on flat arrays: ranges, hashes, and a list of edges -> sorted adjacency rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """The Ego-CNN: a batch of graphs -> logits (B, C)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass

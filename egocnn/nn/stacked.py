@@ -1,7 +1,5 @@
 """R networks of one shape -> one network whose parameters have a leading axis R, and batches of padded rows for it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The files that pages are made of: a template and its parts -> one page; the style sheet that all pages share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Rows of named values, a portion at a time -> one file, by its ending CSV, JSON lines or Parquet."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

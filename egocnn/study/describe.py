@@ -1,7 +1,5 @@
 """What is in a collection of graphs, and what is wrong with it: Graphs -> a plain record and advice."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Property checks for anything that predicts from graphs: it must not depend on how the nodes are numbered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

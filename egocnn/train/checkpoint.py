@@ -4,8 +4,6 @@ The file holds weights, best weights, optimiser state and history together, so n
 digest of them all, so that a damaged file never passes for another training.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ checkpoint, or starts again where none is kept. Plain, the gradients of a batch 
 (:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.memory`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

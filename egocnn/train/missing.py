@@ -6,8 +6,6 @@ A share of the graphs is shown in part: of each a share of the nodes, drawn betw
 The choice is a hash of seed, epoch and number, so it does not depend on batches, engines or processes.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Graphs + settings -> a run folder: trained, tested, resumable; by one process, or by all of torchrun."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -5,8 +5,6 @@ then the earlier run stays as it is. One training at a time writes into a folder
 keeps all others out.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Graphs + settings -> the part to learn from and the part that chooses the best epoch, both fit to be used."""
 
-from __future__ import annotations
-
 import logging
 from typing import TypeVar
 

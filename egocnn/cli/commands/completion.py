@@ -1,8 +1,6 @@
 """``egocnn completion``: the name of a shell -> a script that completes commands, options and their values in it. A
 script holds all there is to complete, and does not call egocnn."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """PyTorch Geometric data, or any objects with an edge_index -> Graphs, and back."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

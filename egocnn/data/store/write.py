@@ -1,8 +1,6 @@
 """Portions of graphs -> a store, written beside its place and put there whole: at any time there is the old one, or all
 of the new. What a killed writer leaves, a hidden folder without a lock, the next one removes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

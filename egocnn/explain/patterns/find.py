@@ -1,7 +1,5 @@
 """Critical structures of a data set -> the patterns that recur in them, class by class."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """Critical structures -> samples: labelled graphs with the nodes that were critical and the class they spoke for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

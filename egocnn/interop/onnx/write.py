@@ -1,7 +1,5 @@
 """A trained model -> an ONNX file that says of itself what it reads, compared with the model before it is there."""
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings

@@ -5,8 +5,6 @@
 ``RankNeighbours`` is a transform that brings data what :class:`~egocnn.nn.EgoConv` reads in a model of your own.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from egocnn.interop.pyg.explainer import _EgoExplainer

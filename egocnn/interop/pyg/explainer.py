@@ -1,7 +1,5 @@
 """Our techniques as one of PyTorch Geometric's explainer algorithms: an EgoModule and tensors -> an Explanation."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import Any

@@ -6,8 +6,6 @@ as the graph has them; where the model describes nodes by degrees, label and las
 knows but one if you like; ``edge_weight`` (M). ``node_attr`` (N, attributes): the attributes again, for what is ranked
 by them; masks change x, and never these."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache

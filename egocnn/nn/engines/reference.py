@@ -1,7 +1,5 @@
 """The ego-convolution as its equation reads: gather every ego network, then one matrix product."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -1,7 +1,5 @@
 """Patterns -> a folder: one page to read, JSON and CSV for machines, a drawing of every fragment."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

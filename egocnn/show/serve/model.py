@@ -1,7 +1,5 @@
 """A trained model behind the page: lines of SMILES or the bytes of a file -> plain answers, or a whole report."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Sequence

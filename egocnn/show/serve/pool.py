@@ -1,8 +1,6 @@
 """Requests -> their answers from worker processes, which are killed and replaced when they hang or die. Every worker
 has a thread of the server to itself; what queues up meanwhile and can be answered together makes its next batch."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import threading

@@ -7,8 +7,6 @@ restarts, of which the best in validation is tested, once.
 ICLR 2020). The given validation part chooses epoch and settings, and the score of a fold is the mean of three runs.
 Departure: they draw another tenth for early stopping in those runs; here the given validation part serves again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

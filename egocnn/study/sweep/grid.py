@@ -1,7 +1,5 @@
 """What is typed, ``width=32,64`` -> an axis of the grid; axes -> the settings to try; their scores -> a table."""
 
-from __future__ import annotations
-
 import math
 import random
 import shlex

@@ -1,8 +1,6 @@
 """The plain engine: every batch is cut out, sent through the network and forgotten; in parts where memory is short.
 Several networks take turns, epoch by epoch; none of them notices the others."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ networks as torch has threads compute at a time, taking turns batch by batch, so
 time. Each draws from a generator of its own: the weights are the same, bit for bit, however many are trained at a time,
 and with one thread those of the plain engine."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait

@@ -1,7 +1,5 @@
 """Commands that call the lab beside the package, experiments and benchmarks by name; an installed package has none."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet. Only published
 names are ever sent to a server; others are looked for here alone. ``EGOCNN_OFFLINE=1`` forbids downloads."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import logging

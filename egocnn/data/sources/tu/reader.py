@@ -1,8 +1,6 @@
 """A data set in the TU Dortmund text format, as a folder or a zip -> Graphs. ``NAME_A.txt`` lists pairs of nodes,
 counted from 1, ``NAME_graph_indicator.txt`` the graph of every node; others have a line per node, edge or graph."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

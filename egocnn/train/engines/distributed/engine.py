@@ -2,8 +2,6 @@
 use the statistics of the whole batch, and gradients are averaged to those of the whole batch: but for rounding, and for
 which activations dropout drops, the weights of all are those that one process would have come to."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 """Batch norm over the nodes of all processes: (n, D) on each -> (n, D) on each, as one process would norm them all.
 torch's own SyncBatchNorm is for GPUs alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """AdamW for R replicas: each with its own learning rate, its own clipped gradient and its own number of steps. The same
 as ``torch.optim.AdamW`` after ``clip_grad_norm_`` for each alone; one without a batch, or stopped, stays untouched."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 

@@ -3,8 +3,6 @@ Small graphs leave a GPU waiting for the next launch. Here every tensor has a le
 device once an epoch. The result of a network is that of the plain engine with its seed, whatever the other networks,
 but for rounding and for which activations dropout drops; either engine goes on from a checkpoint of the other."""
 
-from __future__ import annotations
-
 import copy
 import time
 from collections.abc import Callable, Sequence

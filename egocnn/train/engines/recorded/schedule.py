@@ -1,8 +1,6 @@
 """Seeds and epoch -> which graphs every replica reads in which step, and the shape of the batch of each step. The order
 of a replica's graphs follows from its own seed and the epoch, exactly as in the plain engine."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """One step of all replicas: the graphs chosen for it -> parameters changed, losses added up; nothing read back. On a
 GPU the step is recorded once per batch shape as a CUDA graph and then replayed, at the cost of one launch."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cache
 from typing import Any
