@@ -1,7 +1,5 @@
 """What the command line refuses: exit code 2, one clear line, no traceback, nothing half-written."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

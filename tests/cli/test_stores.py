@@ -1,7 +1,5 @@
 """prepare, info, train, predict and explain on a store: as on the data it was made from, in little memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

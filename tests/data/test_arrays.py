@@ -1,7 +1,5 @@
 """Lists of edges -> adjacency rows, next to the plainest way to build them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings

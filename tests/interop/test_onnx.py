@@ -1,7 +1,5 @@
 """Exported models: onnxruntime computes what the model does, the file says what it reads, docs/interchange.md runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Renumbering the nodes of a graph must not change what the network says of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, get_args
 

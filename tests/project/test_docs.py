@@ -1,7 +1,5 @@
 """The documentation site: it builds without a warning, its links lead somewhere, and it asks no one for anything."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """What a user can import says what it takes, what it gives back, and shows it at work; the examples run."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import re

@@ -1,7 +1,5 @@
 """The harnesses against hostile input: they catch what they must, and some inputs for each find nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Intervals and paired tests, against numbers worked out by hand and against scipy."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which epoch is the best, and when training stops."""
 
-from __future__ import annotations
-
 import logging
 import math
 

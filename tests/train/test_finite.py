@@ -1,7 +1,5 @@
 """Numbers beyond float32: every answer is finite, or refused in one line that names the graph."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Losses and scores of outputs, whether they come in torch or numpy, in one piece or in batches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

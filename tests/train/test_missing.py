@@ -1,7 +1,5 @@
 """Training on parts: which nodes are missing follows from seed, epoch and number alone, and norms do not see them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

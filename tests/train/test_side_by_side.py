@@ -1,7 +1,5 @@
 """Networks that train side by side on a CPU: the same bits, one error or Ctrl-C for all, and never too many at once."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

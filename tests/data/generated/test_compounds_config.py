@@ -1,7 +1,5 @@
 """The settings of generated compounds and their text form; what is trained on and what is tested; copies, seeds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import fields
 from itertools import pairwise

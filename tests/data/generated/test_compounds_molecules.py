@@ -1,7 +1,5 @@
 """Generated compounds are real molecules, really distinct, with the critical structures they were built around."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 from typing import get_args

@@ -1,7 +1,5 @@
 """Broken and hostile files -> valid Graphs or a DataError of one line, soon and in little memory."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 import zipfile

@@ -1,7 +1,5 @@
 """JSON lines -> Graphs."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

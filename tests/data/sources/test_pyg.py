@@ -1,7 +1,5 @@
 """Objects with an edge_index -> Graphs, and back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import SimpleNamespace

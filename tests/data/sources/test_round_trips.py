@@ -1,7 +1,5 @@
 """Graphs -> JSON lines, networkx, PyTorch Geometric -> the same Graphs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

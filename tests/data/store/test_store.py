@@ -1,7 +1,5 @@
 """Graphs -> store -> the same graphs, whole and in portions; and a place that is never half-written."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A store that is not what it was when it was written, or that somebody has made up: refused, in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

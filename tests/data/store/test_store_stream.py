@@ -1,7 +1,5 @@
 """Files read in portions make the store that reading them whole would make, and are refused for the same reasons."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """Names of functional groups, and molecules made from graphs whose labels are numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

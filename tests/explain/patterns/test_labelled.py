@@ -1,7 +1,5 @@
 """Small labelled graphs: lying in one another, and being equal."""
 
-from __future__ import annotations
-
 import networkx
 import pytest
 from hypothesis import given, settings

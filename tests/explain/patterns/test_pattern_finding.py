@@ -1,7 +1,5 @@
 """Patterns found in structures whose truth is known."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

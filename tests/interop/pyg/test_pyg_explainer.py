@@ -1,7 +1,5 @@
 """Our explanations as one of PyTorch Geometric's own, and its metrics and algorithms on our models."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

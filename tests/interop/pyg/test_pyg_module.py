@@ -1,7 +1,5 @@
 """Our models as modules of tensors: what they say, and what PyTorch Geometric may mask of them."""
 
-from __future__ import annotations
-
 import copy
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Ranked neighbours as a transform of PyTorch Geometric: the same table as ours, whatever is batched with what."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """The layer, whole networks, growth and preparation beside their peers, on graphs small enough to check by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """What benchmarks are made of: ceilings, random graphs, systems side by side, and how calls are timed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Graph kernels with support vector machines: values by definition, and nothing learned from the wrong part."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Canonical orders, receptive fields, nearest nodes, and the two networks that read sequences of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Table 1 of the paper: how time grows, and what was claimed, measured and refused."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace

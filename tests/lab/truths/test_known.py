@@ -1,7 +1,5 @@
 """Where known structures come from: graphs, tables of alternatives, marked edges, mirrors and the real ones."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

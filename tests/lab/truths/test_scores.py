@@ -1,7 +1,5 @@
 """TruthScores against known structures, each by hand, and the controls that need no model."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -3,8 +3,6 @@
 The interpreter cannot multiply bfloat16; python -m lab measure engine_agreement does, on a GPU.
 """
 
-from __future__ import annotations
-
 import logging
 from importlib.util import find_spec
 

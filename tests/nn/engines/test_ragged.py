@@ -1,7 +1,5 @@
 """The CPU engine: what its plan holds, and how it behaves under torch.compile, torch.func and autocast."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Full disks, folders that may only be read, no permission, files that vanish: one clear line, nothing lost."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One bit flipped in any file of a model or a store: refused in one short line, or without any effect."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Commands killed at random, and clocks that jump: the result is that of an unbroken run; .ci/run kills all."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

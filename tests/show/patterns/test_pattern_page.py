@@ -1,7 +1,5 @@
 """The folder that tells people and machines about patterns."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Molecules and files in, answers out: what the model says, and the same as the library says."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

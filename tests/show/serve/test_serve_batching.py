@@ -1,7 +1,5 @@
 """Requests that arrive together: explained together, and answered as if each had come alone."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

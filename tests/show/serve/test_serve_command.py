@@ -1,7 +1,5 @@
 """``egocnn serve`` from the command line, and the script that puts it under load."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """A server that is told to stop: requests are finished, hung workers killed, and it ends well."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

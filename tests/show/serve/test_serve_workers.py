@@ -1,7 +1,5 @@
 """Workers that hang, die or run out of memory: refused, killed, replaced, and nobody else hears of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Folds, their scores, and restarts that speak together: their probabilities averaged, beside what each says alone."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

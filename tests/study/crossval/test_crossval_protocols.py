@@ -1,7 +1,5 @@
 """The protocols: who trains, who chooses, who is tested, and that the tested have no say."""
 
-from __future__ import annotations
-
 import doctest
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Cross-validations that are killed or stopped, and what the same call makes of what they leave."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Sweeps for real, over small networks: scores, tables, what is kept, and what the test folds see."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -1,7 +1,5 @@
 """Two processes, each with its share of every batch, against one that has it all."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Real torchrun, real processes, one of them killed: what is left, what is said, and what comes of going on."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

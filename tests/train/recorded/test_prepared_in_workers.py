@@ -1,7 +1,5 @@
 """Replicas are prepared in this process or in others: what comes back is the same."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A single network trained as a stack of one: checkpoints and memory as in the ordinary loop."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Replicas trained as one, on whole graphs and on parts: each must end as if it had been trained alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

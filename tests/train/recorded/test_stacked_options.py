@@ -1,7 +1,5 @@
 """Readouts, jumping knowledge and the head's options: stacked networks beside ordinary ones."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The norm, dropout, readouts, pools and the optimiser of stacked networks, each beside its ordinary counterpart."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

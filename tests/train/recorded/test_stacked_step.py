@@ -1,8 +1,6 @@
 """A step must be the same operations on the same shapes whatever the graphs, and wait for nothing: only then can a
 CUDA graph record it. No GPU is needed to see that."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A model of several networks: each is trained as if it were alone, and together they predict, doubt and are saved."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """train --overwrite: the earlier run stays what it is until the new one is complete, and then goes as a whole."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

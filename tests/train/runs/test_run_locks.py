@@ -1,7 +1,5 @@
 """One training at a time writes into a folder; the lock of one that was killed keeps nobody out."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Several targets in one model: a head for each, and values that are not known teach nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

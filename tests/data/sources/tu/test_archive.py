@@ -1,7 +1,5 @@
 """Folders and zips -> chunks of bytes; what a zip must not do."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text of numbers -> arrays: the format, its three engines, and the words for what is wrong."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Sets in the TU Dortmund format -> Graphs: the real ones, the odd ones, and what is wrong with broken ones."""
 
-from __future__ import annotations
-
 import io
 import logging
 import tracemalloc

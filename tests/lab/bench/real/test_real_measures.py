@@ -1,7 +1,5 @@
 """Measures of explanations without a truth, on hand-made structures with known answers, and of functional groups."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The search for a preset: no test fold's graphs are seen; triangles are counted as networkx counts them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

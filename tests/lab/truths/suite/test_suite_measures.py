@@ -1,7 +1,5 @@
 """Scores of structures and contributions, the controls beside them, and the draw of the two halves."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

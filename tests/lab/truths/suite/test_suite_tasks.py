@@ -1,7 +1,5 @@
 """The tasks: motifs are where the truth says, rules over functional groups, and published recipes are as published."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
