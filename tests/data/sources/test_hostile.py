@@ -70,13 +70,6 @@ def check(folder: Path, suffix: str, data: bytes, config: ReadConfig) -> None:
         assert (graphs.node_counts > 0).all()
 
 
-def test_the_files_to_be_broken_are_whole_at_first(tmp_path: Path) -> None:
-    for suffix, data in VALID.items():
-        graphs = read(written(tmp_path, f"file{suffix}", data))
-        assert graphs.node_label is not None
-        assert len(graphs) == (3 if suffix == ".csv" else 1)
-
-
 @pytest.mark.parametrize("suffix", VALID)
 @FUZZ
 @given(data=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))

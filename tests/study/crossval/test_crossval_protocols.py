@@ -10,17 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record, training
+from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record
 from egocnn.study.crossval.folds import FoldTask, make_tasks, published_splits, read_splits
 from egocnn.study.crossval.other_models import classifier_fold
-from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.strategies import random_trees
@@ -140,28 +137,6 @@ def strangers(graphs: Graphs, task: FoldTask) -> tuple[Graphs, Ints]:
     numbers = np.arange(len(graphs))
     numbers[altered] = len(graphs) + np.arange(len(altered))
     return Graphs.concat([graphs, strange])[numbers], np.arange(len(altered), len(task.tested))
-
-
-@pytest.mark.parametrize("stacked", [False, True])
-def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pytest.MonkeyPatch, stacked: bool) -> None:
-    graphs = trees()
-    task = make_tasks(graphs, Protocol(folds=4, restarts=2), TRAIN)[0]
-    others, same = strangers(graphs, task)
-    found: list[Any] = []
-    plain = training.predictions_of
-
-    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
-        found.append(plain(replica, data, device))
-        return torch.as_tensor(found[-1])
-
-    monkeypatch.setattr(training, "predictions_of", spy)
-    for each in (graphs, others):
-        if stacked:
-            list(training.stacked_folds(training.FoldSettings(each, MODEL, TRAIN), [task]))
-        else:
-            training.ego_fold(training.FoldSettings(each, MODEL, TRAIN), task)
-    np.testing.assert_allclose(found[0][same], found[1][same], rtol=1e-6)
-    assert not np.allclose(found[0], found[1], rtol=1e-6)  # the others are of another kind indeed
 
 
 # ── models of others ──────────────────────────────────────────────────────────────────────────────

@@ -53,7 +53,7 @@ def held(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
             process.communicate("\n" * 9, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize(("first", "second"), [([], "--resume"), ([], "--overwrite"), (["--overwrite"], "--overwrite")])
+@pytest.mark.parametrize(("first", "second"), [([], "--resume"), (["--overwrite"], "--overwrite")])
 def test_a_second_training_is_refused_and_told_who_holds_the_folder(
     first: list[str], second: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
