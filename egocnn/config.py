@@ -1,7 +1,5 @@
-"""Every setting in one place, torch-free so that ``--help`` is quick: frozen records, checked once.
-
-The line under each field is its meaning; the command line shows the same line as help.
-"""
+"""Every setting in one place, torch-free so that ``--help`` is quick: frozen records, checked once. The line under each
+field is its meaning; the command line shows the same line as help."""
 
 from __future__ import annotations
 
@@ -41,9 +39,13 @@ KINDS: dict[str, tuple[Any, str]] = {
     "str | None": ((str, NoneType), "a name"),
 }
 """What a field of each type may hold, and how to say so."""
-COUNTS = "slots k width depth sort_nodes hidden networks epochs batch_size patience judgements top steps"
+COUNTS = "slots k width depth sort_nodes hidden networks epochs batch_size patience judgements top steps runs restarts"
+POSITIVE = "megabytes seconds work_seconds receive_seconds worker_gigabytes"
 RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    (COUNTS, lambda value: value >= 1, "at least 1"),
+    (f"{COUNTS} workers waiting connections", lambda value: value >= 1, "at least 1"),
+    ("folds", lambda value: value >= 2, "at least 2"),
+    (POSITIVE, lambda value: 0 < value < float("inf"), "above 0"),
+    ("port", lambda value: 0 <= value < 1 << 16, "0 to 65535"),
     ("limit", lambda value: value is None or value >= 1, "at least 1"),
     ("pool_limit seed weight_decay gamma against", lambda value: value >= 0, "at least 0"),
     ("seed", lambda value: value < 2**63, "below 2^63"),
@@ -254,6 +256,7 @@ PLAIN: dict[str, Any] = {
     **dict.fromkeys(("pool_limit", "pool_dropout"), 0.0),
 }
 """The network of the paper: its deepest layer alone is read out, into a head without norms."""
+STEADY: dict[str, Any] = {"learning_rate": 1e-4, "weight_decay": 0.0, "schedule": "constant"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,16 +278,6 @@ PRESETS: dict[PresetName, Preset] = {
     # nodes, ours, "sort", keeps the 64 ranked first
     "paper": Preset(
         ModelConfig(depth=5, readout="sort", dropout=0.5, **PLAIN),
-        TrainConfig(
-            learning_rate=1e-4,
-            weight_decay=0.0,
-            schedule="constant",
-            batch_size=10,
-            epochs=100,
-            patience=10,
-            judgements=1,
-            parts=0.0,
-            networks=1,
-        ),
+        TrainConfig(**STEADY, batch_size=10, epochs=100, patience=10, judgements=1, parts=0.0, networks=1),
     ),
 }

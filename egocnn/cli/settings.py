@@ -1,8 +1,6 @@
 """Settings from a preset, a run or a TOML file -> values for options, and the settings of a command -> such a file.
-
 What is typed goes before ``--config``, that before ``--like``, that before ``--preset``, and that before the defaults.
-A file has a section for each record of settings: ``[read]``, ``[model]``, ``[train]`` and ``[explain]``.
-"""
+A file has a section for each record of settings: ``[read]``, ``[model]``, ``[train]`` and ``[explain]``."""
 
 from __future__ import annotations
 
@@ -59,8 +57,13 @@ def loaded_settings(options: Options) -> dict[str, Any]:
     run, file = getattr(options, "like", None), getattr(options, "config", None)
     if run is not None and not (run / FILE).is_file():
         raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
-    for path in (run and run / FILE, file):
-        loaded |= {} if path is None else _for_command(options, read_settings(path))
+    for path in (path for path in (run and run / FILE, file) if path is not None):
+        settings = read_settings(path)
+        chosen = {name: settings.get(name, {}) for name in options.sections}
+        if "train" not in chosen:  # a model reads as it was trained unless the file says something unusual
+            usual = asdict(ReadConfig())
+            chosen["read"] = {name: value for name, value in chosen["read"].items() if value != usual[name]}
+        loaded |= {name: value for each in chosen.values() for name, value in each.items() if hasattr(options, name)}
     return loaded
 
 
@@ -89,15 +92,6 @@ def read_settings(path: Path) -> Sections:
         if not isinstance(section, dict):
             raise ConfigError(f"{path}: {name} must be a section, [{name}], got {section!r}")
     return {name: _read_section(f"{path}, [{name}]", name, section) for name, section in plain.items()}
-
-
-def _for_command(options: Options, settings: Sections) -> dict[str, Any]:
-    """Those of the sections and options that the command has."""
-    chosen = {name: settings.get(name, {}) for name in options.sections}
-    if "train" not in chosen:  # a model reads as it was trained unless the file says something unusual
-        usual = asdict(ReadConfig())
-        chosen["read"] = {name: value for name, value in chosen["read"].items() if value != usual[name]}
-    return {name: value for each in chosen.values() for name, value in each.items() if hasattr(options, name)}
 
 
 def _read_section(place: str, name: str, section: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,9 +100,7 @@ def prepare(
     data: str, folder: Path, config: ReadConfig, *, part: str = "", limit: int | None = None, **settings: Any
 ) -> Manifest:
     """Write the graphs of DATA as a store, from a source that can be read in portions without holding it whole.
-
-    ``settings``: ``overwrite`` and ``report``, as :func:`egocnn.data.store.write_store` takes them.
-    """
+    ``settings``: ``overwrite`` and ``report``, as :func:`egocnn.data.store.write_store` takes them."""
     check_place(folder, overwrite=settings.get("overwrite", False))
     if (store := open_store(data)) is not None:
         source = Source(choose_part(Stored.of(store), data, part, limit).portions())
@@ -139,13 +137,11 @@ def prediction_rows(
         for (name, one, predicted, spread), own in zip(found, of_each, strict=True):
             if not np.isfinite(predicted[g]).all():
                 raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
-            columns: dict[str, Any] = {"predicted": predicted[g].item()} if not one.class_names else {}
-            if one.class_names:
-                columns |= {
-                    "predicted": one.class_names[int(predicted[g].argmax())],
-                    "probability": predicted[g].max().item(),
-                }
-                columns |= {f"p_{label}": p for label, p in zip(one.class_names, predicted[g].tolist(), strict=True)}
+            columns: dict[str, Any] = {"predicted": predicted[g].tolist()}
+            if classes := one.class_names:
+                likeliest = int(predicted[g].argmax())
+                columns = {"predicted": classes[likeliest], "probability": float(predicted[g, likeliest])}
+                columns |= {f"p_{label}": p for label, p in zip(classes, predicted[g].tolist(), strict=True)}
             columns |= {**({} if spread is None else {"spread": float(spread[g])}), "true": own.target_of(g)}
             row |= {f"{name} {column}" if name else column: value for column, value in columns.items()}
         yield row

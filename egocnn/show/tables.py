@@ -35,9 +35,7 @@ def column_kinds(path: Path | None, columns: Sequence[str]) -> dict[str, Any]:
 @contextmanager
 def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None) -> Iterator[Write]:
     """What appends rows to a file, which is put in place at the end; what is not a text or a number becomes one.
-
-    ``note``: texts that a Parquet file keeps beside its rows; they may be added until the end
-    """
+    ``note``: texts that a Parquet file keeps beside its rows; they may be added until the end"""
     with replacing(path) as temporary:
         if path.suffix.lower() == ".parquet":
             pa = arrow()

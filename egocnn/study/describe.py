@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.arrays import Ints, mix
+from egocnn.data.arrays import Ints, mix, sum_rows
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.encode.colours import MOST_ROUNDS, initial_colours, refine, stable_colours
@@ -89,6 +89,4 @@ def looks(graphs: Graphs) -> Ints:
     stable = stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS)
     # one round more: a graph may be stable within itself before all that sets it apart from others has been seen
     colour = refine(graphs, stable, weighted=True)
-    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(colour))])
-    look: Ints = (running[graphs.node_ptr[1:]] - running[graphs.node_ptr[:-1]]).view(np.int64)
-    return look
+    return sum_rows(mix(colour), graphs.node_ptr).view(np.int64)

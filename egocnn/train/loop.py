@@ -47,10 +47,8 @@ def fit(
     report: Reports | None = None,
 ) -> list[History]:
     """Train every network until its epochs or its patience run out, or Ctrl-C; leave the best weights in all of them.
-
     The seeds of the members take the place of ``config.seed``. ``resume`` fills fresh progress from a checkpoint,
-    ``keep`` stores it after every epoch, ``report`` tells the user.
-    """
+    ``keep`` stores it after every epoch, ``report`` tells the user."""
     device = choose_device(config.device)
     progress = [Progress.begin(member.network.to(device), config) for member in members]
     if resume is not None:

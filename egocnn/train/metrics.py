@@ -162,10 +162,8 @@ def evaluate(
 
 
 def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
-    """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values
-
-    What is undefined is left out: most scores where all graphs are of one class, R² and Spearman where nothing varies.
-    """
+    """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values. What
+    is undefined is left out: most scores where all graphs are of one class, R² and Spearman where nothing varies."""
     from scipy.stats import spearmanr
     from sklearn.metrics import average_precision_score, matthews_corrcoef, roc_auc_score
 
@@ -215,10 +213,8 @@ def together(several: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:
-    """All scores of a classifier or of a regressor that are defined; nothing without a truth.
-
-    Graphs whose target is not known do not count; a class that the model was not trained on counts as missed.
-    """
+    """All scores of a classifier or of a regressor that are defined; nothing without a truth. Graphs whose target is
+    not known do not count; a class that the model was not trained on counts as missed."""
     return scores_by_target(predictor, graphs, predictor.outputs_of_each(graphs, device=device))
 
 

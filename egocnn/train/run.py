@@ -10,24 +10,24 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.data.collection import Collection, split_off
+from egocnn.data.collection import Chosen, Collection, split_off
 from egocnn.data.schema import PARTS
 from egocnn.errors import DivergedError, RunError
-from egocnn.files import csv_text, digest_of_file, digest_of_plain, regular, to_toml, write_json, write_text
+from egocnn.files import csv_text, digest_of_file, digest_of_plain, regular, remove, to_toml, write_json, write_text
 from egocnn.model import DIGESTS, MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
 from egocnn.train.metrics import known_truth, recalls, scores_by_target
 from egocnn.train.recipe import Test, learn, read_if_small
-from egocnn.train.run_folder import LOG, check_free, clear, forget, growing_place, locked, put_in_place, restore
+from egocnn.train.run_folder import LOG, check_free, clear, growing_place, locked, put_in_place, restore
 from egocnn.train.validation import check_targets, part_numbers, with_known_target
 
 SPLIT, TABLE = "split.csv", "test_predictions.csv"
@@ -93,7 +93,7 @@ def train_run(
                     metrics = _train(*given, is_new=not resume)
             except DivergedError:
                 if overwrite:
-                    forget(place)  # to go on from there would be to diverge again
+                    remove(place)  # to go on from there would be to diverge again
                 raise
         if overwrite and not metrics["interrupted"]:
             put_in_place(folder)
@@ -117,7 +117,7 @@ def _train(
 
     def make_ready() -> None:
         if place != beside and is_new and not (beside / MODEL).exists():
-            forget(beside)  # left by a training that was killed before it came to a model
+            remove(beside)  # left by a training that was killed before it came to a model
         clear(place, all_of_it=place == beside and not checkpoint.is_of_this_run)
 
     def write_history(history: History) -> None:
@@ -163,10 +163,7 @@ def _finished(folder: Path, digest: str) -> dict[str, Any] | None:
     return None
 
 
-AnyCollection = TypeVar("AnyCollection", bound=Collection)
-
-
-def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCollection:
+def with_test_part(collection: Chosen, share: float, seed: int) -> Chosen:
     """The graphs with a test part marked: the data's own, or one split off by the seed; a share of 0 means none."""
     outline = collection.outline
     check_targets(outline)

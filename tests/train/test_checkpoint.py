@@ -83,15 +83,14 @@ def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one
     assert (first is second) == model.tie
 
 
-def test_without_a_file_training_starts_afresh(tmp_path: Path) -> None:
+def test_without_a_file_training_starts_afresh_best_weights_are_kept_and_other_runs_refused(
+    tmp_path: Path, path: Path
+) -> None:
     progress = progress_of()
     before = state(progress.network)
     Checkpoint(tmp_path / "checkpoint.safetensors", "this run").resume([progress])
     assert same(state(progress.network), before)
     assert progress.history == History()
-
-
-def test_the_best_weights_are_kept_beside_the_last_ones(path: Path) -> None:
     progress = progress_of()
     Checkpoint(path, "this run").resume([progress])
     assert len(progress.history.epochs) == 2
@@ -99,9 +98,6 @@ def test_the_best_weights_are_kept_beside_the_last_ones(path: Path) -> None:
     moments = progress.optimizer.state_dict()["state"]
     assert len(moments) == sum(p.numel() > 0 for p in progress.network.parameters())
     assert {int(m["step"]) for m in moments.values()} == {2}
-
-
-def test_the_checkpoint_of_another_run_network_or_number_of_networks_is_refused(path: Path) -> None:
     with pytest.raises(RunError, match="was started with other data or settings; use them, or --overwrite"):
         Checkpoint(path, "another run").resume([progress_of()])
     for others in ([progress_of(plain_model(**(SIZES | {"width": 4})))], [progress_of(), progress_of()]):

@@ -81,32 +81,22 @@ def _card(number: int, pattern: Pattern, drawing: str) -> str:
         f"<figcaption>{escape(example.graph.name)}</figcaption></figure>"
         for example in pattern.examples[:EXAMPLES_SHOWN]
     )
-    given_up = f" · {pattern.undecided:,} undecided graphs counted against it" if pattern.undecided else ""
-    smiles = f"<code>{escape(pattern.smiles)}</code>" if pattern.smiles else ""
-    return f"""<article id="pattern-{number}">
-<div class="summary">
-<div class="paper fragment">{drawing}</div>
-<div class="facts">
-<h3>{escape(_capital(pattern.name))}</h3>{smiles}
-<table>
-{_bar("in this class", pattern.in_class, pattern.of_class, "for")}
-{_bar("in the others", pattern.in_others, pattern.of_others, "against")}
-{_bar("critical", pattern.critical, pattern.of_predicted, "critical")}
-</table>
-<p class="numbers">lift <b>{times(pattern.lift)}</b> · <b>{escape(chance(pattern.p_value))}</b>{given_up}</p>
-</div>
-</div>
-<div class="examples">{examples}</div>
-</article>
-"""
-
-
-def _bar(what: str, count: int, of: int, kind: str) -> str:
-    share = count / max(of, 1)
-    return (
-        f'<tr><th>{what}</th><td class="bar"><i class="{kind}" style="width:{100 * share:.1f}%"></i></td>'
-        f'<td class="share">{escape(percent(share))}</td><td class="count">{count:,} of {of:,}</td></tr>'
-    )
+    bars = []
+    counts = (pattern.in_class, pattern.of_class), (pattern.in_others, pattern.of_others)
+    whats = ("in this class", "for"), ("in the others", "against"), ("critical", "critical")
+    for (what, kind), (count, of) in zip(whats, (*counts, (pattern.critical, pattern.of_predicted)), strict=True):
+        share = count / max(of, 1)
+        bar = f'<td class="bar"><i class="{kind}" style="width:{100 * share:.1f}%"></i></td>'
+        numbers = f'<td class="share">{escape(percent(share))}</td><td class="count">{count:,} of {of:,}</td>'
+        bars.append(f"<tr><th>{what}</th>{bar}{numbers}</tr>")
+    parts = {"NUMBER": str(number), "DRAWING": drawing, "EXAMPLES": examples, "BARS": "\n".join(bars)}
+    parts |= {"NAME": escape(_capital(pattern.name)), "LIFT": times(pattern.lift)}
+    parts |= {"CHANCE": escape(chance(pattern.p_value)), "SMILES": "", "GIVEN_UP": ""}
+    if pattern.smiles:
+        parts["SMILES"] = f"<code>{escape(pattern.smiles)}</code>"
+    if pattern.undecided:
+        parts["GIVEN_UP"] = f" · {pattern.undecided:,} undecided graphs counted against it"
+    return fill("patterns", parts, "card.html")
 
 
 def _capital(text: str) -> str:

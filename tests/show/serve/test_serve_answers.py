@@ -75,7 +75,7 @@ def test_an_answer_says_what_the_library_says(model: Any) -> None:
 @pytest.mark.parametrize("model", [classifier, of_three_classes, regressor])
 def test_an_answer_of_several_networks_says_how_far_they_disagree_and_that_of_one_says_nothing(model: Any) -> None:
     several = of_two_networks(model())
-    predicted, spread = several.predictor.predictions_and_spread(from_smiles(MOLECULES), device="cpu")
+    predicted, spread = next(several.predictor.by_target(from_smiles(MOLECULES), device="cpu"))[2:]
     assert spread is not None
     answers = ask(list(MOLECULES), several)
     np.testing.assert_allclose([answer["spread"] for answer in answers], spread, rtol=1e-4)

@@ -90,7 +90,7 @@ def test_shares_are_all_of_a_batch_of_equal_size_and_about_equally_many_nodes(co
     assert max(nodes) - min(nodes) <= max(counts)
 
 
-def test_norms_are_shared_and_unshared_without_a_change_to_the_network() -> None:
+def test_norms_are_shared_and_unshared_without_a_change_and_in_evaluation_are_plain_ones() -> None:
     network, _, _ = parts(alcohols())
     before, parameters = state(network), list(network.parameters())
     kinds = [type(module) for module in network.modules()]
@@ -101,9 +101,6 @@ def test_norms_are_shared_and_unshared_without_a_change_to_the_network() -> None
     unshare_norms(network)
     assert same(state(network), before)
     assert [type(module) for module in network.modules()] == kinds
-
-
-def test_in_evaluation_and_alone_a_shared_norm_is_a_plain_one() -> None:
     shared, plain = SharedNorm(2), nn.BatchNorm1d(2)
     x = torch.arange(8.0).view(4, 2)
     shared.is_shared = False
@@ -127,15 +124,12 @@ def launched(monkeypatch: pytest.MonkeyPatch, *, rank: int) -> None:
         monkeypatch.setenv(name, str(value))
 
 
-def test_only_torchrun_makes_a_world_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_torchrun_makes_a_world_of_several_and_alone_there_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     launched(monkeypatch, rank=1)
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     assert World.here() == World()
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
     assert World.here() == World(rank=1, local_rank=1, size=2, restarts=3)
-
-
-def test_alone_there_is_no_group() -> None:
     with joined(World(), device="cpu"):
         assert current() is None
 

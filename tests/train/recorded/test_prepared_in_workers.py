@@ -66,14 +66,11 @@ def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
                 assert_same(mine, theirs)
 
 
-def test_restarts_of_a_collection_share_what_was_prepared_and_have_weights_of_their_own() -> None:
+def test_restarts_share_what_was_prepared_have_weights_of_their_own_and_need_seeds() -> None:
     for own in prepare_replicas(collections(), MODEL, TRAIN, SEEDS):
         first, second = own
         assert first.parts[0] is second.parts[0]
         assert first.predictor.encoder is second.predictor.encoder
         assert not same(state(first.predictor.networks[0]), state(second.predictor.networks[0]))
-
-
-def test_seeds_are_needed_for_every_collection() -> None:
     with pytest.raises(ConfigError, match="3 collections of graphs, and seeds for 2"):
         prepare_replicas(collections(), MODEL, TRAIN, SEEDS[:2])

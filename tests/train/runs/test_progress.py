@@ -61,29 +61,25 @@ def test_on_a_terminal_a_bar_shows_loss_score_and_time_left(tmp_path: Path) -> N
     assert "epoch 1/30" not in plain
 
 
-def test_elsewhere_there_is_a_plain_line_per_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_elsewhere_there_is_a_plain_line_per_epoch_and_quiet_is_quiet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*TRAINING, "--epochs", "3", "-o", str(tmp_path / "run")]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     pattern = r"epoch (\d)/3: loss \d\.\d{4}, validation \d\.\d{4} \(best \d\.\d{4} at \d\), \d+ s left"
     assert [match[1] for line in lines if (match := re.fullmatch(pattern, line))] == ["1", "2", "3"]
-
-
-def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TRAINING, "--epochs", "1", "--quiet", "-o", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().err == ""
     with training_report(TrainConfig(), visible=False) as report:
         assert report is None
 
 
-def test_the_time_left_follows_the_last_few_epochs() -> None:
+def test_the_time_left_follows_the_last_epochs_and_the_summary_tells_the_last_loss_and_the_best() -> None:
     assert time_left(history(4), TrainConfig(epochs=10)) == 12
     slow_then_fast = History([*history(5, seconds=100).epochs, *history(5, seconds=1).epochs])
     assert time_left(slow_then_fast, TrainConfig(epochs=20)) == 10
     assert time_left(history(4), TrainConfig(epochs=4)) == 0
-
-
-def test_the_summary_tells_the_last_loss_and_the_best_epoch() -> None:
     assert summary(history(2)) == "loss 0.5000, validation 0.5000 (best 0.5000 at 2)"
     assert summary(history(1, finite=False)) == "loss 1.0000"
 
