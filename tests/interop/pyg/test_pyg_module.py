@@ -184,16 +184,13 @@ def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -
         assert close(found.node_importance, wanted)
 
 
-def test_the_mask_of_an_edge_has_a_direction_and_defaults_to_the_other_one() -> None:
+def test_the_mask_of_an_edge_has_a_direction_defaults_to_the_other_one_and_edges_may_be_given_one_way() -> None:
     edge_index = torch.tensor([[0, 1, 1, 1, 2], [1, 0, 2, 2, 2]])
     mask = EdgeMask.of(edge_index, torch.tensor([0.1, 0.5, 0.2, 0.4, 0.9]), 3)
     assert close(mask.along(torch.tensor([0, 1]), torch.tensor([1, 0])), [0.1, 0.5])
     assert close(mask.between(torch.tensor([0, 1]), torch.tensor([1, 0])), [0.3, 0.3])
     assert close(mask.along(torch.tensor([1, 2]), torch.tensor([2, 1])), [0.3, 0.3])  # given twice, one way
     assert close(mask.along(torch.tensor([2, 0, -1]), torch.tensor([2, 2, 1])), [0.9, 1, 1])  # a loop, no edge, no node
-
-
-def test_edges_may_be_given_one_way() -> None:
     data = alcohol()
     once = data.edge_index[0] < data.edge_index[1]
     assert close(module()(data.x, data.edge_index[:, once]), run(module(), data))

@@ -159,7 +159,7 @@ class Majority:
         return np.full(len(graphs), self.commonest)
 
 
-def test_any_object_with_fit_and_predict_is_cross_validated_by_a_fresh_copy_in_every_fold() -> None:
+def test_any_object_with_fit_and_predict_is_cross_validated_afresh_and_restarted_if_it_has_parameters() -> None:
     graphs, model = trees(40), Majority()
     result = cross_validate(graphs, model, TRAIN, folds=4, restarts=3)
     assert (result.model, result.parameters, result.stacked) == ("Majority", None, False)
@@ -167,6 +167,14 @@ def test_any_object_with_fit_and_predict_is_cross_validated_by_a_fresh_copy_in_e
     assert result.mean == pytest.approx(max(graphs.target.mean(), 1 - graphs.target.mean()), abs=0.1)
     assert len(set(Majority.seeds)) == 4  # without parameters there is nothing to start anew
     assert not hasattr(model, "commonest")
+    result = cross_validate(trees(40), Constant(2, 1), TRAIN, folds=2, restarts=3)
+    assert (result.model, result.parameters) == ("constant", 3)
+    assert {len(run.seeds) for fold in result.folds for run in fold.runs} == {3}
+    rival = rival_of(Guess)
+    with pytest.raises(DataError, match="guess tells classes apart; these graphs have none"):
+        cross_validate(oxygens(40), rival, TRAIN, folds=2)
+    with pytest.raises(ConfigError, match="only an Ego-CNN trains stacked, not guess"):
+        cross_validate(trees(), rival, TRAIN, stack=True)
 
 
 class Constant(torch.nn.Linear):
@@ -182,24 +190,10 @@ class Constant(torch.nn.Linear):
         return np.zeros(len(graphs), np.int64)
 
 
-def test_a_model_with_parameters_is_restarted_and_may_choose_by_the_validation_graphs() -> None:
-    result = cross_validate(trees(40), Constant(2, 1), TRAIN, folds=2, restarts=3)
-    assert (result.model, result.parameters) == ("constant", 3)
-    assert {len(run.seeds) for fold in result.folds for run in fold.runs} == {3}
-
-
 def test_the_example_of_a_model_of_ones_own_runs() -> None:
     example = doctest.DocTestFinder(recurse=False).find(cross_validate, globs={"cross_validate": cross_validate})[0]
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
-
-
-def test_rivals_tell_classes_apart_and_are_not_stacked() -> None:
-    rival = rival_of(Guess)
-    with pytest.raises(DataError, match="guess tells classes apart; these graphs have none"):
-        cross_validate(oxygens(40), rival, TRAIN, folds=2)
-    with pytest.raises(ConfigError, match="only an Ego-CNN trains stacked, not guess"):
-        cross_validate(trees(), rival, TRAIN, stack=True)
 
 
 # ── the published splits ──────────────────────────────────────────────────────────────────────────

@@ -95,9 +95,17 @@ def test_separators_line_ends_blank_ends_and_a_byte_order_mark_do_not_matter(tex
     np.testing.assert_array_equal(read_integers([text], "file"), [[1, 2], [30, 4]])
 
 
-def test_real_numbers_keep_every_digit() -> None:
+def test_real_numbers_keep_every_digit_empty_texts_have_no_rows_and_blocks_say_where_they_begin() -> None:
     values = read_reals([b"0.1, -2e-3\n 23.000000,.5\n1.,+7\n"], "file")
     np.testing.assert_array_equal(values, [[0.1, -2e-3], [23, 0.5], [1, 7]])
+    assert read_integers([], "file", 2).shape == (0, 2)
+    assert read_integers([b"\n\n"], "file").shape == (0, 1)
+    blocks = list(integer_blocks([b"1,1\n2,2\n3", b",3\n4,4\n", b"5,5"], "file", 2))
+    assert [first for first, _ in blocks] == [1, 3, 4, 5]
+    np.testing.assert_array_equal(np.concatenate([rows for _, rows in blocks])[:, 0], [1, 2, 3, 4, 5])
+    with pytest.raises(DataError) as error:
+        read_integers([b"1\n" + b"z" * 10_000], "file")
+    assert len(str(error.value)) < 120
 
 
 @given(st.lists(st.sampled_from([b"1, 2\n", b"345, 6\r\n", b"\n", b" ", b"7 8\n", b"\xef\xbb\xbf"])), st.data())
@@ -109,17 +117,6 @@ def test_where_chunks_are_cut_does_not_matter(lines: list[bytes], data: st.DataO
     pieces = list(whole_lines(chunks, "file"))
     assert all(piece.endswith(b"\n") for piece in pieces)
     assert b"".join(pieces) == b"".join(whole_lines([text], "file"))
-
-
-def test_an_empty_text_has_no_rows_and_the_columns_asked_for() -> None:
-    assert read_integers([], "file", 2).shape == (0, 2)
-    assert read_integers([b"\n\n"], "file").shape == (0, 1)
-
-
-def test_blocks_say_on_which_line_they_begin() -> None:
-    blocks = list(integer_blocks([b"1,1\n2,2\n3", b",3\n4,4\n", b"5,5"], "file", 2))
-    assert [first for first, _ in blocks] == [1, 3, 4, 5]
-    np.testing.assert_array_equal(np.concatenate([rows for _, rows in blocks])[:, 0], [1, 2, 3, 4, 5])
 
 
 @pytest.mark.parametrize(
@@ -145,12 +142,6 @@ def test_what_is_wrong_is_said_with_file_line_value_and_rule(text: bytes, messag
 def test_only_finite_decimal_numbers_are_real_numbers(field: bytes) -> None:
     with pytest.raises(DataError, match=r"file, line 2: .* is (not a finite number|too large)"):
         read_reals([b"1\n" + field + b"\n"], "file")
-
-
-def test_a_long_value_is_shortened_in_the_message() -> None:
-    with pytest.raises(DataError) as error:
-        read_integers([b"1\n" + b"z" * 10_000], "file")
-    assert len(str(error.value)) < 120
 
 
 def test_an_endless_line_is_refused_before_it_fills_the_memory() -> None:
