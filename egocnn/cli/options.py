@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Config = TypeVar("Config", bound="DataclassInstance")
-Options = argparse.Namespace
+Options, Names = argparse.Namespace, Sequence[str]
 
 SHOWN: dict[type[Any], tuple[str, tuple[str, ...]]] = {
     ReadConfig: ("data", ("smiles", "target", "split")),
@@ -105,12 +105,7 @@ class _HelpAll(argparse.Action):
 
 
 def add_options(
-    parser: Parser,
-    config: type[Any],
-    *,
-    group: str | None = None,
-    everyday: Sequence[str] | None = None,
-    skip: Sequence[str] = (),
+    parser: Parser, config: type[Any], *, group: str = "", everyday: Names | None = None, skip: Names = ()
 ) -> None:
     """One flag for every field, with its meaning and its default as help; ``group`` and ``everyday``: as in SHOWN."""
     usual = SHOWN.get(config, ("", ()))

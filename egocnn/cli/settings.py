@@ -115,7 +115,6 @@ def _read_section(place: str, name: str, section: Mapping[str, Any]) -> dict[str
 
 
 def _home(key: str) -> str:
-    """The section that a setting belongs to, '' where there is none of this name."""
     return next((section for section, homes in RECORDS.items() if key in homes), "")
 
 

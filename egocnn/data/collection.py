@@ -31,9 +31,7 @@ class Collection(Protocol):
     def choose(self, which: Ints) -> Self: ...  # those with these numbers, ascending
     def with_parts(self, part: Ints | None, group: Ints | None = None) -> Self: ...
     # with another split, (G) positions in PARTS, or with none; and with other groups where they are given
-    def portions(
-        self, first: int = 0, last: int | None = None
-    ) -> Iterator[Graphs]: ...  # as many as memory should hold
+    def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]: ...  # as much as memory holds
     def whole(self) -> Graphs: ...  # all of them in memory
 
 

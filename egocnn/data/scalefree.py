@@ -98,7 +98,6 @@ def _exponents(start: Ints, mean_log: Floats) -> Floats:
 
 
 def _measured(degree: Ints, nodes_from: Ints, exponent: float) -> PowerLaw:
-    """The law of this exponent for these degrees, all of them in the tail, with its distance."""
     start = int(degree[0])
     found = nodes_from / nodes_from[0]  # (U) share of each degree or a larger one
     expected = zeta(exponent, degree) / zeta(exponent, start)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
 
+Report = Callable[[int], None]  # Called with how many graphs are done.
 ON_PAGE = 1000
 """Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""
 
@@ -197,12 +198,8 @@ def predict_to_file(
     see: Callable[[Graphs], None] = lambda _: None,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known.
-
-    ``columns``: those that come in, and what they hold. ``see`` is called with the graphs.
-
-    Of every graph its prediction is kept for the scores alone.
-    """
+    """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known,
+    for which alone predictions are kept. ``columns``: what comes in, and what it holds; ``see`` gets the graphs."""
     from egocnn.train.metrics import known_truth, recalls, scores_of, together
 
     done, failed, first = 0, 0, ""
@@ -240,11 +237,7 @@ def predict_to_file(
 
 
 def explain_portions(
-    predictor: Model,
-    portions: Iterable[Graphs],
-    config: ExplainConfig,
-    report: Callable[[int], None] | None = None,
-    **settings: Any,
+    predictor: Model, portions: Iterable[Graphs], config: ExplainConfig, report: Report | None = None, **settings: Any
 ) -> Iterator[CriticalStructure]:
     """The critical structures of all portions in order; ``settings`` are those of :func:`egocnn.explain.explain`."""
     from egocnn.explain import explain

@@ -210,10 +210,8 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
         predictions, spread = one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
         found: dict[str, Sequence[Any]] = {"predicted": predictions.tolist()}
         if classes := one.class_names:
-            found = {
-                "predicted": [classes[c] for c in predictions.argmax(1)],
-                "probability": predictions.max(1).tolist(),
-            }
+            likeliest = [classes[c] for c in predictions.argmax(1)]
+            found = {"predicted": likeliest, "probability": predictions.max(1).tolist()}
             known, numbers = known_truth(truth, classes)
             scores[f"{name}.recall" if name else "recall"] = recalls(predictions[known], numbers, classes)
         found |= {} if spread is None else {"spread": spread.tolist()}

@@ -117,7 +117,6 @@ def put_in_place(folder: Path) -> None:
 
 
 def _of_others(place: Path) -> list[Path]:
-    """What is in a run folder and not written by a training."""
     found: list[Path] = []
     for entry in place.iterdir():
         if entry.name == LOG and entry.is_dir():

@@ -119,7 +119,6 @@ def _fish(command: str, actions: Sequence[argparse.Action]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In single quotes, as bash and zsh read them."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -151,7 +151,6 @@ def _labels(array: NDArray[Any] | None) -> list[str | None] | None:
 
 
 def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:
-    """A tensor, array or list of numbers, at least one-dimensional."""
     value = getattr(item, name, None)
     if value is None:
         return None
@@ -177,7 +176,6 @@ def _is_whole(value: Any) -> bool:
 
 
 def _whole(item: Any, name: str, place: str) -> NDArray[Any] | None:
-    """Labels as numbers, one per row."""
     array = _array(item, name, place)
     if array is None:
         return None

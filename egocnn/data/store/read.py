@@ -146,7 +146,6 @@ class Store:
             raise DataError(f"{name} is not UTF-8 text") from None
 
     def _rows(self, name: str, first: int, last: int) -> NDArray[Any]:
-        """Rows of a column, checked, in memory of their own."""
         column = self.manifest.columns[name]
         data = read_checked(self.folder / f"{name}.bin", column, first * column.row_bytes, last * column.row_bytes)
         return np.frombuffer(data, column.dtype).reshape(last - first, *column.shape[1:])
@@ -249,7 +248,6 @@ def _naming(folder: Path) -> Iterator[None]:
 
 
 def _check_files(folder: Path, manifest: Manifest) -> None:
-    """Just the files that the manifest speaks of, plain ones, each of the size it says."""
     try:
         there = [entry.name for entry in folder.iterdir()]
     except OSError as error:

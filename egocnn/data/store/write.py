@@ -50,8 +50,6 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
 
 
 class _Writer:
-    """Appends portions to the files of a folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.graphs = self.nodes = self.entries = 0

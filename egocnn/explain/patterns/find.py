@@ -146,7 +146,6 @@ def _pattern(fragment: Fragment, counts: PatternCounts, samples: Sequence[Sample
 
 
 def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) -> Graph:
-    """The fragment as a graph of its own, with the labels the search saw."""
     whole, place = example.graph, {node: i for i, node in enumerate(example.nodes)}
     ends = [(u, v) for u, v in whole.edges.tolist() if u in place and v in place and u != v]
     edges = sorted(sorted((place[u], place[v])) for u, v in ends)

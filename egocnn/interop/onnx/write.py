@@ -123,7 +123,6 @@ def metadata(predictor: Model) -> dict[str, Any]:
 
 
 def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
-    """The network as an ``onnx.ModelProto``"""
     arrays = inputs_for(predictor, trial_graphs(predictor, weights=True, seed=seed))
     words = [{n: axis for n, axis in enumerate(each.axes) if isinstance(axis, str)} for each in inputs_of(predictor)]
     sizes = {word: torch.export.Dim(word) for each in words for word in each.values()}
@@ -183,7 +182,6 @@ def trial_graphs(predictor: Model, *, weights: bool, seed: int) -> Graphs:
 
 
 def _compare(predictor: Model, stored: bytes, seed: int) -> tuple[int, float | None]:
-    """Graphs tried, and the largest difference between the outputs of file and model"""
     try:
         runtime = _library("onnxruntime")
     except MissingExtraError:

@@ -116,7 +116,6 @@ class _EgoExplainer(nn.Module):
         return found
 
     def _classes(self, names: Sequence[str], target: Tensor) -> list[str] | None:
-        """The classes to explain by name; None where a value is predicted"""
         if self._is_value == bool(names):
             what = f"one of {len(names)} classes" if names else "a value"
             raise ConfigError(f"the mode is {self.model_config.mode.value}, but the model predicts {what}")

@@ -153,7 +153,6 @@ def _array(values: Tensor) -> NDArray[Any]:
 
 
 def _collection(graph: Graph) -> Graphs:
-    """One graph as a collection."""
     columns = {f.name: getattr(graph, f.name) for f in fields(GraphRecord) if f.name != "place"}
     for name in ("node_truth", "edge_truth"):
         columns[name] = None if columns[name] is None else columns[name].tolist()

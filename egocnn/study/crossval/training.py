@@ -161,22 +161,16 @@ def _test(settings: FoldSettings, fold: Prepared, histories: Iterator[History], 
     task, replicas, encode_tested = fold
     tested = encode_tested().to(device)  # all replicas read alike
     trained = zip(replicas, histories, strict=False)
-    common = (tested, replicas[0].parts[1].to(device), device)
-    runs = [_run(settings, task, list(islice(trained, len(seeds))), *common) for seeds in task.seeds]
+    parts = (tested, replicas[0].parts[1].to(device))
+    runs = [_run(settings, task, list(islice(trained, len(seeds))), parts) for seeds in task.seeds]
     timing = (*spent, time.perf_counter() - started)
     parameters = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if settings.combine == "average" else 1)
     return Fold.of(task, runs, parameters, timing, peak_megabytes(device))
 
 
-def _run(
-    settings: FoldSettings,
-    task: FoldTask,
-    restarts: Restarts,
-    tested: Batchable,
-    validation: Batchable,
-    device: torch.device,
-) -> FoldRun:
+def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequence[Batchable]) -> FoldRun:
     """The score of the restart that did best in validation, or of all together; diverged ones predict nothing."""
+    (tested, validation), device = parts, choose_device(settings.train.device)
     metric, is_averaged = settings.metric, settings.combine == "average"
     score = partial(score_of, metric=metric, scale=restarts[0][0].predictor.encoder.target_scale)
     seeds = tuple(replica.seed for replica, _ in restarts)
@@ -185,7 +179,7 @@ def _run(
         diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
     if is_averaged:
-        every = [[predictions_of(replica, data, device) for replica, _ in restarts] for data in (tested, validation)]
+        every = [[predictions_of(replica, data, device) for replica, _ in restarts] for data in parts]
         scores = {"score": score(every[0], tested), "validation_score": score(every[1], validation)}
         alone = float(np.mean([score([each], tested) for each in every[0]]))
         return FoldRun(**scores, restart=0, seeds=seeds, alone=alone)
@@ -340,7 +334,6 @@ def cross_validate(
 
 
 def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> str:
-    """The score to report; what does not go together is refused."""
     is_ego = isinstance(model, ModelConfig)
     if execution.jobs is not None and execution.jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
@@ -357,7 +350,6 @@ def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, exe
 
 
 def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:
-    """Compute and save the folds that an earlier call has not."""
     there = {fold.fold for fold in partial.folds}
     missing = [task for task in tasks if task.fold not in there]
     log = settings.execution.log

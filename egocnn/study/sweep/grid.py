@@ -116,7 +116,6 @@ def _point(values: list[tuple[str, Any]], model: ModelConfig, train: TrainConfig
 
 
 def _value(name: str, word: str, annotation: Any) -> Any:
-    """A word that was typed as a value of the field's type."""
     kinds = get_args(annotation)
     words = tuple(each for kind in kinds for each in (get_args(kind) or (kind,)) if isinstance(each, str))
     is_switch = annotation is bool or bool in kinds

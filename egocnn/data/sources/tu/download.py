@@ -182,7 +182,6 @@ def _sum_path(path: Path) -> Path:
 
 @contextmanager
 def _progress(name: str, length: int | None) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda _: None
         return

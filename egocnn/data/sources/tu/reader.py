@@ -39,8 +39,6 @@ def read_tu(source: Path, config: ReadConfig) -> Graphs:
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """The files of one set."""
-
     files: Files
     prefix: str  # everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``
 

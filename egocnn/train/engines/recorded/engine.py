@@ -168,7 +168,6 @@ class RecordedEngine:
 
 
 def _stacked_best(progress: Sequence[Progress], device: torch.device) -> list[Tensor]:
-    """The best weights so far in the order of the stack's state."""
     networks = [copy.deepcopy(each.network) for each in progress]
     for network, each in zip(networks, progress, strict=True):
         network.load_state_dict(each.best)
