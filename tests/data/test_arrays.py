@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import DTypeLike
 
@@ -56,13 +56,11 @@ def assert_equals_the_plain_way(edges: Ints, n_nodes: int) -> None:
 @given(EDGES, st.sampled_from([np.int64, np.int32, np.uint8, np.uint64]))
 @example([], np.int64)
 @example([(3, 3), (3, 3)], np.int64)
-@settings(deadline=None, max_examples=200)
 def test_rows_are_those_of_the_plain_way(edges: list[tuple[int, int]], dtype: DTypeLike) -> None:
     assert_equals_the_plain_way(np.array(edges, dtype).reshape(-1, 2), FEW)
 
 
 @given(EDGES)
-@settings(deadline=None, max_examples=100)
 def test_edges_listed_in_order_both_directions_together_give_the_same_rows(edges: list[tuple[int, int]]) -> None:
     ordered = [
         pair for low, high in sorted((min(edge), max(edge)) for edge in edges) for pair in ((low, high), (high, low))

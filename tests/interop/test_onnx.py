@@ -94,7 +94,6 @@ def check_close(found: Any, wanted: Any) -> None:
 # ── the function ──────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=80)
 @given(st.data(), st.sampled_from(READOUTS), st.booleans(), st.booleans())
 def test_plain_operations_compute_what_the_network_does(
     data: st.DataObject, readout: Any, jump: bool, head_norm: bool

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
@@ -53,7 +53,6 @@ def test_counts_are_those_of_the_collection_edges_undirected_a_loop_once_and_val
     assert "3 graphs have no target value" in problems(gap)
 
 
-@settings(max_examples=50)
 @given(random_graphs())
 def test_every_record_can_be_written_as_json(graphs: Graphs) -> None:
     facts = describe([graphs])
@@ -80,7 +79,6 @@ def test_problems_with_classes_and_loops_are_named() -> None:
 # ── twins ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=50)
 @given(random_graphs(), st.integers(0, 5))
 def test_graphs_look_the_same_however_their_nodes_are_numbered_and_whatever_else_there_is(
     graphs: Graphs, seed: int

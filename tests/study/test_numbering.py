@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -12,7 +12,6 @@ from tests.support.samples import molecules
 from tests.support.strategies import random_graphs
 
 
-@settings(max_examples=80)
 @given(random_graphs(min_nodes=0, unseen=True), st.integers(0, 50))
 def test_relabelled_graphs_are_the_same_graphs_with_other_numbers(graphs: Graphs, seed: int) -> None:
     relabelled, new = relabel(graphs, seed)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.config import Device, ModelConfig, TrainConfig
@@ -117,7 +117,6 @@ def test_a_file_cut_short_is_refused(share: float, stored: bytes, tmp_path: Path
     check_damaged(stored[: int(share * len(stored))], tmp_path / "checkpoint.safetensors")
 
 
-@settings(max_examples=150)
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), in_head=st.booleans())
 def test_a_single_flipped_bit_anywhere_is_refused(
     place: float, bit: int, in_head: bool, stored: bytes, tmp_path_factory: pytest.TempPathFactory

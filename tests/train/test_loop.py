@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -232,7 +232,6 @@ def test_scores_over_batches_are_those_of_all_at_once(sizes: list[int]) -> None:
         assert apart == pytest.approx(loss_and_score([(out, target, loss_of(out, target))]))
 
 
-@settings(max_examples=50)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
 def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int], at_once: int) -> None:
     graphs = Graphs.from_edges(node_counts=[*counts, 1], edges=np.zeros((0, 2), np.int64))

@@ -87,7 +87,6 @@ def parts_by(graphs: Graphs, key: Any) -> dict[Any, set[str]]:
     return found
 
 
-@settings(deadline=None, max_examples=40)
 @given(configs())
 def test_copies_are_the_same_molecule_and_never_leave_its_part(config: CompoundsConfig) -> None:
     graphs = generate(config)
@@ -101,7 +100,6 @@ def test_copies_are_the_same_molecule_and_never_leave_its_part(config: Compounds
     assert len(set(graphs.names)) == len(graphs)
 
 
-@settings(deadline=None, max_examples=40)
 @given(configs())
 def test_a_size_that_is_held_out_is_never_trained_on(config: CompoundsConfig) -> None:
     graphs = generate(config)
@@ -112,7 +110,7 @@ def test_a_size_that_is_held_out_is_never_trained_on(config: CompoundsConfig) ->
         assert "train" in parts[min(parts)]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(configs(("alcohols", "isomers")))
 def test_classes_are_equal_within_each_size_and_part(config: CompoundsConfig) -> None:
     graphs = generate(config)
@@ -155,7 +153,7 @@ def test_more_methylalkanes_per_size_give_every_place_off_the_centre() -> None:
     assert sorted(m.name for m in others) == [f"C12H26 {place}-methyl" for place in range(2, 6)]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(configs())
 def test_the_same_seed_gives_the_same_arrays(config: CompoundsConfig) -> None:
     one, other = generate(config), generate(config)
@@ -199,7 +197,6 @@ def rdkit_smiles(graph: Graph) -> str:
     return str(Chem.MolToSmiles(Chem.RemoveHs(molecule)))
 
 
-@settings(deadline=None, max_examples=40)
 @given(configs())
 def test_every_graph_is_a_tree_of_atoms_with_the_right_valence_and_formula(config: CompoundsConfig) -> None:
     hydrogens = config.settings.hydrogens
@@ -218,7 +215,7 @@ def test_every_graph_is_a_tree_of_atoms_with_the_right_valence_and_formula(confi
             assert graph.name.split(" ")[0] == formula
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(configs())
 def test_rdkit_reads_the_smiles_as_the_molecule_of_the_graph(config: CompoundsConfig) -> None:
     chem = pytest.importorskip("rdkit.Chem", exc_type=ImportError)
@@ -240,7 +237,6 @@ def test_no_two_molecules_of_a_family_are_isomorphic_and_no_two_names_alike(defa
 
 
 @given(st.data(), st.integers(1, 25))
-@settings(deadline=None, max_examples=50)
 def test_the_canonical_text_of_a_tree_does_not_depend_on_its_numbering(data: st.DataObject, n: int) -> None:
     bonds = [(data.draw(st.integers(0, node - 1)), node) for node in range(1, n)]
     labels = data.draw(st.text("CO", min_size=n, max_size=n))
@@ -267,7 +263,7 @@ def test_an_alcohol_stands_on_the_skeleton_of_the_alkane_with_its_number() -> No
         assert canonical(without(alcohol, truth(alcohol)[0])) == canonical(alkane)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(configs(("alcohols",)))
 def test_an_alcohol_is_its_oh_group_and_an_alkane_has_no_critical_structure(config: CompoundsConfig) -> None:
     for graph in generate(config):
@@ -304,7 +300,7 @@ def bare_chain(graph: Graph) -> str:
     return canonical_text("C" * length, build_tree(length, pairwise(range(length))))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(configs(("isomers",)))
 def test_a_symmetric_isomer_is_its_centre_and_all_its_methyls(config: CompoundsConfig) -> None:
     for graph in generate(config):
@@ -319,7 +315,7 @@ def test_a_symmetric_isomer_is_its_centre_and_all_its_methyls(config: CompoundsC
             assert set(mirror(graph)[list(nodes)].tolist()) == nodes
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(configs(("isomers",)))
 def test_an_asymmetric_isomer_is_the_two_methyls_without_which_it_would_be_symmetric(config: CompoundsConfig) -> None:
     for graph in generate(config):
@@ -335,7 +331,7 @@ def test_an_asymmetric_isomer_is_the_two_methyls_without_which_it_would_be_symme
                     mirror(carbons_without(graph, {one}))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(configs(("methylalkanes",)))
 def test_a_methylalkane_is_its_methyl_and_the_carbon_that_holds_it(config: CompoundsConfig) -> None:
     for graph in generate(config):

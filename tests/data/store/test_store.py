@@ -62,25 +62,12 @@ def test_every_kind_of_column_comes_back(graphs: Graphs, tmp_path: Path) -> None
     assert manifest.size == sum(sizes)
 
 
-def test_a_whole_store_is_mapped_names_of_portions_are_united_and_edges_labelled_where_there_are_any(
-    tmp_path: Path,
-) -> None:
+def test_a_whole_store_is_mapped_and_not_loaded(tmp_path: Path) -> None:
     write_store([molecules()], tmp_path / "store")
     graphs = read(tmp_path / "store")
     assert isinstance(graphs.indices, np.memmap)
     assert isinstance(graphs.node_attr, np.memmap)
     assert not graphs.indices.flags.writeable
-    one = one_graph(2, [(0, 1)], node_label=["C", "O"], target=np.array([0]), class_names=("yes",))
-    other = one_graph(3, [(0, 1)], node_label=["N", "C", "C"], target=np.array([1]), class_names=("yes", "no"))
-    write_store([one, other], tmp_path / "store")
-    assert_equal(read(tmp_path / "store"), Graphs.concat([one, other]))
-    lonely = one_graph(2, [])
-    joined = one_graph(2, [(0, 1)], edge_label=["single"])
-    for number, portions in enumerate([[lonely, joined], [joined, lonely]]):
-        write_store(portions, tmp_path / str(number))
-        graphs = read(tmp_path / str(number))
-        assert graphs.edge_label_names == ("single",)
-        assert as_list(graphs.edge_label) == [0, 0]
 
 
 def test_portions_stay_within_the_bytes_asked_for_unless_one_graph_is_larger(tmp_path: Path) -> None:
@@ -94,6 +81,23 @@ def test_portions_stay_within_the_bytes_asked_for_unless_one_graph_is_larger(tmp
         assert rows <= 2000 or len(portion) == 1
     assert [len(portion) for portion in store.portions(1)] == [1] * 40
     assert [len(portion) for portion in store.portions(1 << 30)] == [40]
+
+
+def test_labels_and_classes_of_different_portions_are_united(tmp_path: Path) -> None:
+    one = one_graph(2, [(0, 1)], node_label=["C", "O"], target=np.array([0]), class_names=("yes",))
+    other = one_graph(3, [(0, 1)], node_label=["N", "C", "C"], target=np.array([1]), class_names=("yes", "no"))
+    write_store([one, other], tmp_path / "store")
+    assert_equal(read(tmp_path / "store"), Graphs.concat([one, other]))
+
+
+def test_a_portion_without_edges_need_not_label_them(tmp_path: Path) -> None:
+    lonely = one_graph(2, [])
+    joined = one_graph(2, [(0, 1)], edge_label=["single"])
+    for number, portions in enumerate([[lonely, joined], [joined, lonely]]):
+        write_store(portions, tmp_path / str(number))
+        graphs = read(tmp_path / str(number))
+        assert graphs.edge_label_names == ("single",)
+        assert as_list(graphs.edge_label) == [0, 0]
 
 
 def test_portions_that_do_not_fit_together_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
@@ -185,13 +189,16 @@ def test_what_a_killed_writer_left_is_cleared_and_what_another_is_writing_is_not
     assert names_in(tmp_path) == [other.name, "st[o]re"]
 
 
-def test_a_store_has_ordinary_permissions_links_to_it_are_followed_and_a_copy_is_the_same(tmp_path: Path) -> None:
+def test_a_store_has_the_permissions_of_ordinary_files(tmp_path: Path) -> None:
     write_store([molecules()], tmp_path / "store")
     (tmp_path / "ordinary").mkdir()
     (tmp_path / "ordinary" / "file").touch()
     modes = [(tmp_path / name).stat().st_mode for name in ("store", "ordinary", "store/names.bin", "ordinary/file")]
     assert modes[0] == modes[1]
     assert modes[2] == modes[3]
+
+
+def test_a_link_to_a_store_is_followed_and_stays_a_link_and_a_copy_is_the_same_store(tmp_path: Path) -> None:
     write_store([molecules()], tmp_path / "store")
     (tmp_path / "link").symlink_to(tmp_path / "store")
     write_store([alcohols()], tmp_path / "link", overwrite=True)
@@ -234,20 +241,19 @@ def test_json_lines_in_portions_are_the_json_lines_whole(graphs: Graphs) -> None
         check_same(Path(folder, "graphs.jsonl"))
 
 
-def test_labels_are_sorted_targets_judged_over_all_portions_and_every_column_is_kept(tmp_path: Path) -> None:
+def test_labels_are_sorted_and_targets_judged_over_all_portions(tmp_path: Path) -> None:
     graphs = check_same(write_lines(tmp_path / "it.jsonl", GRAPHS))
     assert graphs.node_label_names == ("10", "9", "C", "N", "O")
     assert graphs.class_names == ()  # three whole numbers of three graphs: values, though any two would be classes
     again = check_same(write_lines(tmp_path / "it.jsonl", GRAPHS * 3))
     assert again.class_names == ("1", "2", "3")
+
+
+def test_every_column_of_json_lines_is_kept(tmp_path: Path) -> None:
     write_jsonlines(molecules(), tmp_path / "it.jsonl")
     graphs = check_same(tmp_path / "it.jsonl", ReadConfig(split="split", group="group"))
     assert graphs.smiles == molecules().smiles
     assert graphs.edge_truth is not None
-    assert stream_source(tmp_path, ReadConfig()) is None
-    assert stream_source(tmp_path / "graphs.graphml", ReadConfig()) is None
-    manifest = prepare("compounds:alcohols:sizes=3-4,per_size=1", tmp_path / "store", ReadConfig(), limit=3)
-    assert manifest.graphs == 3
 
 
 def test_lines_that_do_not_parse_are_left_out_when_asked_to(tmp_path: Path) -> None:
@@ -284,3 +290,10 @@ def test_a_table_of_smiles_in_portions_is_the_table_whole(tmp_path: Path) -> Non
     check_same(write_table(tmp_path, "smiles\tlabel\nCC\t1\nOCC\t2\nCCO\t2\n", "it.tsv"))
     path = write_table(tmp_path, "smiles\nC\nc1ccc\n")
     assert "row 2: SMILES 'c1ccc' does not parse" in refusal(prepare, str(path), tmp_path / "other", ReadConfig())
+
+
+def test_other_sources_are_read_whole(tmp_path: Path) -> None:
+    assert stream_source(tmp_path, ReadConfig()) is None
+    assert stream_source(tmp_path / "graphs.graphml", ReadConfig()) is None
+    manifest = prepare("compounds:alcohols:sizes=3-4,per_size=1", tmp_path / "store", ReadConfig(), limit=3)
+    assert manifest.graphs == 3

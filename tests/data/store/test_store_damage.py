@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.data.read import read
@@ -40,7 +40,6 @@ def check(store: Path) -> None:
         portion.validate()
 
 
-@settings(max_examples=150)
 @given(data=st.data())
 def test_any_flipped_bit_in_any_file_is_detected(model: Path, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
@@ -58,7 +57,6 @@ def test_any_flipped_bit_in_any_file_is_detected(model: Path, data: st.DataObjec
         assert Manifest.from_text(file.read_bytes()) == before
 
 
-@settings(max_examples=60)
 @given(data=st.data())
 def test_any_file_cut_short_or_longer_is_refused(model: Path, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
@@ -72,12 +70,15 @@ def test_any_file_cut_short_or_longer_is_refused(model: Path, data: st.DataObjec
             Store.open(store) if file.name != NAME else check(store)
 
 
-def test_a_flipped_bit_beyond_the_first_chunk_is_named_and_only_what_is_read_is_checked(tmp_path: Path) -> None:
+def test_a_flipped_bit_beyond_the_first_chunk_is_named(tmp_path: Path) -> None:
     n_nodes = CHUNK // 8 + 100
     write_store([one_graph(n_nodes, [(0, 1)], node_attr=np.zeros((n_nodes, 2)))], tmp_path / "store")
     flip(tmp_path / "store" / "node_attr.bin", 8 * CHUNK + 5)
     with pytest.raises(DataError, match=rf"store: node_attr.bin is damaged.*from {CHUNK} on"):
         read(tmp_path / "store")
+
+
+def test_only_what_is_read_is_checked(tmp_path: Path) -> None:
     wide = [one_graph(1, [], node_attr=np.full((1, CHUNK // 4), number, np.float32)) for number in range(4)]
     write_store(wide, tmp_path / "store")
     flip(tmp_path / "store" / "node_attr.bin", 8 * (3 * CHUNK + 1))
@@ -88,10 +89,6 @@ def test_a_flipped_bit_beyond_the_first_chunk_is_named_and_only_what_is_read_is_
         assert (attributes == number).all()
     with pytest.raises(DataError, match="damaged"):
         next(portions)
-    (tmp_path / NAME).write_text(json.dumps({"name": "an app"}))
-    with pytest.raises(DataError) as refused:
-        read(tmp_path)
-    assert "store" not in str(refused.value).removeprefix(str(tmp_path))
 
 
 def set_column(name: str, **values: Any) -> Change:
@@ -199,3 +196,10 @@ def test_a_file_that_vanishes_or_changes_after_opening_is_noticed(store: Path) -
     (store / "indices.bin").unlink()
     with pytest.raises(DataError, match=r"indices.bin is missing"):
         list(opened.portions())
+
+
+def test_a_folder_with_another_manifest_is_not_taken_for_a_store(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text(json.dumps({"name": "an app"}))
+    with pytest.raises(DataError) as refused:
+        read(tmp_path)
+    assert "store" not in str(refused.value).removeprefix(str(tmp_path))

@@ -56,7 +56,7 @@ CONFIGS = [
 ]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(random_graphs(unseen=True), st.sampled_from(CONFIGS))
 def test_the_module_says_what_the_predictor_says_with_or_without_open_masks(
     graphs: Graphs, config: ModelConfig
@@ -77,7 +77,7 @@ def test_the_module_of_several_networks_says_their_mean() -> None:
     assert not close(several.outputs(graphs, device="cpu"), predictor.outputs(graphs, device="cpu"))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(random_graphs(attributes=True), st.booleans())
 def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges: bool) -> None:
     config = plain_model(width=4, depth=1 + labelled_edges, hidden=4, k=3, embedding="attributes")
@@ -85,7 +85,7 @@ def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges:
     assert close(run(model, data), predictor.outputs(graphs, device="cpu"))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(random_graphs(), st.sampled_from([*CONFIGS[:2], *CONFIGS[3:5]]))
 def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: ModelConfig) -> None:
     predictor, model, data = adapted(graphs, config)

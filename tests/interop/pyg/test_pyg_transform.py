@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform, Compose
 
@@ -19,7 +19,6 @@ from egocnn.nn import EgoConv
 from tests.support.strategies import random_connected, random_graphs, random_trees
 
 
-@settings(max_examples=100)
 @given(random_graphs(classes=True))
 def test_a_batch_of_transformed_graphs_has_the_table_of_the_collection(graphs: Graphs) -> None:
     items = to_pyg(graphs)

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -61,7 +61,6 @@ def test_the_best_alternative_counts_and_pooled_scores_compare_edges_of_differen
     assert truths.precision_at_size(importance, [nodes(*range(5))]) is None
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 2), min_size=3, max_size=6), st.data())
 def test_expected_scores_are_the_mean_over_all_ways_to_break_the_ties(values: list[int], data: st.DataObject) -> None:
     importance = np.array(values, float)

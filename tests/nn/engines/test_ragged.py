@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -51,7 +51,6 @@ def bags(rows: Tensor, starts: Tensor) -> list[list[int]]:
     return [part.tolist() for part in torch.tensor_split(rows, starts)[1:]]
 
 
-@settings(max_examples=80)
 @given(tables)
 def test_a_node_is_multiplied_once_for_every_rank_and_added_up_where_the_table_says(table: Tensor) -> None:
     products, wanted = plan_of(table).products, pairs(table)
@@ -67,7 +66,6 @@ def test_a_node_is_multiplied_once_for_every_rank_and_added_up_where_the_table_s
     assert bags(products.made, products.made_from) == made
 
 
-@settings(max_examples=50)
 @given(tables)
 def test_groups_hold_every_node_once_with_all_its_neighbours(table: Tensor) -> None:
     found = {}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -155,7 +155,6 @@ def test_more_padding_makes_no_difference(monkeypatch: pytest.MonkeyPatch, parts
 SMALLEST = plain_model(k=3, slots=3, width=4, hidden=4)
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_every_replica_reads_the_batch_that_it_would_read_alone(data: st.DataObject) -> None:
     graphs = data.draw(random_graphs(classes=True, min_graphs=2, min_nodes=0).filter(lambda g: g.n_nodes > 0))

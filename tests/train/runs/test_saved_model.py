@@ -292,7 +292,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_value_anywhere_in_the_config_is_read_or_refused(data: st.DataObject, folder: Path) -> None:
     text = (folder / "config.json").read_text()

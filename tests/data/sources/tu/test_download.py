@@ -271,9 +271,7 @@ def hosts_requested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[obj
     return hosts
 
 
-def test_only_a_published_name_is_asked_for_a_molecule_is_read_and_what_is_nearly_right_put_right(
-    hosts_requested: list[object],
-) -> None:
+def test_what_is_not_published_is_refused_and_a_molecule_read_without_a_request(hosts_requested: list[object]) -> None:
     for text in SECRETS:
         assert "is neither a file or folder nor the name of a published TU data set" in refusal(read, text)
     assert hosts_requested == []
@@ -281,21 +279,14 @@ def test_only_a_published_name_is_asked_for_a_molecule_is_read_and_what_is_nearl
     for text in MOLECULES:
         assert read(text).smiles == (text,)
     assert hosts_requested == []
+
+
+def test_a_text_that_nearly_is_a_molecule_is_refused_with_the_reason(hosts_requested: list[object]) -> None:
     pytest.importorskip("rdkit")
     for text in ("c1ccc", "CC(=O", "CN(C)(C)C"):
         assert re.search(r"; read as a molecule: SMILES '.*' does not parse \(", refusal(read, text))
     for text in ("mutag", "missing.csv", "no/such/folder"):
         assert "molecule" not in refusal(read, text)
-    assert hosts_requested == []
-    # Else the tests above would pass with any reader that never asks.
-    with pytest.raises(DataError, match="no network in this test"):
-        read("KKI")
-    assert hosts_requested == ["www.chrsmrrs.com"]
-    for name, wanted in (("mutag", "MUTAG"), ("PTC-MR", "PTC_MR"), ("IMDB_BINARY", "IMDB-BINARY"), ("NCI", "NCI1")):
-        assert wanted in similar_names(name)
-    with pytest.raises(DataError, match="did you mean MUTAG"):
-        read("Mutag")
-    assert similar_names("CCO") == []
     assert hosts_requested == []
 
 
@@ -351,6 +342,22 @@ def test_a_download_is_announced_in_one_line_on_stderr_also_where_no_log_is_set_
     place = tmp_path / "cache" / "tu" / "KKI.zip"
     assert done.stderr == f"downloading KKI from {os.environ['EGOCNN_TU_URL']}KKI.zip to {place}\n"
     assert done.stdout == ""
+
+
+def test_a_published_name_is_asked_for(hosts_requested: list[object]) -> None:
+    """Else the tests above would pass with any reader that never asks."""
+    with pytest.raises(DataError, match="no network in this test"):
+        read("KKI")
+    assert hosts_requested == ["www.chrsmrrs.com"]
+
+
+def test_a_name_that_is_nearly_right_is_put_right(hosts_requested: list[object]) -> None:
+    for name, wanted in (("mutag", "MUTAG"), ("PTC-MR", "PTC_MR"), ("IMDB_BINARY", "IMDB-BINARY"), ("NCI", "NCI1")):
+        assert wanted in similar_names(name)
+    with pytest.raises(DataError, match="did you mean MUTAG"):
+        read("Mutag")
+    assert similar_names("CCO") == []
+    assert hosts_requested == []
 
 
 def test_all_sets_of_the_paper_are_published_and_no_name_is_a_molecule() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from egocnn.data.sources.tu.number_lines import (
@@ -51,7 +51,6 @@ def tables(draw: st.DrawFn) -> bytes:
 @example(b"1 -\n- 1\n", True, 2)
 @example(b"9223372036854775808\n", True, 1)
 @example(b"999999999999999,1\n", True, 2)
-@settings(deadline=None, max_examples=400)
 def test_the_fast_engines_say_what_the_slow_one_says_or_nothing(text: bytes, whole: bool, columns: int) -> None:
     kind = WHOLE if whole else REAL
     fast = [_parse_clean(text, columns, kind)] + ([_parse_even(text, columns)] if whole else [])
@@ -109,7 +108,6 @@ def test_real_numbers_keep_every_digit_empty_texts_have_no_rows_and_blocks_say_w
 
 
 @given(st.lists(st.sampled_from([b"1, 2\n", b"345, 6\r\n", b"\n", b" ", b"7 8\n", b"\xef\xbb\xbf"])), st.data())
-@settings(deadline=None, max_examples=200)
 def test_where_chunks_are_cut_does_not_matter(lines: list[bytes], data: st.DataObject) -> None:
     text = b"".join(lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))

@@ -91,7 +91,7 @@ def test_where_the_file_is_cut_into_chunks_does_not_matter(
 
 
 @given(st.permutations(TINY["A"].splitlines()))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_order_of_the_edges_does_not_matter(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
     folder = tmp_path_factory.mktemp("sets")
     tables = {"A": TINY["A"], "graph_indicator": TINY["graph_indicator"]}
@@ -114,28 +114,11 @@ def test_one_direction_repeated_edges_loops_and_nodes_without_edges_are_understo
     assert labelled.n_edges == 0
 
 
-def test_several_labels_are_one_and_the_task_chooses_between_labels_and_graph_attributes(tmp_path: Path) -> None:
+def test_a_row_of_several_labels_is_one_label(tmp_path: Path) -> None:
     source = write_set(tmp_path, TINY | {"node_labels": "10, 1\n2, 1\n2,1\n" + "2, 0\n" * 6})
     graphs = read_tu(source, AUTO)
     assert graphs.node_label_names == ("2, 0", "2, 1", "10, 1")
     assert graphs[0].node_label == ("10, 1", "2, 1", "2, 1")
-    tables = {table: text for table, text in TINY.items() if table != "graph_labels"}
-    source = write_set(tmp_path, tables | {"graph_attributes": NUMBERS})
-    graphs = read_tu(source, ReadConfig(target="0"))
-    assert not graphs.is_classification
-    assert [graph.target for graph in graphs] == [0.5, 1.5, 2.5, -3.5]
-    assert [graph.target for graph in read_tu(source, ReadConfig(target="1"))] == [1, 2, 3, 4]
-    assert refusal(source) == "TINY_graph_attributes.txt: 2 columns; target must be 0 to 1"
-    assert refusal(source, ReadConfig(target="2")).startswith("TINY_graph_attributes.txt: no column '2'")
-    assert "TINY_graph_labels.txt is missing" in refusal(source, ReadConfig(target="0", task="classification"))
-    source = write_set(tmp_path, TINY)
-    assert [graph.target for graph in read_tu(source, ReadConfig(task="regression"))] == [1, -1, 1, -1]
-    write_set(tmp_path, {"graph_attributes": "0.5\n1.5\n2.5\n3.5\n"})
-    assert read_tu(source, AUTO).class_names == ("-1", "1")
-    assert [graph.target for graph in read_tu(source, ReadConfig(task="regression"))] == [0.5, 1.5, 2.5, 3.5]
-    source = write_set(tmp_path, {"A": "", "graph_indicator": "1\n"})
-    assert "split names a column, and a TU set has none" in refusal(source, ReadConfig(split="part"))
-    assert "neither graph labels nor graph attributes" in refusal(source, ReadConfig(target="toxic"))
 
 
 def test_edge_attributes_are_left_alone_and_that_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -150,6 +133,32 @@ def test_edge_attributes_are_left_alone_and_that_is_said(tmp_path: Path, caplog:
 # ── what is to be predicted ───────────────────────────────────────────────────────────────────────────────────
 
 NUMBERS = "0.5, 1\n1.5, 2\n2.5, 3\n-3.5, 4\n"
+
+
+def test_graph_attributes_are_predicted_where_there_are_no_labels(tmp_path: Path) -> None:
+    tables = {table: text for table, text in TINY.items() if table != "graph_labels"}
+    source = write_set(tmp_path, tables | {"graph_attributes": NUMBERS})
+    graphs = read_tu(source, ReadConfig(target="0"))
+    assert not graphs.is_classification
+    assert [graph.target for graph in graphs] == [0.5, 1.5, 2.5, -3.5]
+    assert [graph.target for graph in read_tu(source, ReadConfig(target="1"))] == [1, 2, 3, 4]
+    assert refusal(source) == "TINY_graph_attributes.txt: 2 columns; target must be 0 to 1"
+    assert refusal(source, ReadConfig(target="2")).startswith("TINY_graph_attributes.txt: no column '2'")
+    assert "TINY_graph_labels.txt is missing" in refusal(source, ReadConfig(target="0", task="classification"))
+
+
+def test_the_task_chooses_between_labels_and_numbers(tmp_path: Path) -> None:
+    source = write_set(tmp_path, TINY)
+    assert [graph.target for graph in read_tu(source, ReadConfig(task="regression"))] == [1, -1, 1, -1]
+    write_set(tmp_path, {"graph_attributes": "0.5\n1.5\n2.5\n3.5\n"})
+    assert read_tu(source, AUTO).class_names == ("-1", "1")
+    assert [graph.target for graph in read_tu(source, ReadConfig(task="regression"))] == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_settings_that_name_a_column_are_refused(tmp_path: Path) -> None:
+    source = write_set(tmp_path, {"A": "", "graph_indicator": "1\n"})
+    assert "split names a column, and a TU set has none" in refusal(source, ReadConfig(split="part"))
+    assert "neither graph labels nor graph attributes" in refusal(source, ReadConfig(target="toxic"))
 
 
 HUGE = 10**12
