@@ -116,17 +116,6 @@ def test_a_stack_that_keeps_no_checkpoint_makes_no_optimiser_of_torch(monkeypatc
     assert len(history.epochs) == TRAIN.epochs
 
 
-def test_in_single_precision_the_losses_in_training_are_those_of_the_ordinary_loop() -> None:
-    graphs = weighted()
-    own = replicas([graphs, graphs], plain_model(**SIZES, dropout=0.0), torch.float32)
-    config = replace(TRAIN, class_weights=True)
-    _, histories = stacked(own, [0, 1], config)
-    for seed, replica in enumerate(own):
-        _, history = alone(replica, seed, config)
-        for left, right in zip(history.epochs, histories[seed].epochs, strict=True):
-            assert left.train_loss == pytest.approx(right.train_loss, abs=1e-4)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @in_parts
 @pytest.mark.parametrize("readout", ["max", "mean+max", "log", "sort"])
