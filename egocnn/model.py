@@ -205,8 +205,6 @@ class Model:
         each = np.stack([self.interpret(torch.from_numpy(of_one)) for of_one in outputs])
         return np.asarray(each[:, np.arange(len(likeliest)), likeliest].std(axis=0, ddof=1))
 
-    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
-
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` of a run folder."""
         folder = Path(folder)

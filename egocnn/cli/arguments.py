@@ -155,9 +155,6 @@ def chosen_protocol(options: argparse.Namespace) -> Protocol:
     return replace(found, metric=options.metric)
 
 
-# ── types of values ───────────────────────────────────────────────────────────────────────────────
-
-
 def share(text: str) -> float:
     """A number from 0 to below 1."""
     with suppress(ValueError):

@@ -166,9 +166,6 @@ def _branched_chain(
     return Molecule(name=name, kind=kind, elements=elements, bonds=tuple(bonds), critical=tuple(critical))
 
 
-# ── labelled trees ────────────────────────────────────────────────────────────────────────────────
-
-
 def build_tree(n_nodes: int, bonds: Iterable[tuple[int, int]]) -> Tree:
     """Bonds -> the neighbours of every node."""
     tree: Tree = [[] for _ in range(n_nodes)]
