@@ -62,7 +62,7 @@ RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 class ReadConfig:
     """How to read a source of graphs."""
 
-    smiles: str | None = None  # Column with SMILES (a CSV; default: the column called smiles).
+    smiles: str | None = None  #: Column with SMILES (a CSV; default: the column called smiles).
     target: str | None = None
     """Column or field to predict, or several: A,B,C (default: the one called target, label, class or y)."""
     name: str | None = None
@@ -70,11 +70,12 @@ class ReadConfig:
     split: str | None = None
     """Column or field that says train, validation or test; COLUMN=test reads that part alone. Without such a column:
     random or scaffold (Bemis-Murcko, the largest groups train) draws 80, 10 and 10 per cent."""
-    group: str | None = None  # Column or field whose equal values never stand on both sides of a split.
-    task: Task = "auto"  # Predict a class or a number (auto: words and few whole numbers are classes).
-    hydrogens: bool = False  # Make the hydrogen atoms of SMILES nodes of the graph.
-    skip_invalid: bool = False  # Leave out rows that do not parse, however many (else: up to 5% of the rows of a file).
-    strict: bool = False  # Stop at the first row that does not parse.
+    group: str | None = None  #: Column or field whose equal values never stand on both sides of a split.
+    task: Task = "auto"  #: Predict a class or a number (auto: words and few whole numbers are classes).
+    hydrogens: bool = False  #: Make the hydrogen atoms of SMILES nodes of the graph.
+    skip_invalid: bool = False
+    """Leave out rows that do not parse, however many (else: up to 5% of the rows of a file)."""
+    strict: bool = False  #: Stop at the first row that does not parse.
 
     def __post_init__(self) -> None:
         if isinstance(self.target, (list, tuple)):  # the names of several, as Python has them
@@ -88,20 +89,21 @@ class ReadConfig:
 class ModelConfig:
     """The network: node embedding, ego-convolutions, readout, dense head."""
 
-    embedding: Embedding = "patchy-san"  # First layer: labelled neighbourhoods, or the nodes' own attributes.
-    slots: int = 10  # Nodes that Patchy-San reads around each node, the node itself counted (P).
-    k: int = 16  # Ranked neighbours read per node, the node itself not counted (K).
-    width: int = 128  # Filters per layer (D).
-    depth: int = 3  # Ego-convolution layers (L): a prediction sees this many hops around every node.
+    embedding: Embedding = "patchy-san"  #: First layer: labelled neighbourhoods, or the nodes' own attributes.
+    slots: int = 10  #: Nodes that Patchy-San reads around each node, the node itself counted (P).
+    k: int = 16  #: Ranked neighbours read per node, the node itself not counted (K).
+    width: int = 128  #: Filters per layer (D).
+    depth: int = 3  #: Ego-convolution layers (L): a prediction sees this many hops around every node.
     tie: bool | Auto = False
     """One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are scale-free."""
     readout: Readout = "mean+log+max"
     """From node embeddings to one vector per graph; log is that of 1 + the sum: counts on all scales."""
-    jump: bool = True  # Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge).
+    jump: bool = True
+    """Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge)."""
     count_inputs: bool = True
     """Read out labels and attributes as they are, too: how many nodes have each label, or a value in each bin."""
-    sort_nodes: int = 64  # Nodes that the sort readout keeps per graph.
-    hidden: int = 128  # Neurons of the dense layer before the output.
+    sort_nodes: int = 64  #: Nodes that the sort readout keeps per graph.
+    hidden: int = 128  #: Neurons of the dense layer before the output.
     head_norm: bool = True
     """Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes, too."""
     pool_norm: bool = True
@@ -109,8 +111,8 @@ class ModelConfig:
     pool_limit: float = 3.0
     """With pool_norm: standard deviations beyond which a number of the graph's vector is taken for no larger; 0: none.
     Graphs larger than all that were trained on then differ from them in what they hold, not in how much."""
-    pool_dropout: float = 0.5  # Share of the graph's vector dropped between readout and dense layer.
-    dropout: float = 0.0  # Share of activations dropped after the embedding, every ego layer and the dense layer.
+    pool_dropout: float = 0.5  #: Share of the graph's vector dropped between readout and dense layer.
+    dropout: float = 0.0  #: Share of activations dropped after the embedding, every ego layer and the dense layer.
     degrees: bool = True
     """Where nodes have no labels: take the number of their neighbours for one, and attributes from those around."""
 
@@ -124,12 +126,12 @@ class TrainConfig:
 
     networks: int = 3
     """Networks of one model, trained from seeds of their own (R): their mean predicts, their spread is its doubt."""
-    epochs: int = 50  # Passes over the training part at most.
-    batch_size: int = 32  # Graphs per step.
-    learning_rate: float = 1e-3  # Step size of AdamW at its highest.
-    weight_decay: float = 1e-4  # Pull of the weights towards zero.
-    schedule: Schedule = "cosine"  # Learning rate over the epochs: falling to zero after a short rise, or constant.
-    patience: int = 20  # Stop after this many epochs without a noticeably better validation score.
+    epochs: int = 50  #: Passes over the training part at most.
+    batch_size: int = 32  #: Graphs per step.
+    learning_rate: float = 1e-3  #: Step size of AdamW at its highest.
+    weight_decay: float = 1e-4  #: Pull of the weights towards zero.
+    schedule: Schedule = "cosine"  #: Learning rate over the epochs: falling to zero after a short rise, or constant.
+    patience: int = 20  #: Stop after this many epochs without a noticeably better validation score.
     judgements: int = 80
     """Graphs that must speak for the best epoch: a smaller validation part is averaged over several epochs."""
     monitor: Monitor = "auto"
@@ -139,11 +141,11 @@ class TrainConfig:
     """Share of the training part that chooses the best epoch, where the data has no validation part."""
     parts: float = 0.3
     """Share of the graphs that a step shows with nodes missing: the network learns what a part of a graph says."""
-    missing: float = 1.0  # Of such a graph at most this share of the nodes is missing.
-    class_weights: bool = False  # Weigh classes by the inverse of their frequency in the loss.
-    precision: Precision = "auto"  # Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU).
-    seed: int = 0  # Every random choice follows from it.
-    device: Device = "auto"  # Where to compute (auto: the GPU if there is one).
+    missing: float = 1.0  #: Of such a graph at most this share of the nodes is missing.
+    class_weights: bool = False  #: Weigh classes by the inverse of their frequency in the loss.
+    precision: Precision = "auto"  #: Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU).
+    seed: int = 0  #: Every random choice follows from it.
+    device: Device = "auto"  #: Where to compute (auto: the GPU if there is one).
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -166,14 +168,14 @@ class ExplainConfig:
     """With select=connected: share of the evidence, output less base, that the part must keep alone."""
     largest: float = 0.5
     """With select=connected: share of the nodes that a part may have; where it takes more, nothing stands out."""
-    threshold: float = 0.25  # With select=threshold: share of the largest importance that a critical node must reach.
-    top: int = 5  # With select=top: how many nodes.
+    threshold: float = 0.25  #: With select=threshold: share of the largest importance that a critical node must reach.
+    top: int = 5  #: With select=top: how many nodes.
     gamma: float = 1.0
     """Relevance: how much contributions that speak for a unit are favoured over those that speak against it."""
-    against: float = 0.1  # Relevance: weight of the evidence against the class beside that for it.
+    against: float = 0.1  #: Relevance: weight of the evidence against the class beside that for it.
     attention_threshold: float = 0.8
     """Paper, Grad-CAM: share of the largest attention that a neighbourhood must reach to be traced back."""
-    steps: int = 3  # Contributions and integrated gradients: points on the way from the empty graph to the whole one.
+    steps: int = 3  #: Contributions and integrated gradients: points on the way from the empty graph to the whole one.
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -189,8 +191,8 @@ def field_help(config: type[Any]) -> dict[str, str]:
         match each, after:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 meaning[name] = " ".join(text.split())
-            case ast.AnnAssign(target=ast.Name(id=name), end_lineno=int(line)), _ if "  # " in lines[line - 1]:
-                meaning[name] = lines[line - 1].split("  # ", 1)[1]
+            case ast.AnnAssign(target=ast.Name(id=name), end_lineno=int(line)), _ if "  #" in lines[line - 1]:
+                meaning[name] = lines[line - 1].split("  #", 1)[1].lstrip(": ")  # Sphinx reads what begins with #:
     return meaning
 
 

@@ -5,8 +5,7 @@ but for rounding and for which activations dropout drops; either engine goes on 
 
 import copy
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -131,17 +130,6 @@ class RecordedEngine:
             if (monitor := self._progress[number].history.monitor) not in ("", "accuracy", "r2"):
                 rows[-1][r] = monitored(monitor, *self._evaluate.outputs_and_targets(r))
         return np.stack(rows)
-
-    def training_steps(self, number: int) -> list[Callable[[], None]]:
-        """The steps of an epoch alone, to be called in this order, and again and again if need be."""
-        plan = self._schedule.epoch(number, np.ones(len(self._seeds), bool))
-        self._train.begin(plan)
-
-        def restart() -> None:
-            self._train.number.zero_()
-            self._train(plan.shapes[0])
-
-        return [restart, *(partial(self._train, shape) for shape in plan.shapes[1:])]
 
     @torch.no_grad()
     def keep_best(self, improved: Bools) -> None:
