@@ -29,8 +29,7 @@ Selection = Literal["connected", "threshold", "top", "smallest"]
 Auto = Literal["auto"]
 IF_THERE = "…"  # the last of the names of several targets where those that a source does not have do not count
 
-LARGEST_RATE = 1e30
-"""Of a learning rate: beyond, a step does not fit into the 32 bits of the weights."""
+LARGEST_RATE = 1e30  # Of a learning rate: beyond, a step does not fit into the 32 bits of the weights.
 
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,12 +89,6 @@ def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None
             how = f"without {flag}" if was == usual else f"with {flag}" if was is True else f"with {flag} {was}"
             raise ConfigError(f"{store.folder}: holds graphs that were read {how}; {flag} is said to egocnn prepare")
     return store
-
-
-def settings_of(store: Store) -> ReadConfig:
-    """The settings that the graphs of a store were read with."""
-    known = {f.name for f in fields(ReadConfig)}
-    return ReadConfig(**{name: value for name, value in store.manifest.read.items() if name in known})
 
 
 def prepare(

@@ -11,8 +11,7 @@ from egocnn.errors import ConfigError
 from egocnn.files import csv_text, finite_json, replacing
 
 FORMATS = (".csv", ".jsonl", ".parquet")
-Kinds = Mapping[str, Any]
-"""What each column holds: string, double, list<float>, list<int>, or a type of Arrow."""
+Kinds = Mapping[str, Any]  # What each column holds: string, double, list<float>, list<int>, or a type of Arrow.
 Write = Callable[[Sequence[Mapping[str, Any]]], None]
 
 

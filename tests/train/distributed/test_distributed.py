@@ -16,7 +16,7 @@ from egocnn.cli import main
 from egocnn.model import under
 from egocnn.train.engines.common import epoch_seed
 from egocnn.train.engines.distributed.engine import share_of
-from egocnn.train.engines.distributed.norm import SharedNorm, share_norms, unshare_norms
+from egocnn.train.engines.distributed.norm import SharedNorm, share_norms
 from egocnn.train.engines.distributed.world import World, current, joined
 from tests.support.tiny import alcohols, parts, same, state
 from tests.support.two_ranks import CASES, ROWS, normed, trained
@@ -98,7 +98,7 @@ def test_norms_are_shared_and_unshared_without_a_change_and_in_evaluation_are_pl
     assert len(norms) == kinds.count(nn.BatchNorm1d) > 0
     assert list(network.state_dict()) == list(before)
     assert all(one is other for one, other in zip(network.parameters(), parameters, strict=True))
-    unshare_norms(network)
+    share_norms(network, shared=False)
     assert same(state(network), before)
     assert [type(module) for module in network.modules()] == kinds
     shared, plain = SharedNorm(2), nn.BatchNorm1d(2)

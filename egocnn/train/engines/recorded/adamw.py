@@ -23,8 +23,7 @@ class StackedAdamW:
         is_fused = parameters[0].is_cuda and find_spec("triton") is not None
         self._update = update_fused if is_fused else update_plain
         self._first, self._second = ([torch.zeros_like(p, requires_grad=False) for p in parameters] for _ in MOMENTS)
-        self.steps = torch.zeros(len(parameters[0]), dtype=torch.int64, device=parameters[0].device)
-        """(R) done so far"""
+        self.steps = torch.zeros(len(parameters[0]), dtype=torch.int64, device=parameters[0].device)  # (R) done so far
 
     def keep_only(self, numbers: Tensor, parameters: Sequence[Tensor]) -> None:
         """Go on with these replicas alone, whose parameters these now are."""
