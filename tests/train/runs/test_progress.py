@@ -61,14 +61,15 @@ def test_on_a_terminal_a_bar_shows_loss_score_and_time_left(tmp_path: Path) -> N
     assert "epoch 1/30" not in plain
 
 
-def test_elsewhere_there_is_a_plain_line_per_epoch_and_quiet_is_quiet(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_elsewhere_there_is_a_plain_line_per_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TRAINING, "--epochs", "3", "-o", str(tmp_path / "run")]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     pattern = r"epoch (\d)/3: loss \d\.\d{4}, validation \d\.\d{4} \(best \d\.\d{4} at \d\), \d+ s left"
     assert [match[1] for line in lines if (match := re.fullmatch(pattern, line))] == ["1", "2", "3"]
+
+
+def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TRAINING, "--epochs", "1", "--quiet", "-o", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().err == ""
     with training_report(TrainConfig(), visible=False) as report:

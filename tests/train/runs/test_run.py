@@ -152,6 +152,11 @@ def test_a_regression_is_scored_by_its_errors_and_their_order(tmp_path: Path) ->
     assert "test_accuracy" not in metrics
 
 
+def test_a_share_of_zero_leaves_no_test_part(tmp_path: Path) -> None:
+    metrics = train_run(oxygens(), tmp_path, MODEL, replace(TRAIN, epochs=1), test=0)
+    assert not [name for name in metrics if name.startswith("test")]
+
+
 def test_the_test_part_is_stratified_seeded_and_tears_no_group_apart() -> None:
     graphs = random_trees(60, nodes=4, seed=0, target=np.arange(60) // 3 % 2, class_names=("a", "b"))
     graphs = graphs.replace(group=np.arange(60) // 3)
@@ -233,14 +238,9 @@ def test_resuming_a_complete_run_returns_its_metrics_at_once(run: Path) -> None:
     assert contents(run) == before
 
 
-def test_resuming_what_was_never_started_starts_it_and_overwriting_forgets_the_checkpoint(
-    tmp_path: Path, unbroken: Path
-) -> None:
+def test_resuming_what_was_never_started_starts_it(tmp_path: Path, unbroken: Path) -> None:
     train_run(alcohols(), tmp_path / "new", MODEL, TRAIN, resume=True)
     check_as_unbroken(tmp_path / "new", unbroken)
-    train_run(alcohols(), tmp_path, MODEL, replace(TRAIN, seed=1), report=stop_after(2))
-    train_run(alcohols(), tmp_path, MODEL, TRAIN, overwrite=True)
-    check_as_unbroken(tmp_path, unbroken)
 
 
 OTHERS: dict[str, tuple[Graphs, ModelConfig, TrainConfig]] = {
@@ -296,23 +296,31 @@ def test_an_existing_run_is_refused_and_left_alone_also_where_it_was_to_be_repla
     assert contents(run) == before
 
 
-def test_a_refused_run_leaves_no_folder_a_file_is_none_and_what_was_half_written_is_cleared_away(
-    tmp_path: Path,
-) -> None:
+def test_overwriting_forgets_the_checkpoint_of_the_earlier_run(tmp_path: Path, unbroken: Path) -> None:
+    train_run(alcohols(), tmp_path, MODEL, replace(TRAIN, seed=1), report=stop_after(2))
+    train_run(alcohols(), tmp_path, MODEL, TRAIN, overwrite=True)
+    check_as_unbroken(tmp_path, unbroken)
+
+
+def test_a_run_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         train_run(alcohols(), tmp_path / "run", replace(MODEL, embedding="attributes"), TRAIN)
     with pytest.raises(DataError):
         train_run(alcohols().replace(target=None, class_names=()), tmp_path / "run", MODEL, TRAIN)
     assert names_in(tmp_path) == []
+
+
+def test_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")
     for folder in (file, file / "run", file / "deep" / "run"):
         with pytest.raises(RunError, match="file: is a file, not a folder"):
             train_run(alcohols(), folder, MODEL, TRAIN)
     assert file.read_text() == "mine"
+
+
+def test_what_a_killed_process_left_half_written_is_cleared_away(tmp_path: Path) -> None:
     for name in (".checkpoint.safetensors.ab12.tmp", ".metrics.json.x.tmp", ".notes.tmp"):
         (tmp_path / name).write_text("half")
     train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
     assert names_in(tmp_path) == [".notes.tmp", *COMPLETE]
-    metrics = train_run(oxygens(), tmp_path, MODEL, replace(TRAIN, epochs=1), test=0)
-    assert not [name for name in metrics if name.startswith("test")]

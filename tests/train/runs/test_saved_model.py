@@ -162,7 +162,7 @@ def test_a_model_with_a_module_of_ones_own_loads_only_with_that_module(folder: P
 # ── folders that hold no model, or a damaged one ──────────────────────────────────────────────────
 
 
-def test_what_is_not_a_run_folder_or_of_the_format_before_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_what_is_not_a_run_folder_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="nowhere: not a run folder; it has no config"):
         Model.load(tmp_path / "nowhere")
     with pytest.raises(RunError, match="Not a directory"):
@@ -173,6 +173,9 @@ def test_what_is_not_a_run_folder_or_of_the_format_before_is_refused(folder: Pat
     (folder / "model.safetensors").mkdir()
     with pytest.raises(RunError):
         Model.load(folder)
+
+
+def test_a_folder_of_the_format_before_is_refused_with_what_to_do(folder: Path) -> None:
     change(folder, lambda plain: plain.update(format=4))
     with pytest.raises(RunError, match="format 4; this egocnn reads format 5: train it again"):
         Model.load(folder)
