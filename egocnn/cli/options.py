@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Config = TypeVar("Config", bound="DataclassInstance")
-Options, Names = argparse.Namespace, Sequence[str]
+Options = argparse.Namespace
+Names = Sequence[str]
 
 SHOWN: dict[type[Any], tuple[str, tuple[str, ...]]] = {
     ReadConfig: ("data", ("smiles", "target", "split")),

@@ -62,10 +62,10 @@ def test_a_window_prefers_the_end_of_a_good_stretch_to_one_lucky_epoch_and_of_eq
     assert steady.best is not None
     assert (alone.best.epoch, steady.best.epoch) == (2, 6)
     history = History()
-    scores, losses = (0.1, 0.2, 0.3, 0.1, 0.2), (1.0, 1.0, 1.0, 0.9, 1.0)
+    several, losses = (0.1, 0.2, 0.3, 0.1, 0.2), (1.0, 1.0, 1.0, 0.9, 1.0)
     better = [
         history.add(epoch(number, score=score, loss=loss), window=3)
-        for number, (score, loss) in enumerate(zip(scores, losses, strict=True), start=1)
+        for number, (score, loss) in enumerate(zip(several, losses, strict=True), start=1)
     ]
     assert better == [True, True, True, True, False]
     history = History()

@@ -180,9 +180,9 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
         raise DivergedError(f"{diverged}; try a smaller --learning-rate")
     if is_averaged:
         every = [[predictions_of(replica, data, device) for replica, _ in restarts] for data in parts]
-        scores = {"score": score(every[0], tested), "validation_score": score(every[1], validation)}
+        of_tested, of_validation = score(every[0], tested), score(every[1], validation)
         alone = float(np.mean([score([each], tested) for each in every[0]]))
-        return FoldRun(**scores, restart=0, seeds=seeds, alone=alone)
+        return FoldRun(score=of_tested, validation_score=of_validation, restart=0, seeds=seeds, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
     for number in sound:
         replica, history = restarts[number]

@@ -54,7 +54,7 @@ def folder(trained: Model, tmp_path: Path) -> Path:
 # ── predicting ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_probabilities_are_the_softmax_over_the_temperature_no_graphs_give_no_rows_and_classes_no_values(
+def test_probabilities_are_the_softmax_over_the_temperature_and_no_graphs_give_no_rows(
     trained: Model,
 ) -> None:
     warm = replace(trained, temperature=2.0)
