@@ -299,12 +299,7 @@ class Replica:
 
     predictor: Model
     parts: tuple[Batchable, Batchable]
-    seeds: tuple[int, ...]  # one for every network of the model
-
-    @property
-    def seed(self) -> int:
-        """The one that the others follow from."""
-        return self.seeds[0]
+    seeds: tuple[int, ...]  # one for every network of the model; they follow from the first
 
     @property
     def members(self) -> list[Member]:

@@ -67,9 +67,15 @@ def find_patterns(
     chosen = {name: _most_telling(per_class[name], name, samples) for name in names}
     presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values())
     patterns = []
+
+    def rank(candidate: Counted) -> tuple[bool, float, float]:
+        fragment, counts = candidate
+        worth = counts.critical * (math.log2(counts.lift) if counts.is_significant else 1.0)
+        return not counts.is_significant, -worth, -len(fragment.shape.labels)
+
     for name in names:
         distinct: list[Counted] = []  # the first ones, without those that add little to one before them
-        for one in sorted((_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]), key=_rank):
+        for one in sorted((_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]), key=rank):
             if len(distinct) < most and not any(_adds_little(one, better) for better in distinct):
                 distinct.append(one)
         patterns += [_pattern(f, counts, samples) for f, counts in distinct]
@@ -110,12 +116,6 @@ def _count(
         tests=tests,
         undecided=int(undecided.sum()),
     )
-
-
-def _rank(candidate: Counted) -> tuple[bool, float, float]:
-    fragment, counts = candidate
-    worth = counts.critical * (math.log2(counts.lift) if counts.is_significant else 1.0)
-    return not counts.is_significant, -worth, -len(fragment.shape.labels)
 
 
 def _adds_little(one: Counted, better: Counted) -> bool:

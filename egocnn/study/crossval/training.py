@@ -173,7 +173,7 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
     (tested, validation), device = parts, choose_device(settings.train.device)
     metric, is_averaged = settings.metric, settings.combine == "average"
     score = partial(score_of, metric=metric, scale=restarts[0][0].predictor.encoder.target_scale)
-    seeds = tuple(replica.seed for replica, _ in restarts)
+    seeds = tuple(replica.seeds[0] for replica, _ in restarts)
     sound = [n for n, (_, history) in enumerate(restarts) if all(each.best is not None for each in history.of_each)]
     if len(sound) < (len(restarts) if is_averaged else 1):
         diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"

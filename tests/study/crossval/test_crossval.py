@@ -250,7 +250,7 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     plain = training.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
-        said.append((replica.seed, len(data), plain(replica, data, device)))
+        said.append((replica.seeds[0], len(data), plain(replica, data, device)))
         return said[-1][2]
 
     monkeypatch.setattr(training, "predictions_of", spy)

@@ -33,7 +33,7 @@ def tensors(prepared: EncodedGraphs) -> dict[str, Tensor]:
 
 
 def assert_same(one: Replica, other: Replica) -> None:
-    assert one.seed == other.seed
+    assert one.seeds == other.seeds
     assert one.predictor.config == other.predictor.config
     assert same(state(one.predictor.networks[0]), state(other.predictor.networks[0]))
     assert one.predictor.encoder.texts() == other.predictor.encoder.texts()
@@ -61,7 +61,7 @@ def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
     assert asked == [1, 2]
     for several in (again, there):
         for one, other in zip(here, several, strict=True):
-            assert [each.seed for each in one] == [each.seed for each in other]
+            assert [each.seeds for each in one] == [each.seeds for each in other]
             for mine, theirs in zip(one, other, strict=True):
                 assert_same(mine, theirs)
 

@@ -24,7 +24,7 @@ from egocnn.data.sources.tu.archive import Archive
 from egocnn.data.sources.tu.number_lines import whole_lines
 from egocnn.data.sources.tu.reader import TABLES
 from egocnn.errors import DataError
-from egocnn.files import replacing, write_text
+from egocnn.files import digest_of_file, replacing, write_text
 
 logger = logging.getLogger("egocnn")
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
@@ -166,8 +166,7 @@ def _check_cached(path: Path) -> None:
     """Compare a file of the cache with the sum that its download left; one put there by hand has none."""
     try:
         expected = _sum_path(path).read_text(encoding="ascii", errors="replace").split()[:1]
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = digest_of_file(path)
     except FileNotFoundError:
         logger.info("%s: no checksum beside it; taken as it is", path)
         return
