@@ -207,7 +207,8 @@ def check_fields(config: Any) -> None:
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
         for names, holds, words in RANGES:
             if field.name in names.split() and not holds(value):
-                raise ConfigError(f"{field.name} must be {words}, got {value!r}")
+                shown = repr(value) if isinstance(value, str) else value
+                raise ConfigError(f"{field.name} must be {words}, got {shown}")
 
 
 def split_names(text: str | None) -> list[str]:
