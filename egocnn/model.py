@@ -4,8 +4,7 @@ The mean of the networks' outputs predicts; how far they spread says how far to 
 
 A run folder holds plain data only: ``config.json`` (settings, names, and checksums of itself and of the model),
 ``model.safetensors`` (weights, colour counts, scales), ``history.csv`` and ``metrics.json``. Loading it executes
-nothing from it, and refuses what is not, bit for bit, what was written.
-"""
+nothing from it, and refuses what is not, bit for bit, what was written."""
 
 from __future__ import annotations
 

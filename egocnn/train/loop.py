@@ -8,8 +8,7 @@ Epochs are computed by one of three engines: plain (on a CPU several networks si
 group. Where the memory does not suffice, less is computed at a time, with the same result. Recorded, half as many
 networks train together, and so on down to one, which then trains plainly; what they had begun goes on from the last
 checkpoint, or starts again where none is kept. Plain, the gradients of a batch are computed in parts
-(:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.memory`).
-"""
+(:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.memory`)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

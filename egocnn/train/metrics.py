@@ -41,8 +41,7 @@ class SeveralTargets:
     .. math:: L = \frac1B \sum_g \frac1T \sum_t m_{gt} \, w_t \, \ell_{gt}, \qquad w_t = \frac{G}{\sum_g m_{gt}}
 
     with m = 1 where the target is known, else 0. Over all G graphs that is the mean over the targets of the mean loss
-    where each is known; a known value counts the same in any batch of B. Classes that are weighed have a w each.
-    """
+    where each is known; a known value counts the same in any batch of B. Classes that are weighed have a w each."""
 
     weights: tuple[Tensor, ...]  # (T) of each as many as it has columns: its classes, or 1 for a value
 

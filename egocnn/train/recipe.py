@@ -7,8 +7,7 @@ A collection on disk that is too large to be read whole is read three times, in 
 what is counted and scaled, and to encode all graphs. What is encoded goes to a cache on disk, from which every batch is
 read, or where they fit, all graphs into the memory of a GPU. In memory are one portion or one batch, the network, the
 colours of the training graphs, and some 60 bytes a graph. The model is, bit for bit, the one that is trained from
-memory, unless a GPU cannot hold the encoded graphs: see :func:`choose_engine`.
-"""
+memory, unless a GPU cannot hold the encoded graphs: see :func:`choose_engine`."""
 
 from __future__ import annotations
 
@@ -99,8 +98,7 @@ def learn(
 
     ``ready`` is called once graphs and settings have proved fit for training, before anything is written, ``trained``
     with the model, and with what tests it. ``folder``: where encoded graphs that do not fit into memory are kept
-    meanwhile, by default that for temporary files.
-    """
+    meanwhile, by default that for temporary files."""
     device = choose_device(train.device)  # first, to refuse early one that is not there
     learned, chosen_by = part_numbers(collection.outline, train)
     plan = TrainingPlan.of(collection.choose(learned), model)
@@ -200,8 +198,7 @@ def fit_spread(values: Tensor, target: Tensor) -> tuple[float, float]:
 
     Both are taken from a grid; a finer one would say more than a validation part does.
 
-    Shapes: values (R, V), target (V), both standardised
-    """
+    Shapes: values (R, V), target (V), both standardised"""
     values, target = values.double(), target.double()
     error, variance = (values.mean(dim=0) - target).square(), values.var(dim=0)
     noises = float(error.mean().sqrt()) * torch.linspace(0, 1.2, 25, dtype=torch.float64)

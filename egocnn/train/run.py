@@ -56,8 +56,7 @@ def train_run(
     folder once it is complete. ``log`` writes to a folder of the run. ``settings``: what ``settings.toml`` is to say.
 
     In a group of processes all of them call this and train together; rank 0 writes and returns, the others end. What
-    torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``.
-    """
+    torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``."""
     collection = with_test_part(with_known_target(read_if_small(collection)), test, train.seed)
     used = to_toml(settings or {"model": asdict(model), "train": {**asdict(train), "test": test}})
     digest = fingerprint(collection, model, train)
