@@ -13,29 +13,12 @@ if TYPE_CHECKING:
     from egocnn.interop.sklearn import EgoCNNClassifier, EgoCNNRegressor, load, write_report
 
 __version__ = "0.1.0"
-__all__ = [
-    "CriticalStructure",
-    "EgoCNNClassifier",
-    "EgoCNNRegressor",
-    "Graph",
-    "Graphs",
-    "load",
-    "rank_neighbours",
-    "read",
-    "write_report",
-]
+__all__ = ["CriticalStructure", "EgoCNNClassifier", "EgoCNNRegressor", "Graph", "Graphs"]
+__all__ += ["load", "rank_neighbours", "read", "write_report"]
 
-_HOME = {
-    "CriticalStructure": "explain.structure",
-    "EgoCNNClassifier": "interop.sklearn",
-    "EgoCNNRegressor": "interop.sklearn",
-    "load": "interop.sklearn",
-    "write_report": "interop.sklearn",
-    "Graph": "data.graphs",
-    "Graphs": "data.graphs",
-    "rank_neighbours": "encode.ranking",
-    "read": "data.read",
-}
+_HOME = {"CriticalStructure": "explain.structure", "rank_neighbours": "encode.ranking", "read": "data.read"}
+_HOME |= dict.fromkeys(("EgoCNNClassifier", "EgoCNNRegressor", "load", "write_report"), "interop.sklearn")
+_HOME |= dict.fromkeys(("Graph", "Graphs"), "data.graphs")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,12 @@
-"""Every setting in one place, torch-free so that ``--help`` is quick: frozen records, checked once.
-
-The line under each field is its meaning; the command line shows the same line as help.
-"""
+"""Every setting in one place, torch-free so that ``--help`` is quick: frozen records, checked once. The text beside
+or under a field is its meaning; the command line shows the same text as help."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from types import NoneType
@@ -31,8 +30,7 @@ Selection = Literal["connected", "threshold", "top", "smallest"]
 Auto = Literal["auto"]
 IF_THERE = "…"  # the last of the names of several targets where those that a source does not have do not count
 
-LARGEST_RATE = 1e30
-"""Of a learning rate: beyond, a step does not fit into the 32 bits of the weights."""
+LARGEST_RATE = 1e30  # Of a learning rate: beyond, a step does not fit into the 32 bits of the weights.
 
 KINDS: dict[str, tuple[Any, str]] = {
     "int": (Integral, "a whole number"),
@@ -41,14 +39,30 @@ KINDS: dict[str, tuple[Any, str]] = {
     "str | None": ((str, NoneType), "a name"),
 }
 """What a field of each type may hold, and how to say so."""
+COUNTS = "slots k width depth sort_nodes hidden networks epochs batch_size patience judgements top steps runs restarts"
+POSITIVE = "megabytes seconds work_seconds receive_seconds worker_gigabytes"
+RANGES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    (f"{COUNTS} workers waiting connections", lambda value: value >= 1, "at least 1"),
+    ("folds", lambda value: value >= 2, "at least 2"),
+    (POSITIVE, lambda value: 0 < value < float("inf"), "above 0"),
+    ("port", lambda value: 0 <= value < 1 << 16, "0 to 65535"),
+    ("limit", lambda value: value is None or value >= 1, "at least 1"),
+    ("pool_limit seed weight_decay gamma against", lambda value: value >= 0, "at least 0"),
+    ("seed", lambda value: value < 2**63, "below 2^63"),
+    ("dropout pool_dropout test", lambda value: 0 <= value < 1, "at least 0 and below 1"),
+    ("validation", lambda value: 0 < value < 1, "between 0 and 1"),
+    ("parts missing evidence largest threshold attention_threshold", lambda value: 0 <= value <= 1, "between 0 and 1"),
+    ("learning_rate", lambda value: 0 < value <= LARGEST_RATE, f"above 0 and at most {LARGEST_RATE:g}"),
+    ("tie", lambda value: isinstance(value, bool) or value == "auto", "true, false or auto"),
+)
+"""Fields, what their values must obey (NaN obeys none of it), and how to say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadConfig:
     """How to read a source of graphs."""
 
-    smiles: str | None = None
-    """Column with SMILES (a CSV; default: the column called smiles)."""
+    smiles: str | None = None  #: Column with SMILES (a CSV; default: the column called smiles).
     target: str | None = None
     """Column or field to predict, or several: A,B,C (default: the one called target, label, class or y)."""
     name: str | None = None
@@ -56,23 +70,19 @@ class ReadConfig:
     split: str | None = None
     """Column or field that says train, validation or test; COLUMN=test reads that part alone. Without such a column:
     random or scaffold (Bemis-Murcko, the largest groups train) draws 80, 10 and 10 per cent."""
-    group: str | None = None
-    """Column or field whose equal values never stand on both sides of a split."""
-    task: Task = "auto"
-    """Predict a class or a number (auto: words and few whole numbers are classes)."""
-    hydrogens: bool = False
-    """Make the hydrogen atoms of SMILES nodes of the graph."""
+    group: str | None = None  #: Column or field whose equal values never stand on both sides of a split.
+    task: Task = "auto"  #: Predict a class or a number (auto: words and few whole numbers are classes).
+    hydrogens: bool = False  #: Make the hydrogen atoms of SMILES nodes of the graph.
     salts: Salts = "keep"
     """Of molecules in several parts, read all, or only the part with the most heavy atoms: no salt, no water."""
     skip_invalid: bool = False
     """Leave out rows that do not parse, however many (else: up to 5% of the rows of a file)."""
-    strict: bool = False
-    """Stop at the first row that does not parse."""
+    strict: bool = False  #: Stop at the first row that does not parse.
 
     def __post_init__(self) -> None:
         if isinstance(self.target, (list, tuple)):  # the names of several, as Python has them
             object.__setattr__(self, "target", ",".join(map(str, self.target)))
-        _check_choices(self)
+        check_fields(self)
         if self.strict and self.skip_invalid:
             raise ConfigError("strict and skip_invalid exclude each other: rows that do not parse stop or are left out")
 
@@ -81,16 +91,11 @@ class ReadConfig:
 class ModelConfig:
     """The network: node embedding, ego-convolutions, readout, dense head."""
 
-    embedding: Embedding = "patchy-san"
-    """First layer: labelled neighbourhoods, or the nodes' own attributes."""
-    slots: int = 10
-    """Nodes that Patchy-San reads around each node, the node itself counted (P)."""
-    k: int = 16
-    """Ranked neighbours read per node, the node itself not counted (K)."""
-    width: int = 128
-    """Filters per layer (D)."""
-    depth: int = 3
-    """Ego-convolution layers (L): a prediction sees this many hops around every node."""
+    embedding: Embedding = "patchy-san"  #: First layer: labelled neighbourhoods, or the nodes' own attributes.
+    slots: int = 10  #: Nodes that Patchy-San reads around each node, the node itself counted (P).
+    k: int = 16  #: Ranked neighbours read per node, the node itself not counted (K).
+    width: int = 128  #: Filters per layer (D).
+    depth: int = 3  #: Ego-convolution layers (L): a prediction sees this many hops around every node.
     tie: bool | Auto = False
     """One filter bank shared by all layers, the scale-free prior; auto: if the training graphs are scale-free."""
     readout: Readout = "mean+log+max"
@@ -99,10 +104,8 @@ class ModelConfig:
     """Read out every layer, the embedding included, instead of the deepest alone (jumping knowledge)."""
     count_inputs: bool = True
     """Read out labels and attributes as they are, too: how many nodes have each label, or a value in each bin."""
-    sort_nodes: int = 64
-    """Nodes that the sort readout keeps per graph."""
-    hidden: int = 128
-    """Neurons of the dense layer before the output."""
+    sort_nodes: int = 64  #: Nodes that the sort readout keeps per graph.
+    hidden: int = 128  #: Neurons of the dense layer before the output.
     head_norm: bool = True
     """Batch normalisation in the dense layer: sums over graphs of many sizes are of many sizes, too."""
     pool_norm: bool = True
@@ -110,23 +113,13 @@ class ModelConfig:
     pool_limit: float = 3.0
     """With pool_norm: standard deviations beyond which a number of the graph's vector is taken for no larger; 0: none.
     Graphs larger than all that were trained on then differ from them in what they hold, not in how much."""
-    pool_dropout: float = 0.5
-    """Share of the graph's vector dropped between readout and dense layer."""
-    dropout: float = 0.0
-    """Share of activations dropped after the embedding, every ego layer and the dense layer."""
+    pool_dropout: float = 0.5  #: Share of the graph's vector dropped between readout and dense layer.
+    dropout: float = 0.0  #: Share of activations dropped after the embedding, every ego layer and the dense layer.
     degrees: bool = True
     """Where nodes have no labels: take the number of their neighbours for one, and attributes from those around."""
 
     def __post_init__(self) -> None:
-        _check_choices(self)
-        _check_at_least(1, slots=self.slots, k=self.k, width=self.width, depth=self.depth)
-        _check_at_least(1, sort_nodes=self.sort_nodes, hidden=self.hidden)
-        if not isinstance(self.tie, bool) and self.tie != "auto":
-            raise ConfigError(f"tie must be true, false or auto, got {self.tie!r}")
-        _check_at_least(0, pool_limit=self.pool_limit)
-        for name in ("dropout", "pool_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,18 +128,12 @@ class TrainConfig:
 
     networks: int = 3
     """Networks of one model, trained from seeds of their own (R): their mean predicts, their spread is its doubt."""
-    epochs: int = 50
-    """Passes over the training part at most."""
-    batch_size: int = 32
-    """Graphs per step."""
-    learning_rate: float = 1e-3
-    """Step size of AdamW at its highest."""
-    weight_decay: float = 1e-4
-    """Pull of the weights towards zero."""
-    schedule: Schedule = "cosine"
-    """Learning rate over the epochs: falling to zero after a short rise, or constant."""
-    patience: int = 20
-    """Stop after this many epochs without a noticeably better validation score."""
+    epochs: int = 50  #: Passes over the training part at most.
+    batch_size: int = 32  #: Graphs per step.
+    learning_rate: float = 1e-3  #: Step size of AdamW at its highest.
+    weight_decay: float = 1e-4  #: Pull of the weights towards zero.
+    schedule: Schedule = "cosine"  #: Learning rate over the epochs: falling to zero after a short rise, or constant.
+    patience: int = 20  #: Stop after this many epochs without a noticeably better validation score.
     judgements: int = 80
     """Graphs that must speak for the best epoch: a smaller validation part is averaged over several epochs."""
     monitor: Monitor = "auto"
@@ -156,31 +143,14 @@ class TrainConfig:
     """Share of the training part that chooses the best epoch, where the data has no validation part."""
     parts: float = 0.3
     """Share of the graphs that a step shows with nodes missing: the network learns what a part of a graph says."""
-    missing: float = 1.0
-    """Of such a graph at most this share of the nodes is missing."""
-    class_weights: bool = False
-    """Weigh classes by the inverse of their frequency in the loss."""
-    precision: Precision = "auto"
-    """Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU)."""
-    seed: int = 0
-    """Every random choice follows from it."""
-    device: Device = "auto"
-    """Where to compute (auto: the GPU if there is one)."""
+    missing: float = 1.0  #: Of such a graph at most this share of the nodes is missing.
+    class_weights: bool = False  #: Weigh classes by the inverse of their frequency in the loss.
+    precision: Precision = "auto"  #: Arithmetic of the matrix products (auto: bfloat16 on a GPU, float32 on a CPU).
+    seed: int = 0  #: Every random choice follows from it.
+    device: Device = "auto"  #: Where to compute (auto: the GPU if there is one).
 
     def __post_init__(self) -> None:
-        _check_choices(self)
-        _check_at_least(1, epochs=self.epochs, batch_size=self.batch_size, patience=self.patience)
-        _check_at_least(1, judgements=self.judgements, networks=self.networks)
-        _check_at_least(0, seed=self.seed, weight_decay=self.weight_decay)
-        if self.seed >= 2**63:
-            raise ConfigError(f"seed must be below 2^63, got {self.seed}")
-        if not 0 < self.learning_rate <= LARGEST_RATE:
-            raise ConfigError(f"learning_rate must be above 0 and at most {LARGEST_RATE:g}, got {self.learning_rate}")
-        if not 0 < self.validation < 1:
-            raise ConfigError(f"validation must be between 0 and 1, got {self.validation}")
-        for name in ("parts", "missing"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        check_fields(self)
 
     def window(self, validation: int) -> int:
         """Epochs whose mean score the best one is chosen by, where so many graphs validate."""
@@ -200,26 +170,17 @@ class ExplainConfig:
     """With select=connected: share of the evidence, output less base, that the part must keep alone."""
     largest: float = 0.5
     """With select=connected: share of the nodes that a part may have; where it takes more, nothing stands out."""
-    threshold: float = 0.25
-    """With select=threshold: share of the largest importance that a critical node must reach."""
-    top: int = 5
-    """With select=top: how many nodes."""
+    threshold: float = 0.25  #: With select=threshold: share of the largest importance that a critical node must reach.
+    top: int = 5  #: With select=top: how many nodes.
     gamma: float = 1.0
     """Relevance: how much contributions that speak for a unit are favoured over those that speak against it."""
-    against: float = 0.1
-    """Relevance: weight of the evidence against the class beside that for it."""
+    against: float = 0.1  #: Relevance: weight of the evidence against the class beside that for it.
     attention_threshold: float = 0.8
     """Paper, Grad-CAM: share of the largest attention that a neighbourhood must reach to be traced back."""
-    steps: int = 3
-    """Contributions and integrated gradients: points on the way from the empty graph to the whole one."""
+    steps: int = 3  #: Contributions and integrated gradients: points on the way from the empty graph to the whole one.
 
     def __post_init__(self) -> None:
-        _check_choices(self)
-        _check_at_least(1, top=self.top, steps=self.steps)
-        _check_at_least(0, gamma=self.gamma, against=self.against)
-        for name in ("threshold", "attention_threshold", "evidence", "largest"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        check_fields(self)
 
 
 def field_help(config: type[Any]) -> dict[str, str]:
@@ -232,13 +193,13 @@ def field_help(config: type[Any]) -> dict[str, str]:
         match each, after:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 meaning[name] = " ".join(text.split())
-            case ast.AnnAssign(target=ast.Name(id=name), end_lineno=int(line)), _ if "  # " in lines[line - 1]:
-                meaning[name] = lines[line - 1].split("  # ", 1)[1]
+            case ast.AnnAssign(target=ast.Name(id=name), end_lineno=int(line)), _ if "  #" in lines[line - 1]:
+                meaning[name] = lines[line - 1].split("  #", 1)[1].lstrip(": ")  # Sphinx reads what begins with #:
     return meaning
 
 
-def _check_choices(config: Any) -> None:
-    """A field holds a value of its type, and one whose type lists its values holds one of them."""
+def check_fields(config: Any) -> None:
+    """A field holds a value of its type, one of those that its type lists, and in its range."""
     for field in fields(config):
         value = getattr(config, field.name)
         choices = get_args(globals().get(str(field.type)))
@@ -247,20 +208,16 @@ def _check_choices(config: Any) -> None:
         kind, words = KINDS.get(str(field.type), (object, ""))
         if not isinstance(value, kind):
             raise ConfigError(f"{field.name} must be {words}, got {value!r}")
+        for names, holds, words in RANGES:
+            if field.name in names.split() and not holds(value):
+                shown = repr(value) if isinstance(value, str) else value
+                raise ConfigError(f"{field.name} must be {words}, got {shown}")
 
 
 def split_names(text: str | None) -> list[str]:
     """A,B -> the names A and B; a column with a comma in its name can be named alone."""
     return [] if text is None else [name.strip() for name in text.split(",")]
 
-
-def _check_at_least(least: float, **values: float) -> None:
-    for name, value in values.items():
-        if not value >= least:  # so that NaN is refused too
-            raise ConfigError(f"{name} must be at least {least}, got {value}")
-
-
-# ── presets ───────────────────────────────────────────────────────────────────────────────────────
 
 PresetName = Literal["default", "paper"]
 PRESET_NAMES: tuple[PresetName, ...] = get_args(PresetName)
@@ -271,6 +228,7 @@ PLAIN: dict[str, Any] = {
     **dict.fromkeys(("pool_limit", "pool_dropout"), 0.0),
 }
 """The network of the paper: its deepest layer alone is read out, into a head without norms."""
+STEADY: dict[str, Any] = {"learning_rate": 1e-4, "weight_decay": 0.0, "schedule": "constant"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,16 +250,6 @@ PRESETS: dict[PresetName, Preset] = {
     # nodes, ours, "sort", keeps the 64 ranked first
     "paper": Preset(
         ModelConfig(depth=5, readout="sort", dropout=0.5, **PLAIN),
-        TrainConfig(
-            learning_rate=1e-4,
-            weight_decay=0.0,
-            schedule="constant",
-            batch_size=10,
-            epochs=100,
-            patience=10,
-            judgements=1,
-            parts=0.0,
-            networks=1,
-        ),
+        TrainConfig(**STEADY, batch_size=10, epochs=100, patience=10, judgements=1, parts=0.0, networks=1),
     ),
 }

@@ -20,10 +20,8 @@ class MissingColumnError(DataError):
 
 
 class DuplicateEdgeError(DataError):
-    """The same edge given twice with different labels or weights.
-
-    ``rows`` holds the positions of both in the list of edges, so that a reader can name the lines.
-    """
+    """The same edge given twice with different labels or weights. ``rows`` holds the positions of both in the list of
+    edges, so that a reader can name the lines."""
 
     def __init__(self, message: str, rows: tuple[int, int]) -> None:
         super().__init__(message)

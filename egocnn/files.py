@@ -1,9 +1,5 @@
-"""Write files so that a reader never meets half of one, and checksums by which it meets no other than was written.
-
-What a killed process leaves is a hidden file or folder that no lock is on; the next one to write there removes it.
-"""
-
-from __future__ import annotations
+"""Write files so that a reader never meets half of one, and checksums by which it meets no other than was written. What
+a killed process leaves is a hidden file or folder that no lock is on; the next one to write there removes it."""
 
 import csv
 import ctypes
@@ -29,50 +25,34 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path in the same folder; on success it takes the place of ``path``.
-
-    A link stays a link, and what it points to is replaced. What is there and is no file, a pipe or /dev/null, is
-    yielded itself: the rename would put a file in the place of the device.
-    """
+    """Yield a temporary path in the same folder; on success it takes the place of ``path``. A link stays a link, and
+    what it points to is replaced. What is there and is no file, a pipe or /dev/null, is yielded itself: the rename
+    would put a file in the place of the device."""
     if path.exists() and not path.is_file():
         yield path
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = scratch(path)
-    try:
+    with scratch(path) as (_, temporary):
         yield temporary
         # without fsync a crash of the machine may leave the new name on an empty file
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~umask())  # mkstemp makes private files; results are ordinary ones
         temporary.replace(path)
-    except OSError as error:
-        raise told_of(path, temporary, error) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-        os.close(handle)
 
 
 @contextmanager
 def replacing_in(folder: Path, *, first: str, last: str) -> Iterator[Path]:
     """Yield a temporary folder; on success the files in it take the places of those of the same names in ``folder``.
-
-    Until then nothing in ``folder`` changes. The files ``first`` and ``last`` go before and after all others.
-    """
+    Until then nothing in ``folder`` changes. The files ``first`` and ``last`` go before and after all others."""
     folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = scratch(folder / STAGE, is_folder=True)
-    try:
+    with scratch(folder / STAGE, folder) as (_, temporary):
         yield temporary
         new = (file.relative_to(temporary) for file in temporary.rglob("*") if file.is_file())
         for file in sorted(new, key=lambda file: (str(file) != first, str(file) == last, file)):
             (folder / file.parent).mkdir(parents=True, exist_ok=True)
             (temporary / file).replace(folder / file)
-    except OSError as error:
-        raise told_of(folder, temporary, error) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(handle)
 
 
 def put_folder(new: Path, place: Path) -> None:
@@ -124,18 +104,37 @@ def is_left(name: str, *of: str) -> bool:
     return name.endswith(".tmp") and any(name.startswith(f".{each}.") for each in (*of, STAGE))
 
 
-def scratch(path: Path, *, is_folder: bool = False) -> tuple[int, Path]:
-    """A new file or folder beside the path, with a lock on it, once what is left of earlier ones is gone."""
+@contextmanager
+def scratch(path: Path, folder: Path | None = None) -> Iterator[tuple[int, Path]]:
+    """A new file beside the path, or a folder that errors call ``folder``, with a lock on it, gone in the end."""
+    handle, temporary = _locked_scratch(path, folder)
+    try:
+        yield handle, temporary
+    except OSError as error:
+        raise told_of(folder or path, temporary, error) from None
+    finally:
+        remove(temporary)
+        os.close(handle)
+
+
+def _locked_scratch(path: Path, folder: Path | None) -> tuple[int, Path]:
+    """Once what is left of earlier ones is gone."""
     for left in [Path(entry.path) for entry in os.scandir(path.parent) if is_left(entry.name, path.name)]:
-        _remove_if_left(left)
+        with suppress(OSError):
+            handle = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+            try:
+                if lock(handle):
+                    remove(left)
+            finally:
+                os.close(handle)
     words = (".tmp", f".{path.name}.", path.parent)
     while True:
         try:
-            handle, name = (None, tempfile.mkdtemp(*words)) if is_folder else tempfile.mkstemp(*words)
+            made, name = tempfile.mkstemp(*words) if folder is None else (None, tempfile.mkdtemp(*words))
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path.parent if is_folder else path)) from None
+            raise OSError(error.errno, error.strerror, str(folder or path)) from None
         with suppress(FileNotFoundError):  # another process may take it for one that is left, before it is locked
-            handle = os.open(name, os.O_RDONLY) if handle is None else handle
+            handle = os.open(name, os.O_RDONLY) if made is None else made
             lock(handle, wait=True)
             if is_still_at(Path(name), handle):
                 return handle, Path(name)
@@ -165,16 +164,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _remove_if_left(path: Path) -> None:
-    with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        try:
-            if lock(handle):
-                remove(path)
-        finally:
-            os.close(handle)
 
 
 def lock(handle: int, *, wait: bool = False) -> bool | None:

@@ -4,8 +4,7 @@ The mean of the networks' outputs predicts; how far they spread says how far to 
 
 A run folder holds plain data only: ``config.json`` (settings, names, and checksums of itself and of the model),
 ``model.safetensors`` (weights, colour counts, scales), ``history.csv`` and ``metrics.json``. Loading it executes
-nothing from it, and refuses what is not, bit for bit, what was written.
-"""
+nothing from it, and refuses what is not, bit for bit, what was written."""
 
 from __future__ import annotations
 
@@ -180,27 +179,18 @@ class Model:
             return torch.softmax(outputs.double() / self.temperature, dim=1).numpy()
         return self.encoder.to_value(outputs[:, 0].double()).numpy()
 
-    def predictions_and_spread(
-        self, graphs: Graphs, *, device: str = "auto"
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """:meth:`predictions` and :meth:`spread` from one pass over the graphs."""
-        each = self.outputs_of_each(graphs, device=device)
-        return self.interpret(torch.from_numpy(mean_output(each))), self.spread_of(each)
-
     def by_target(
         self, graphs: Graphs, *, device: str = "auto"
     ) -> Iterator[tuple[str, Model, NDArray[np.float64], NDArray[np.float64] | None]]:
-        """The same, with name and model, for each of several targets, or for the one, called ''."""
+        """Of each of several targets, or of the one, called '': name, model, predictions and spread, from one pass."""
         for name, one, own in self.each_target(self.outputs_of_each(graphs, device=device)):
             yield name, one, one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
 
     def spread(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float64] | None:
-        """(G) the model's doubt, in probability or in the unit of the target; None for a single network.
-
-        Of a classifier the standard deviation, over the networks, of the calibrated probability of the predicted class.
-        Of a regressor the standard deviation of its error as it was on the validation part: of the networks' values,
-        scaled, and of the noise that they share, added as variances.
-        """
+        """(G) the model's doubt, in probability or in the unit of the target; None for a single network. Of a
+        classifier the standard deviation, over the networks, of the calibrated probability of the predicted class. Of a
+        regressor the standard deviation of its error as it was on the validation part: of the networks' values, scaled,
+        and of the noise that they share, added as variances."""
         return self.spread_of(self.outputs_of_each(graphs, device=device))
 
     def spread_of(self, outputs: NDArray[np.float32]) -> NDArray[np.float64] | None:
@@ -209,14 +199,10 @@ class Model:
             return None
         if not self.class_names:
             deviation = outputs[:, :, 0].std(axis=0, ddof=1, dtype=np.float64)
-            standard: NDArray[np.float64] = np.hypot(self.noise, self.spread_scale * deviation)
-            return standard * self.encoder.target_scale
+            return np.asarray(np.hypot(self.noise, self.spread_scale * deviation) * self.encoder.target_scale)
         likeliest = mean_output(outputs).argmax(axis=1)
         each = np.stack([self.interpret(torch.from_numpy(of_one)) for of_one in outputs])
-        found: NDArray[np.float64] = each[:, np.arange(len(likeliest)), likeliest].std(axis=0, ddof=1)
-        return found
-
-    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
+        return np.asarray(each[:, np.arange(len(likeliest)), likeliest].std(axis=0, ddof=1))
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` of a run folder."""
@@ -271,8 +257,7 @@ def model_of(given: Any) -> Model:
 
 def mean_output(outputs: NDArray[np.float32]) -> NDArray[np.float32]:
     """Outputs (R, G, C) of every network -> (G, C) of the model"""
-    mean: NDArray[np.float32] = outputs.mean(axis=0)
-    return mean
+    return np.asarray(outputs.mean(axis=0))
 
 
 def check_finite(outputs: NDArray[Any], names: Sequence[str]) -> None:
@@ -295,7 +280,11 @@ def read_config(folder: Path) -> dict[str, Any]:
     if found != FORMAT:
         wanted = f"this egocnn reads format {FORMAT}: train it again"
         raise RunError(f"{folder}/config.json: format {short(found)}; {wanted}")
-    if DIGESTS in plain and not _is_sealed(plain):
+    try:
+        is_whole = DIGESTS not in plain or sealed(plain, plain[DIGESTS][MODEL]) == plain
+    except (LookupError, TypeError, ValueError, RecursionError):  # half a surrogate pair cannot be encoded
+        is_whole = False
+    if not is_whole:
         raise RunError(f"{folder}/config.json: damaged, its checksum differs")
     return dict(plain)
 
@@ -304,14 +293,6 @@ def sealed(plain: Mapping[str, Any], model: str) -> dict[str, Any]:
     """The content of config.json with the checksums of itself and of the model file."""
     bare = {name: value for name, value in plain.items() if name != DIGESTS}
     return {**bare, DIGESTS: {"config.json": digest_of_plain(bare), MODEL: model}}
-
-
-def _is_sealed(plain: Mapping[str, Any]) -> bool:
-    digests = plain[DIGESTS]
-    try:
-        return isinstance(digests, dict) and sealed(plain, digests[MODEL]) == plain
-    except (LookupError, ValueError, RecursionError):  # half a surrogate pair cannot be encoded
-        return False
 
 
 def check_model(folder: Path, plain: Mapping[str, Any]) -> None:

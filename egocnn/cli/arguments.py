@@ -32,9 +32,7 @@ PRESET_HELP = (
 
 def build_parser(words: Sequence[str] | None = None, defaults: Mapping[str, Any] | None = None) -> Parser:
     """The parser for these words, in which only the command that they call has its options; for all without words.
-
-    ``defaults``: values that take the place of the usual ones.
-    """
+    ``defaults``: values that take the place of the usual ones."""
     parser = Parser(prog="egocnn", description="Train Ego-CNNs on graphs and see which part of a graph decided.")
     parser.add_argument("--version", action="version", version=f"egocnn {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -44,7 +42,13 @@ def build_parser(words: Sequence[str] | None = None, defaults: Mapping[str, Any]
         command.set_defaults(command=name)
         if called in (None, name):
             find_command(name)[0](command)
-            add_common_options(command)
+            every = "every random choice follows from it [0]"
+            command.add_option("run", "--seed", type=int, default=0, metavar="N", help=every)
+            where = "where to compute [auto]"
+            command.add_option("run", "--device", choices=get_args(Device), default="auto", help=where)
+            command.add_switch("output", "--json", "print one JSON object for machines")
+            command.add_switch("output", "--quiet", "no progress, no remarks")
+            command.add_switch("output", "--debug", "show the whole traceback of an error", rare=True)
             command.set_defaults(**(defaults or {}))
             command.put_last("run", "output")
             command.usage = command.short_usage()
@@ -55,16 +59,6 @@ def command_parsers() -> dict[str, Parser]:
     """The parser of every command by its name."""
     (subparsers,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
     return dict(subparsers.choices)
-
-
-def add_common_options(command: Parser) -> None:
-    """What every command has."""
-    every = "every random choice follows from it [0]"
-    command.add_option("run", "--seed", type=int, default=0, metavar="N", help=every)
-    command.add_option("run", "--device", choices=get_args(Device), default="auto", help="where to compute [auto]")
-    command.add_switch("output", "--json", "print one JSON object for machines")
-    command.add_switch("output", "--quiet", "no progress, no remarks")
-    command.add_switch("output", "--debug", "show the whole traceback of an error", rare=True)
 
 
 def add_data_options(command: Parser, *, everyday: Sequence[str] = (*SHOWN[ReadConfig][1], "limit")) -> None:
@@ -135,10 +129,8 @@ def add_settings_files(command: Parser, *sections: str) -> None:
 
 
 def add_study_options(command: Parser, *, trainings: str, jobs: str, stack: str, ray: str, rare_jobs: bool) -> None:
-    """Folds, data, settings, and how many trainings run at a time; ``trainings``: what ``--restarts`` counts.
-
-    ``jobs``, ``stack`` and ``ray``: the help of these options
-    """
+    """Folds, data, settings, and how many trainings run at a time; ``trainings``: what ``--restarts`` counts. ``jobs``,
+    ``stack`` and ``ray``: the help of these options"""
     meaning = "what is trained, and what chooses [plain]"
     command.add_option("folds", "--protocol", choices=("plain", "paper", "fair"), default="plain", help=meaning)
     command.add_option("folds", "--folds", **COUNT, help="parts to test on in turn [10]")
@@ -161,9 +153,6 @@ def chosen_protocol(options: argparse.Namespace) -> Protocol:
     names = ("data", "folds", "restarts", "runs", "combine", "splits")
     found = choose_protocol(options.protocol, **{name: vars(options)[name] for name in names if name in options})
     return replace(found, metric=options.metric)
-
-
-# ── types of values ───────────────────────────────────────────────────────────────────────────────
 
 
 def share(text: str) -> float:

@@ -121,6 +121,8 @@ def _first_rows(portions: Iterable[RowPortion], limit: int | None) -> Iterator[R
 def read_with(options: Options, graphs: Collection) -> dict[str, Any]:
     """The settings that these graphs were read with: those of a store were given to ``egocnn prepare``."""
     from egocnn.data.store import Stored
-    from egocnn.show.streaming import settings_of
 
-    return asdict(settings_of(graphs.store) if isinstance(graphs, Stored) else from_options(options, ReadConfig))
+    if not isinstance(graphs, Stored):
+        return asdict(from_options(options, ReadConfig))
+    usual, was = asdict(ReadConfig()), graphs.store.manifest.read
+    return {name: was.get(name, value) for name, value in usual.items()}

@@ -1,7 +1,5 @@
 """Words typed -> one command run -> an exit code."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import logging

@@ -1,8 +1,6 @@
-"""Settings <-> command-line options: the fields of a record become flags, and flags become the record again.
-
-argparse and not a larger library: the training path must run from a bare checkout where only torch, numpy,
-scikit-learn and safetensors are installed.
-"""
+"""Settings <-> command-line options: the fields of a record become flags, and flags become the record again. argparse
+and not a larger library: the training path must run from a bare checkout where only torch, numpy, scikit-learn and
+safetensors are installed."""
 
 from __future__ import annotations
 
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 
 Config = TypeVar("Config", bound="DataclassInstance")
 Options = argparse.Namespace
+Names = Sequence[str]
 
 SHOWN: dict[type[Any], tuple[str, tuple[str, ...]]] = {
     ReadConfig: ("data", ("smiles", "target", "split")),
@@ -107,12 +106,7 @@ class _HelpAll(argparse.Action):
 
 
 def add_options(
-    parser: Parser,
-    config: type[Any],
-    *,
-    group: str | None = None,
-    everyday: Sequence[str] | None = None,
-    skip: Sequence[str] = (),
+    parser: Parser, config: type[Any], *, group: str = "", everyday: Names | None = None, skip: Names = ()
 ) -> None:
     """One flag for every field, with its meaning and its default as help; ``group`` and ``everyday``: as in SHOWN."""
     usual = SHOWN.get(config, ("", ()))
@@ -132,10 +126,8 @@ def from_options(options: argparse.Namespace, config: type[Config]) -> Config:
 
 
 def spell_out(words: Sequence[str], config: type[Any]) -> list[str]:
-    """Command-line words in which a switch that may take a word does not take one that belongs to the command.
-
-    ``--tie MUTAG`` is a switch and a data set; argparse alone would take the set for what to tie.
-    """
+    """Command-line words in which a switch that may take a word does not take one that belongs to the command. ``--tie
+    MUTAG`` is a switch and a data set; argparse alone would take the set for what to tie."""
     types = get_type_hints(config)
     own = {"--" + f.name.replace("_", "-"): _words_of_switch(types[f.name]) for f in fields(config)}
     pairs = zip_longest(words, words[1:], fillvalue="")

@@ -1,7 +1,5 @@
 """Results -> JSON on stdout and remarks on stderr; paths to write to are checked before anything is computed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

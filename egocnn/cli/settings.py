@@ -1,8 +1,6 @@
 """Settings from a preset, a run or a TOML file -> values for options, and the settings of a command -> such a file.
-
 What is typed goes before ``--config``, that before ``--like``, that before ``--preset``, and that before the defaults.
-A file has a section for each record of settings: ``[read]``, ``[model]``, ``[train]`` and ``[explain]``.
-"""
+A file has a section for each record of settings: ``[read]``, ``[model]``, ``[train]`` and ``[explain]``."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from egocnn.cli.options import Options, from_options
-from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig
+from egocnn.config import PRESETS, ExplainConfig, ModelConfig, ReadConfig, TrainConfig, check_fields
 from egocnn.errors import ConfigError
 
 FILE = "settings.toml"  # What the settings are called in a run folder.
@@ -31,10 +29,7 @@ class TrainingGraphs:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.test < 1:
-            raise ConfigError(f"test must be at least 0 and below 1, got {self.test}")
-        if self.limit is not None and self.limit < 1:
-            raise ConfigError(f"limit must be at least 1, got {self.limit}")
+        check_fields(self)
 
 
 SECTIONS: dict[str, tuple[type[Any], ...]] = {
@@ -62,8 +57,13 @@ def loaded_settings(options: Options) -> dict[str, Any]:
     run, file = getattr(options, "like", None), getattr(options, "config", None)
     if run is not None and not (run / FILE).is_file():
         raise ConfigError(f"{run}: holds no {FILE}; --like takes a run folder that egocnn train wrote")
-    for path in (run and run / FILE, file):
-        loaded |= {} if path is None else _for_command(options, read_settings(path))
+    for path in (path for path in (run and run / FILE, file) if path is not None):
+        settings = read_settings(path)
+        chosen = {name: settings.get(name, {}) for name in options.sections}
+        if "train" not in chosen:  # a model reads as it was trained unless the file says something unusual
+            usual = asdict(ReadConfig())
+            chosen["read"] = {name: value for name, value in chosen["read"].items() if value != usual[name]}
+        loaded |= {name: value for each in chosen.values() for name, value in each.items() if hasattr(options, name)}
     return loaded
 
 
@@ -94,15 +94,6 @@ def read_settings(path: Path) -> Sections:
     return {name: _read_section(f"{path}, [{name}]", name, section) for name, section in plain.items()}
 
 
-def _for_command(options: Options, settings: Sections) -> dict[str, Any]:
-    """Those of the sections and options that the command has."""
-    chosen = {name: settings.get(name, {}) for name in options.sections}
-    if "train" not in chosen:  # a model reads as it was trained unless the file says something unusual
-        usual = asdict(ReadConfig())
-        chosen["read"] = {name: value for name, value in chosen["read"].items() if value != usual[name]}
-    return {name: value for each in chosen.values() for name, value in each.items() if hasattr(options, name)}
-
-
 def _read_section(place: str, name: str, section: Mapping[str, Any]) -> dict[str, Any]:
     homes = RECORDS[name]
     read: dict[str, Any] = {}
@@ -124,7 +115,6 @@ def _read_section(place: str, name: str, section: Mapping[str, Any]) -> dict[str
 
 
 def _home(key: str) -> str:
-    """The section that a setting belongs to, '' where there is none of this name."""
     return next((section for section, homes in RECORDS.items() if key in homes), "")
 
 

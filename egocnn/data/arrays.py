@@ -1,7 +1,5 @@
 """Vector operations on flat arrays: ranges, hashes, and a list of edges -> sorted adjacency rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -32,8 +30,7 @@ def pointers(lengths: Ints) -> Ints:
 def ranges(first: Ints, last: Ints) -> Ints:
     """All integers of first[0]..last[0]-1, first[1]..last[1]-1, and so on, end to end."""
     starts = pointers(last - first)
-    counted: Ints = np.arange(int(starts[-1])) + np.repeat(first - starts[:-1], last - first)
-    return counted
+    return np.asarray(np.arange(int(starts[-1])) + np.repeat(first - starts[:-1], last - first))
 
 
 def starts(values: NDArray[Any]) -> Ints:

@@ -31,9 +31,7 @@ class Collection(Protocol):
     def choose(self, which: Ints) -> Self: ...  # those with these numbers, ascending
     def with_parts(self, part: Ints | None, group: Ints | None = None) -> Self: ...
     # with another split, (G) positions in PARTS, or with none; and with other groups where they are given
-    def portions(
-        self, first: int = 0, last: int | None = None
-    ) -> Iterator[Graphs]: ...  # as many as memory should hold
+    def portions(self, first: int = 0, last: int | None = None) -> Iterator[Graphs]: ...  # as much as memory holds
     def whole(self) -> Graphs: ...  # all of them in memory
 
 
@@ -84,9 +82,7 @@ def scaffold_groups(collection: Collection) -> Ints:
 
 def fill_parts(groups: Ints, *shares: float) -> Ints:
     """(G) parts of whole groups: the largest first, each into the first part where it fits; the last takes the rest.
-
-    ``shares``: of the graphs, how many each part but the last may hold
-    """
+    ``shares``: of the graphs, how many each part but the last may hold"""
     _, first, group, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
     part, done = np.zeros(len(sizes), np.int8), np.zeros(len(shares) + 1)
     room = len(groups) * np.array(shares) + 1e-9
@@ -108,11 +104,9 @@ def split_off(outline: Graphs, share: float, seed: int) -> tuple[Ints, Ints]:
 def split_in_two(
     n_graphs: int, share: float, *, classes: NDArray[Any] | None, groups: Ints | None, seed: int
 ) -> tuple[Ints, Ints]:
-    """Put about ``share`` of the graphs on the second side, both in ascending order.
-
-    Whole groups are drawn, so no group stands on both sides; classes get equal shares as far as the
-    groups allow (the class of a group is that of its first graph). Each side gets at least one group.
-    """
+    """Put about ``share`` of the graphs on the second side, both in ascending order. Whole groups are drawn, so no
+    group stands on both sides; classes get equal shares as far as the groups allow (the class of a group is that of its
+    first graph). Each side gets at least one group."""
     rule(0 < share < 1, f"the share to split off must be between 0 and 1, got {share}")
     groups = np.arange(n_graphs) if groups is None else groups
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)

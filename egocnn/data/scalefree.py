@@ -9,9 +9,7 @@ size of a graph bounds its degrees. So it is only reported, and a log-normal law
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import erfc, sqrt
 from typing import Any
 
@@ -20,11 +18,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, zeta
 
-from egocnn.config import ModelConfig
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 
-log = logging.getLogger(__name__)
 EXPONENTS = (1.01, 12.0)  # where the exponent is sought: at 1 the law has no sum, and beyond 12 hardly a second degree
 STEPS = 45  # of the golden-section search: they narrow the exponent to nine digits
 LEAST_TAIL = 50  # nodes that a tail needs, below which a power law cannot be distinguished from other laws
@@ -102,7 +98,6 @@ def _exponents(start: Ints, mean_log: Floats) -> Floats:
 
 
 def _measured(degree: Ints, nodes_from: Ints, exponent: float) -> PowerLaw:
-    """The law of this exponent for these degrees, all of them in the tail, with its distance."""
     start = int(degree[0])
     found = nodes_from / nodes_from[0]  # (U) share of each degree or a larger one
     expected = zeta(exponent, degree) / zeta(exponent, start)
@@ -227,15 +222,6 @@ def judge_counts(counts: Counts, *, graphs: int, nodes: int) -> Judgement:
     other, thin = (compare(law, counts, rival(law, counts)) for rival in (log_normal, exponential))
     answers = _answers(law, largest, other, thin)
     return Judgement(**facts, largest=largest, law=law, log_normal=other, exponential=thin, answers=answers)
-
-
-def decide_by(model: ModelConfig, judged: Callable[[], Judgement]) -> tuple[ModelConfig, Judgement | None]:
-    """Settings in which ``tie`` is true or false, and where it was ``auto`` the judgement of the training graphs."""
-    if model.tie != "auto":
-        return model, None
-    judgement = judged()
-    log.info("tie auto: %s (%s)", "tied" if judgement.is_scale_free else "not tied", judgement.reason)
-    return replace(model, tie=judgement.is_scale_free), judgement
 
 
 def _answers(law: PowerLaw, largest: int, other: Comparison, thin: Comparison) -> tuple[Criterion, ...]:

@@ -34,28 +34,17 @@ class Graph:
         ('C3H8 #1', 11, 'alkane', 'CCC')
     """
 
-    name: str
-    """what to call it"""
-    n_nodes: int
-    """N"""
-    edges: Ints
-    """(E, 2) pairs of nodes"""
-    node_label: tuple[str, ...] | None
-    """(N) for example element symbols; "?" where a label is not known"""
-    edge_label: tuple[str, ...] | None
-    """(E) for example kinds of bonds"""
-    edge_weight: Floats | None
-    """(E) heavier is nearer"""
-    node_attr: Floats | None
-    """(N, A) numbers that the nodes bring along"""
-    target: str | float | None
-    """the class by name, or the value to be predicted"""
-    smiles: str | None
-    """where the graph is a molecule"""
-    node_truth: Bools | None
-    """(N) whether the node is known to be critical"""
-    edge_truth: Bools | None
-    """(E) whether the edge is known to be critical"""
+    name: str  #: what to call it
+    n_nodes: int  #: N
+    edges: Ints  #: (E, 2) pairs of nodes
+    node_label: tuple[str, ...] | None  #: (N) for example element symbols; "?" where a label is not known
+    edge_label: tuple[str, ...] | None  #: (E) for example kinds of bonds
+    edge_weight: Floats | None  #: (E) heavier is nearer
+    node_attr: Floats | None  #: (N, A) numbers that the nodes bring along
+    target: str | float | None  #: the class by name, or the value to be predicted
+    smiles: str | None  #: where the graph is a molecule
+    node_truth: Bools | None  #: (N) whether the node is known to be critical
+    edge_truth: Bools | None  #: (E) whether the edge is known to be critical
 
 
 def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Cut graphs: Graphs, which graphs, nodes or edges to keep -> Graphs of what is left."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from egocnn.data.arrays import Ints, Words, bits, equal_rows, mix, ranges, row_portions
+from egocnn.data.arrays import Ints, Words, bits, equal_rows, mix, ranges, row_portions, sum_rows
 from egocnn.data.graphs import Graphs
 
 Colours = Words
@@ -106,9 +106,7 @@ def looks(graphs: Graphs) -> Ints:
     stable = stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS)
     # one round more: a graph may be stable within itself before all that sets it apart from others has been seen
     colour = refine(graphs, stable, weighted=True)
-    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mix(colour))])
-    look: Ints = (running[graphs.node_ptr[1:]] - running[graphs.node_ptr[:-1]]).view(np.int64)
-    return look
+    return sum_rows(mix(colour), graphs.node_ptr).view(np.int64)
 
 
 def _distinct_per_graph(graphs: Graphs, colour: Colours) -> Ints:

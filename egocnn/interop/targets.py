@@ -1,7 +1,5 @@
 """What the user wants predicted, y -> an array; the classes of a model, which are names -> as y had them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The name of a device, as a user types it -> the torch device."""
 
-from __future__ import annotations
-
 import torch
 
 from egocnn.errors import DataError

@@ -1,7 +1,5 @@
 """First layers: a batch -> node embeddings H0 (N, D)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

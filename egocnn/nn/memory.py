@@ -1,7 +1,5 @@
 """A computation that may need too much memory -> its result, or None; over graphs, the same from halves of them."""
 
-from __future__ import annotations
-
 import gc
 import logging
 from collections.abc import Callable, Iterator

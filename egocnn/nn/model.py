@@ -1,7 +1,5 @@
 """The Ego-CNN: a batch of graphs -> logits (B, C)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -23,12 +21,10 @@ from egocnn.nn.rows import PACKED, Activation, Dense, SeededDropout
 class Output:
     """What the network computes: its outputs and every layer's activations. Of R networks, with a leading axis R."""
 
-    output: Tensor
-    """(B, C) logits, or (B, 1) standardised values"""
+    output: Tensor  #: (B, C) logits, or (B, 1) standardised values
     layers: tuple[Tensor, ...]
     """(N, D) the activations of every layer, the embedding first; of a huge graph, what the readout takes of them"""
-    pooled: Tensor
-    """(B, ...) what the head reads"""
+    pooled: Tensor  #: (B, ...) what the head reads
 
 
 class EgoCNN(nn.Module):

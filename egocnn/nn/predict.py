@@ -1,7 +1,5 @@
 """Networks + encoded graphs -> their outputs (R, G, C) for all of them, in batches of bounded size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import torch

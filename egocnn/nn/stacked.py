@@ -1,11 +1,9 @@
 """R networks of one shape -> one network whose parameters have a leading axis R, and batches of padded rows for it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -51,14 +49,11 @@ class StackedBatch:
     target: Tensor  # (R, B)
     learning: Learning | None = None  # how norms and dropout treat the step; None in evaluation
     presence: Tensor | None = None  # (R, M) how far each node is there, 0 for padding; None: all of them are
+    keeps_layers: ClassVar[bool] = True
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return self.exists.shape[1]
-
-    @property
-    def keeps_layers(self) -> bool:
-        return True
 
     @property
     def nodes(self) -> PaddedRows:

@@ -1,7 +1,5 @@
 """The files that pages are made of: a template and its parts -> one page; the style sheet that all pages share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -19,9 +17,9 @@ def style(room: str) -> str:
     return files("egocnn.show").joinpath("style.css").read_text(encoding="utf-8") + asset(room, "page.css")
 
 
-def fill(room: str, parts: Mapping[str, str]) -> str:
-    """The template ``page.html`` with every ``{{NAME}}`` replaced by the part of that name, and STYLE by the style."""
-    head, *rest = asset(room, "page.html").split("{{")
+def fill(room: str, parts: Mapping[str, str], template: str = "page.html") -> str:
+    """A template with every ``{{NAME}}`` replaced by the part of that name, and STYLE by the style."""
+    head, *rest = asset(room, template).split("{{")
     known = {"STYLE": style(room), **parts}
     # one pass over the template: a name in the data that looks like a placeholder stays what it is
     return head + "".join(known[name] + after for name, after in (piece.split("}}", 1) for piece in rest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
 
+Report = Callable[[int], None]  # Called with how many graphs are done.
 ON_PAGE = 1000
 """Critical structures of a store that are shown on the page of a report; the file beside it holds them all."""
 
@@ -90,19 +91,11 @@ def open_store(data: str, said: Mapping[str, Any] | None = None) -> Store | None
     return store
 
 
-def settings_of(store: Store) -> ReadConfig:
-    """The settings that the graphs of a store were read with."""
-    known = {f.name for f in fields(ReadConfig)}
-    return ReadConfig(**{name: value for name, value in store.manifest.read.items() if name in known})
-
-
 def prepare(
     data: str, folder: Path, config: ReadConfig, *, part: str = "", limit: int | None = None, **settings: Any
 ) -> Manifest:
     """Write the graphs of DATA as a store, from a source that can be read in portions without holding it whole.
-
-    ``settings``: ``overwrite`` and ``report``, as :func:`egocnn.data.store.write_store` takes them.
-    """
+    ``settings``: ``overwrite`` and ``report``, as :func:`egocnn.data.store.write_store` takes them."""
     check_place(folder, overwrite=settings.get("overwrite", False))
     if (store := open_store(data)) is not None:
         source = Source(choose_part(Stored.of(store), data, part, limit).portions())
@@ -139,13 +132,11 @@ def prediction_rows(
         for (name, one, predicted, spread), own in zip(found, of_each, strict=True):
             if not np.isfinite(predicted[g]).all():
                 raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
-            columns: dict[str, Any] = {"predicted": predicted[g].item()} if not one.class_names else {}
-            if one.class_names:
-                columns |= {
-                    "predicted": one.class_names[int(predicted[g].argmax())],
-                    "probability": predicted[g].max().item(),
-                }
-                columns |= {f"p_{label}": p for label, p in zip(one.class_names, predicted[g].tolist(), strict=True)}
+            columns: dict[str, Any] = {"predicted": predicted[g].tolist()}
+            if classes := one.class_names:
+                likeliest = int(predicted[g].argmax())
+                columns = {"predicted": classes[likeliest], "probability": float(predicted[g, likeliest])}
+                columns |= {f"p_{label}": p for label, p in zip(classes, predicted[g].tolist(), strict=True)}
             columns |= {**({} if spread is None else {"spread": float(spread[g])}), "true": own.target_of(g)}
             row |= {f"{name} {column}" if name else column: value for column, value in columns.items()}
         yield row
@@ -201,12 +192,8 @@ def predict_to_file(
     see: Callable[[Graphs], None] = lambda _: None,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known.
-
-    ``columns``: those that come in, and what they hold. ``see`` is called with the graphs.
-
-    Of every graph its prediction is kept for the scores alone.
-    """
+    """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known,
+    for which alone predictions are kept. ``columns``: what comes in, and what it holds; ``see`` gets the graphs."""
     from egocnn.train.metrics import known_truth, recalls, scores_of, together
 
     done, failed, first = 0, 0, ""
@@ -244,11 +231,7 @@ def predict_to_file(
 
 
 def explain_portions(
-    predictor: Model,
-    portions: Iterable[Graphs],
-    config: ExplainConfig,
-    report: Callable[[int], None] | None = None,
-    **settings: Any,
+    predictor: Model, portions: Iterable[Graphs], config: ExplainConfig, report: Report | None = None, **settings: Any
 ) -> Iterator[CriticalStructure]:
     """The critical structures of all portions in order; ``settings`` are those of :func:`egocnn.explain.explain`."""
     from egocnn.explain import explain

@@ -1,7 +1,5 @@
 """Rows of named values, a portion at a time -> one file, by its ending CSV, JSON lines or Parquet."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +11,7 @@ from egocnn.errors import ConfigError
 from egocnn.files import csv_text, finite_json, replacing
 
 FORMATS = (".csv", ".jsonl", ".parquet")
-Kinds = Mapping[str, Any]
-"""What each column holds: string, double, list<float>, list<int>, or a type of Arrow."""
+Kinds = Mapping[str, Any]  # What each column holds: string, double, list<float>, list<int>, or a type of Arrow.
 Write = Callable[[Sequence[Mapping[str, Any]]], None]
 
 
@@ -37,9 +34,7 @@ def column_kinds(path: Path | None, columns: Sequence[str]) -> dict[str, Any]:
 @contextmanager
 def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None) -> Iterator[Write]:
     """What appends rows to a file, which is put in place at the end; what is not a text or a number becomes one.
-
-    ``note``: texts that a Parquet file keeps beside its rows; they may be added until the end
-    """
+    ``note``: texts that a Parquet file keeps beside its rows; they may be added until the end"""
     with replacing(path) as temporary:
         if path.suffix.lower() == ".parquet":
             pa = arrow()

@@ -1,8 +1,6 @@
 """Independent calls of one function -> their results as they finish: on processes here, or on a Ray cluster. A worker
 that dies costs its own call a retry, others nothing. A cluster is sent this package; the libraries must be there."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

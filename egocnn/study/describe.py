@@ -1,7 +1,5 @@
 """What is in a collection of graphs or in a table, and what is wrong with it: a plain record and advice."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice

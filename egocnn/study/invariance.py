@@ -1,7 +1,5 @@
 """Property checks for anything that predicts from graphs: it must not depend on how the nodes are numbered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +8,7 @@ from numpy.typing import NDArray
 
 from egocnn.data.arrays import Ints, pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
+from egocnn.data.schema import take_columns
 
 
 def relabel(graphs: Graphs, seed: int = 0) -> tuple[Graphs, Ints]:
@@ -22,17 +20,11 @@ def relabel(graphs: Graphs, seed: int = 0) -> tuple[Graphs, Ints]:
     new[old] = np.arange(len(old))
     node, neighbour = new[graphs.entry_node], new[graphs.indices]
     entries = np.lexsort((neighbour, node))
-
-    def move(name: str, where: Ints) -> NDArray[Any] | None:
-        values: NDArray[Any] | None = getattr(graphs, name)
-        return None if values is None else values[where]
-
     relabelled = graphs.replace(
         indptr=pointers(graphs.degree[old]),
         indices=neighbour[entries].astype(graphs.indices.dtype),
         smiles=None,
-        **{name: move(name, old) for name in NODE_COLUMNS},
-        **{name: move(name, entries) for name in EDGE_COLUMNS},
+        **take_columns(graphs, nodes=old, entries=entries),
     )
     return relabelled, new
 

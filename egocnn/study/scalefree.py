@@ -2,8 +2,6 @@
 Bootstrap (section 4 of Clauset, Shalizi and Newman, 2009): draw as many degrees as there are nodes, from the power law
 in the tail and from the degrees found below it, and fit a power law anew."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from math import sqrt

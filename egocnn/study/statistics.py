@@ -3,8 +3,6 @@ parts of a cross-validation overlap, so its scores are not independent and the p
 that are not there. The corrected resampled test (Nadeau and Bengio, Inference for the generalization error, Machine
 Learning 52, 2003) widens the variance of the mean of J differences from s²/J to (1/J + n_test/n_train) s²."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,10 +1,6 @@
-"""What survives a crash: training progress <-> one file that is always whole.
-
-The file holds weights, best weights, optimiser state and history together, so no two of them can disagree, and a
-digest of them all, so that a damaged file never passes for another training.
-"""
-
-from __future__ import annotations
+"""What survives a crash: training progress <-> one file that is always whole. The file holds weights, best weights,
+optimiser state and history together, so no two of them can disagree, and a digest of them all, so that a damaged file
+never passes for another training."""
 
 import hashlib
 import json

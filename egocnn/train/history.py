@@ -1,7 +1,5 @@
-"""What every epoch of a training came to: epochs -> the best one, and how long ago the last gain was.
-
-The networks of one model have a history each; :func:`mean_history` is what they came to on the average.
-"""
+"""What every epoch of a training came to: epochs -> the best one, and how long ago the last gain was. The networks of
+one model have a history each; :func:`mean_history` is what they came to on the average."""
 
 from __future__ import annotations
 
@@ -91,10 +89,8 @@ def _mean(epochs: Sequence[Epoch], name: str) -> float:
 
 
 def mean_history(histories: Sequence[History]) -> History:
-    """What the networks of a model came to on the average; one that has stopped counts as it was last.
-
-    The seconds of an epoch are those of all networks together.
-    """
+    """What the networks of a model came to on the average; one that has stopped counts as it was last. The seconds of
+    an epoch are those of all networks together."""
     if len(histories) == 1:
         return histories[0]
     interrupted, own = any(each.interrupted for each in histories), tuple(histories)

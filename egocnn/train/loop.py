@@ -8,10 +8,7 @@ Epochs are computed by one of three engines: plain (on a CPU several networks si
 group. Where the memory does not suffice, less is computed at a time, with the same result. Recorded, half as many
 networks train together, and so on down to one, which then trains plainly; what they had begun goes on from the last
 checkpoint, or starts again where none is kept. Plain, the gradients of a batch are computed in parts
-(:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.memory`).
-"""
-
-from __future__ import annotations
+(:mod:`egocnn.train.engines.parts`), and validation by halves (:mod:`egocnn.nn.memory`)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -49,10 +46,8 @@ def fit(
     report: Reports | None = None,
 ) -> list[History]:
     """Train every network until its epochs or its patience run out, or Ctrl-C; leave the best weights in all of them.
-
     The seeds of the members take the place of ``config.seed``. ``resume`` fills fresh progress from a checkpoint,
-    ``keep`` stores it after every epoch, ``report`` tells the user.
-    """
+    ``keep`` stores it after every epoch, ``report`` tells the user."""
     device = choose_device(config.device)
     progress = [Progress.begin(member.network.to(device), config) for member in members]
     if resume is not None:

@@ -41,8 +41,7 @@ class SeveralTargets:
     .. math:: L = \frac1B \sum_g \frac1T \sum_t m_{gt} \, w_t \, \ell_{gt}, \qquad w_t = \frac{G}{\sum_g m_{gt}}
 
     with m = 1 where the target is known, else 0. Over all G graphs that is the mean over the targets of the mean loss
-    where each is known; a known value counts the same in any batch of B. Classes that are weighed have a w each.
-    """
+    where each is known; a known value counts the same in any batch of B. Classes that are weighed have a w each."""
 
     weights: tuple[Tensor, ...]  # (T) of each as many as it has columns: its classes, or 1 for a value
 
@@ -162,10 +161,8 @@ def evaluate(
 
 
 def scores_of(predictions: NDArray[Any], truth: NDArray[Any]) -> dict[str, float]:
-    """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values
-
-    What is undefined is left out: most scores where all graphs are of one class, R² and Spearman where nothing varies.
-    """
+    """Probabilities (G, C) and class numbers (-1: a class that the model does not know), or values (G) and values. What
+    is undefined is left out: most scores where all graphs are of one class, R² and Spearman where nothing varies."""
     from scipy.stats import spearmanr
     from sklearn.metrics import average_precision_score, matthews_corrcoef, roc_auc_score
 
@@ -215,10 +212,8 @@ def together(several: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def test_scores(predictor: Model, graphs: Graphs, *, device: str) -> dict[str, float]:
-    """All scores of a classifier or of a regressor that are defined; nothing without a truth.
-
-    Graphs whose target is not known do not count; a class that the model was not trained on counts as missed.
-    """
+    """All scores of a classifier or of a regressor that are defined; nothing without a truth. Graphs whose target is
+    not known do not count; a class that the model was not trained on counts as missed."""
     return scores_by_target(predictor, graphs, predictor.outputs_of_each(graphs, device=device))
 
 

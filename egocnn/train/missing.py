@@ -3,10 +3,7 @@
 A network that sees parts of graphs while it learns can be asked what a graph would be without one of its parts.
 
 A share of the graphs is shown in part: of each a share of the nodes, drawn between nothing and ``missing``, is absent.
-The choice is a hash of seed, epoch and number, so it does not depend on batches, engines or processes.
-"""
-
-from __future__ import annotations
+The choice is a hash of seed, epoch and number, so it does not depend on batches, engines or processes."""
 
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Show how training goes: a bar on a terminal, plain lines elsewhere, nothing with --quiet."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -7,12 +7,12 @@ A collection on disk that is too large to be read whole is read three times, in 
 what is counted and scaled, and to encode all graphs. What is encoded goes to a cache on disk, from which every batch is
 read, or where they fit, all graphs into the memory of a GPU. In memory are one portion or one batch, the network, the
 colours of the training graphs, and some 60 bytes a graph. The model is, bit for bit, the one that is trained from
-memory, unless a GPU cannot hold the encoded graphs: see :func:`choose_engine`.
-"""
+memory, unless a GPU cannot hold the encoded graphs: see :func:`choose_engine`."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from egocnn.config import ModelConfig, TrainConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
-from egocnn.data.scalefree import Counts, Judgement, decide_by, judge_counts
+from egocnn.data.scalefree import Counts, Judgement, judge_counts
 from egocnn.data.schema import PARTS
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
@@ -71,9 +71,7 @@ def read_if_small(collection: Collection) -> Collection:
 
 def network_seeds(seed: int, networks: int) -> tuple[int, ...]:
     """The seeds of the R networks of a model: the first is ``seed`` itself, so that R = 1 is the training of that seed.
-
-    The r-th, counted from 0, is a hash: the first 63 bits of SHA-256 of the text "SEED network R".
-    """
+    The r-th, counted from 0, is a hash: the first 63 bits of SHA-256 of the text "SEED network R"."""
     hashes = (hashlib.sha256(f"{seed} network {r}".encode()).digest() for r in range(1, networks))
     return (seed, *(int.from_bytes(each[:8], "big") >> 1 for each in hashes))
 
@@ -100,8 +98,7 @@ def learn(
 
     ``ready`` is called once graphs and settings have proved fit for training, before anything is written, ``trained``
     with the model, and with what tests it. ``folder``: where encoded graphs that do not fit into memory are kept
-    meanwhile, by default that for temporary files.
-    """
+    meanwhile, by default that for temporary files."""
     device = choose_device(train.device)  # first, to refuse early one that is not there
     learned, chosen_by = part_numbers(collection.outline, train)
     plan = TrainingPlan.of(collection.choose(learned), model)
@@ -138,9 +135,7 @@ def learn(
 
 def choose_engine(members: Sequence[Member], train: TrainConfig, *, stack: bool | None) -> EngineName:
     """Distributed in a group; recorded where that is asked for, or by default on a GPU that holds all encoded graphs.
-
-    What comes out of a plain training differs in rounding, and in which activations dropout drops.
-    """
+    What comes out of a plain training differs in rounding, and in which activations dropout drops."""
     if current() is not None:
         return "distributed"
     free = free_megabytes(choose_device(train.device))  # of a GPU
@@ -191,10 +186,8 @@ def _calibrated(predictor: Model, outputs: Tensor, target: Tensor) -> Model:
 
 
 def calibrate(logits: Tensor, target: Tensor) -> float:
-    """The temperature from 1 to 10 under which the validation part is most likely.
-
-    A temperature below 1 would make a model that errs on none of a few graphs claim certainty: never sharpen.
-    """
+    """The temperature from 1 to 10 under which the validation part is most likely. A temperature below 1 would make a
+    model that errs on none of a few graphs claim certainty: never sharpen."""
     candidates = torch.logspace(0, 1, 41).tolist()
     losses = [float(loss_of(logits / t, target)) for t in candidates]
     return float(candidates[int(np.argmin(losses))])
@@ -207,8 +200,7 @@ def fit_spread(values: Tensor, target: Tensor) -> tuple[float, float]:
 
     Both are taken from a grid; a finer one would say more than a validation part does.
 
-    Shapes: values (R, V), target (V), both standardised
-    """
+    Shapes: values (R, V), target (V), both standardised"""
     values, target = values.double(), target.double()
     error, variance = (values.mean(dim=0) - target).square(), values.var(dim=0)
     noises = float(error.mean().sqrt()) * torch.linspace(0, 1.2, 25, dtype=torch.float64)
@@ -229,15 +221,18 @@ class TrainingPlan:
 
     @staticmethod
     def of(fitted: Collection, model: ModelConfig) -> TrainingPlan:
-        """Fitted on these graphs; the same, bit for bit, from memory and from disk.
-
-        A label that only other graphs have is to the model what it is in any new data: unseen.
-        """
+        """Fitted on these graphs; the same, bit for bit, from memory and from disk. A label that only other graphs have
+        is to the model what it is in any new data: unseen."""
         survey = Survey(fitted.portions())
         check_nodes(len(fitted), survey.nodes)
-        degree = 1 + np.flatnonzero(survey.degrees[1:])
-        counts = Counts(degree, survey.degrees[degree])
-        model, judgement = decide_by(model, lambda: judge_counts(counts, graphs=len(fitted), nodes=survey.nodes))
+        judgement = None
+        if model.tie == "auto":
+            degree = 1 + np.flatnonzero(survey.degrees[1:])
+            counts = Counts(degree, survey.degrees[degree])
+            judgement = judge_counts(counts, graphs=len(fitted), nodes=survey.nodes)
+            tied = "tied" if judgement.is_scale_free else "not tied"
+            logging.getLogger("egocnn").info("tie auto: %s (%s)", tied, judgement.reason)
+            model = replace(model, tie=judgement.is_scale_free)
         by_degree = model.degrees and not survey.has_node_labels
         node_names, edge_names = survey.degree_names if by_degree else survey.names("node"), survey.names("edge")
 
@@ -303,12 +298,7 @@ class Replica:
 
     predictor: Model
     parts: tuple[Batchable, Batchable]
-    seeds: tuple[int, ...]  # one for every network of the model
-
-    @property
-    def seed(self) -> int:
-        """The one that the others follow from."""
-        return self.seeds[0]
+    seeds: tuple[int, ...]  # one for every network of the model; they follow from the first
 
     @property
     def members(self) -> list[Member]:
@@ -319,10 +309,8 @@ class Replica:
 def prepare_replicas(
     several: Sequence[Graphs], model: ModelConfig, train: TrainConfig, seeds: Sequence[Sequence[int]]
 ) -> list[list[Replica]]:
-    """Everything before the training, exactly as :func:`learn` does it for each seed alone.
-
-    The graphs must bring their own validation part: all seeds of a collection share it, and what was fitted.
-    """
+    """Everything before the training, exactly as :func:`learn` does it for each seed alone. The graphs must bring their
+    own validation part: all seeds of a collection share it, and what was fitted."""
     if len(several) != len(seeds):
         raise ConfigError(f"{len(several)} collections of graphs, and seeds for {len(seeds)}")
     size = sum(graphs.n_nodes + len(graphs.indices) for graphs in several)

@@ -1,35 +1,33 @@
 """Graphs + settings -> a run folder: trained, tested, resumable; by one process, or by all of torchrun."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from egocnn.config import ModelConfig, TrainConfig
-from egocnn.data.collection import Collection, split_off
+from egocnn.data.collection import Chosen, Collection, split_off
 from egocnn.data.schema import PARTS
 from egocnn.errors import DivergedError, RunError
-from egocnn.files import csv_text, digest_of_file, digest_of_plain, regular, to_toml, write_json, write_text
+from egocnn.files import csv_text, digest_of_file, digest_of_plain, regular, remove, to_toml, write_json, write_text
 from egocnn.model import DIGESTS, MODEL, Model, check_finite, check_model, mean_output, read_config
 from egocnn.train.checkpoint import Checkpoint
 from egocnn.train.engines.distributed.world import World, current
 from egocnn.train.history import Epoch, History, Report
 from egocnn.train.metrics import known_truth, recalls, scores_by_target
 from egocnn.train.recipe import Test, learn, read_if_small
-from egocnn.train.run_folder import LOG, check_free, clear, forget, growing_place, locked, put_in_place, restore
+from egocnn.train.run_folder import LOG, check_free, clear, growing_place, locked, put_in_place, restore
 from egocnn.train.validation import check_targets, part_numbers, with_known_target
 
 SPLIT, TABLE = "split.csv", "test_predictions.csv"
@@ -58,8 +56,7 @@ def train_run(
     folder once it is complete. ``log`` writes to a folder of the run. ``settings``: what ``settings.toml`` is to say.
 
     In a group of processes all of them call this and train together; rank 0 writes and returns, the others end. What
-    torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``.
-    """
+    torchrun starts anew after a process has died goes on from the last checkpoint, as with ``resume``."""
     collection = with_test_part(with_known_target(read_if_small(collection)), test, train.seed)
     used = to_toml(settings or {"model": asdict(model), "train": {**asdict(train), "test": test}})
     digest = fingerprint(collection, model, train)
@@ -95,7 +92,7 @@ def train_run(
                     metrics = _train(*given, is_new=not resume)
             except DivergedError:
                 if overwrite:
-                    forget(place)  # to go on from there would be to diverge again
+                    remove(place)  # to go on from there would be to diverge again
                 raise
         if overwrite and not metrics["interrupted"]:
             put_in_place(folder)
@@ -119,7 +116,7 @@ def _train(
 
     def make_ready() -> None:
         if place != beside and is_new and not (beside / MODEL).exists():
-            forget(beside)  # left by a training that was killed before it came to a model
+            remove(beside)  # left by a training that was killed before it came to a model
         clear(place, all_of_it=place == beside and not checkpoint.is_of_this_run)
 
     def write_history(history: History) -> None:
@@ -135,7 +132,12 @@ def _train(
             report(history, config)
 
     def conclude(predictor: Model, history: History, test: Test) -> None:
-        write_text(place / SPLIT, csv_text([("name", "part"), *parts_of_names(collection, train)]))
+        part = np.full(len(collection), PARTS.index("test"))  # what neither trained nor validated
+        for number, members in enumerate(part_numbers(collection.outline, train)):
+            part[members] = number
+        names = (name for some in collection.portions() for name in some.names)
+        rows = zip(names, (PARTS[number] for number in part), strict=True)
+        write_text(place / SPLIT, csv_text([("name", "part"), *rows]))
         own = {"train": asdict(train), "fingerprint": checkpoint.fingerprint, "versions": versions()}
         own |= {"split": digest_of_file(place / SPLIT)}
         replace(predictor, about={**predictor.about, **about, **own}).save(place)
@@ -160,10 +162,7 @@ def _finished(folder: Path, digest: str) -> dict[str, Any] | None:
     return None
 
 
-AnyCollection = TypeVar("AnyCollection", bound=Collection)
-
-
-def with_test_part(collection: AnyCollection, share: float, seed: int) -> AnyCollection:
+def with_test_part(collection: Chosen, share: float, seed: int) -> Chosen:
     """The graphs with a test part marked: the data's own, or one split off by the seed; a share of 0 means none."""
     outline = collection.outline
     check_targets(outline)
@@ -210,10 +209,8 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
         predictions, spread = one.interpret(torch.from_numpy(mean_output(own))), one.spread_of(own)
         found: dict[str, Sequence[Any]] = {"predicted": predictions.tolist()}
         if classes := one.class_names:
-            found = {
-                "predicted": [classes[c] for c in predictions.argmax(1)],
-                "probability": predictions.max(1).tolist(),
-            }
+            likeliest = [classes[c] for c in predictions.argmax(1)]
+            found = {"predicted": likeliest, "probability": predictions.max(1).tolist()}
             known, numbers = known_truth(truth, classes)
             scores[f"{name}.recall" if name else "recall"] = recalls(predictions[known], numbers, classes)
         found |= {} if spread is None else {"spread": spread.tolist()}
@@ -222,15 +219,6 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
     write_text(table, csv_text([tuple(columns), *zip(*columns.values(), strict=True)]))
     of_test = {re.sub(r"[^.]*$", r"test_\g<0>", name, count=1): value for name, value in scores.items()}
     return {"test_graphs": len(tested), **of_test}  # test_accuracy; of one of several targets, NAME.test_accuracy
-
-
-def parts_of_names(collection: Collection, train: TrainConfig) -> Iterator[tuple[str, str]]:
-    """The name of every graph and the part that it was in: what neither trained nor validated was left for the test."""
-    part = np.full(len(collection), PARTS.index("test"))
-    for number, members in enumerate(part_numbers(collection.outline, train)):
-        part[members] = number
-    names = (name for some in collection.portions() for name in some.names)
-    return zip(names, (PARTS[number] for number in part), strict=True)
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:

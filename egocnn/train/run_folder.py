@@ -1,11 +1,7 @@
-"""The folder of a run: who may write there, and how a new run takes the place of an earlier one.
-
-A run that is to replace another grows beside it, in ``.NAME.new``, and changes names with it when it is complete. Until
-then the earlier run stays as it is. One training at a time writes into a folder: a lock that goes when its process does
-keeps all others out.
-"""
-
-from __future__ import annotations
+"""The folder of a run: who may write there, and how a new run takes the place of an earlier one. A run that is to
+replace another grows beside it, in ``.NAME.new``, and changes names with it when it is complete. Until then the earlier
+run stays as it is. One training at a time writes into a folder: a lock that goes when its process does keeps all others
+out."""
 
 import os
 import platform
@@ -92,11 +88,6 @@ def clear(place: Path, *, all_of_it: bool) -> None:
             remove(entry)
 
 
-def forget(place: Path) -> None:
-    """Remove a run that will never take its place; others may grow there as soon as its lock is gone."""
-    shutil.rmtree(place, ignore_errors=True)
-
-
 def restore(folder: Path) -> None:
     """Put back a run that was out of its place for a moment, where folders cannot change names in one step."""
     old = growing_place(folder).with_suffix(".old")
@@ -106,10 +97,8 @@ def restore(folder: Path) -> None:
 
 def put_in_place(folder: Path) -> None:
     """Let the run that has grown beside ``folder`` take its place, and keep there what is no part of the earlier run.
-
     Both are locked. Killed at any moment, this leaves one whole run in the folder, the old one or the new one, and in
-    either case all files of others.
-    """
+    either case all files of others."""
     grown, place = growing_place(folder), Path(os.path.realpath(folder))
     shutil.rmtree(grown.with_suffix(".old"), ignore_errors=True)
     for entry in _of_others(place):
@@ -128,7 +117,6 @@ def put_in_place(folder: Path) -> None:
 
 
 def _of_others(place: Path) -> list[Path]:
-    """What is in a run folder and not written by a training."""
     found: list[Path] = []
     for entry in place.iterdir():
         if entry.name == LOG and entry.is_dir():

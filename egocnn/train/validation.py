@@ -1,15 +1,12 @@
 """Graphs + settings -> the part to learn from and the part that chooses the best epoch, both fit to be used."""
 
-from __future__ import annotations
-
 import logging
-from typing import TypeVar
 
 import numpy as np
 
 from egocnn.config import TrainConfig
 from egocnn.data.arrays import Bools, Ints
-from egocnn.data.collection import Collection, split_off
+from egocnn.data.collection import Chosen, split_off
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.data.sources.text import one_line, short
@@ -17,12 +14,11 @@ from egocnn.encode.colours import looks
 from egocnn.errors import DataError
 
 FEW_CLASSES = 5  # as many may each have a single graph
-AnyCollection = TypeVar("AnyCollection", bound=Collection)
 
 log = logging.getLogger("egocnn")
 
 
-def with_known_target(collection: AnyCollection) -> AnyCollection:
+def with_known_target(collection: Chosen) -> Chosen:
     """The graphs without those whose target is not known; a line in the log counts these."""
     outline = collection.outline
     if outline.target is None or not (missing := _is_missing(outline)).any() or missing.all():

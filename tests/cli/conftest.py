@@ -1,7 +1,5 @@
 """A small model that the tests of the command line share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

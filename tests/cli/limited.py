@@ -5,8 +5,6 @@ python -m tests.cli.limited MEGABYTES COMMANDS.json
 torch and its threads map gigabytes before anything is read, so what counts is what may be mapped on top of that.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Completion scripts: read by the shells that are installed, and complete what the parsers know."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

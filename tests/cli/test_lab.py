@@ -1,7 +1,5 @@
 """The lab beside the package: found in a clone, missed in an installed package, and never mistaken."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Settings as options, what the help shows of them, and that nothing else knows argparse."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 from collections.abc import Sequence

@@ -1,9 +1,6 @@
 """What the command line refuses: exit code 2, one clear line, no traceback, nothing half-written."""
 
-from __future__ import annotations
-
 import errno
-import json
 import os
 from pathlib import Path
 from typing import NoReturn
@@ -12,9 +9,8 @@ import pytest
 import torch
 
 from egocnn.cli import main
-from egocnn.model import FORMAT
-from tests.support.commands import SHORT, Run, check_refused, printed
-from tests.support.tiny import ALCOHOLS, FLAGS, SMILES_TABLE, names_in, write_table
+from tests.support.commands import SHORT, Run, check_refused
+from tests.support.tiny import ALCOHOLS, SMILES_TABLE, names_in, write_table
 
 
 @pytest.mark.parametrize(
@@ -75,7 +71,6 @@ def test_bad_data_is_one_line_for_every_command(source: str, run: Run, alcohol_r
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────
 
-TU = {"X_A.txt": "1, 2\n2, 1\n3, 4\n4, 3\n2, 3\n", "X_graph_indicator.txt": "1\n1\n2\n2\n"}
 UNPAIRED = {"X_A.txt": "", "X_graph_indicator.txt": "1\n2\n", "X_graph_labels.txt": "1\n1\n"}
 
 
@@ -84,19 +79,6 @@ def write_tu(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).write_text(text)
     return folder
-
-
-@pytest.mark.parametrize(
-    ("files", "wanted"),
-    [
-        (TU, "X_A.txt, line 5: edge 2, 3 joins graph 1 to graph 2"),
-        (UNPAIRED, "every graph has the same target, 1; there is nothing to tell apart"),
-    ],
-)
-def test_a_broken_tu_folder_is_one_line(files: dict[str, str], wanted: str, run: Run, tmp_path: Path) -> None:
-    folder = write_tu(tmp_path / "X", files)
-    check_refused(run, wanted, "train", folder, "-o", tmp_path / "run", *SHORT)
-    assert names_in(tmp_path) == ["X"]
 
 
 @pytest.mark.parametrize(
@@ -145,47 +127,11 @@ def test_predictions_never_replace_the_data(run: Run, alcohol_run: Path, tmp_pat
 # ── run folders ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_not_a_run_folder_is_refused(run: Run, tmp_path: Path) -> None:
-    check_refused(run, "not a run folder", "predict", tmp_path / "nowhere", ALCOHOLS, "-o", tmp_path / "p.csv")
-    check_refused(run, "not a run folder", "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
-    (tmp_path / "config.json").write_text("{}")
-    wanted = f"format None; this egocnn reads format {FORMAT}"
-    check_refused(run, wanted, "predict", tmp_path, ALCOHOLS, "-o", tmp_path / "p.csv")
-    assert names_in(tmp_path) == ["config.json"]
-
-
 def test_graphs_of_another_kind_than_the_model_reads_are_refused(run: Run, alcohol_run: Path, tmp_path: Path) -> None:
     bare = write_tu(tmp_path / "X", UNPAIRED)
     wanted = "the model reads node labels (C, H, O), but these graphs have none"
     check_refused(run, wanted, "predict", alcohol_run, bare, "-o", tmp_path / "p.csv")
     assert names_in(tmp_path) == ["X"]
-
-
-def test_an_existing_run_is_refused_and_left_alone(run: Run, alcohol_run: Path) -> None:
-    before = {file.name: file.read_bytes() for file in alcohol_run.iterdir()}
-    words = ["train", ALCOHOLS, "-o", alcohol_run, *FLAGS, "--quiet"]
-    check_refused(run, "holds a run already; --resume continues it, --overwrite replaces it", *words)
-    check_refused(run, "was started with other data or settings", *words, "--resume", "--epochs", 9)
-    check_refused(run, "was started with other data or settings", *words, "--resume", "--limit", 20)
-    assert {file.name: file.read_bytes() for file in alcohol_run.iterdir()} == before
-
-
-def test_resuming_a_complete_run_prints_its_metrics_again(run: Run, alcohol_run: Path) -> None:
-    out = printed(run, "train", ALCOHOLS, "-o", alcohol_run, *SHORT, "--resume", "--json")
-    assert json.loads(out) == json.loads((alcohol_run / "metrics.json").read_text())
-
-
-def test_a_damaged_checkpoint_is_one_line(run: Run, tmp_path: Path) -> None:
-    tmp_path.joinpath("checkpoint.safetensors").write_bytes(b"nothing of the kind")
-    wanted = "checkpoint.safetensors: damaged ("
-    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path, *SHORT, "--resume")
-    assert names_in(tmp_path) == ["checkpoint.safetensors"]
-
-
-def test_a_training_that_diverges_is_one_line(run: Run, tmp_path: Path) -> None:
-    wanted = "training diverged: no epoch gave a finite loss; try a smaller --learning-rate"
-    check_refused(run, wanted, "train", ALCOHOLS, "-o", tmp_path / "run", *SHORT, "--learning-rate", "1e30")
-    assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
 # ── for those who want to know more ───────────────────────────────────────────────────────────────

@@ -1,7 +1,5 @@
 """Settings from files and runs: what goes before what, what is refused, and how a run is trained again."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Several targets on the command line and in tables: named with commas, columns of each after its name."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

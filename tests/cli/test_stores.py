@@ -1,7 +1,5 @@
 """prepare, info, train, predict and explain on a store: as on the data it was made from, in little memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -95,13 +93,6 @@ def test_explanations_of_a_store_are_those_of_its_source(folder: Path, tmp_path:
         np.testing.assert_allclose(ours.node_importance, theirs.node_importance, atol=1e-5)
         np.testing.assert_array_equal(ours.critical_nodes, theirs.critical_nodes)
     assert names_in(tmp_path / "one") == ["figures", "index.html", "structures.jsonl"]
-
-
-def test_a_model_trained_on_a_store_is_the_one_trained_on_its_source(folder: Path, tmp_path: Path, run: Run) -> None:
-    for data, name in ((folder / "store", "one"), (ALCOHOLS, "other")):
-        assert run("train", data, "-o", tmp_path / name, *SHORT)[0] == 0
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "other")]
-    assert weights[0] == weights[1]
 
 
 def test_every_reading_command_refuses_a_damaged_store(folder: Path, tmp_path: Path, run: Run) -> None:

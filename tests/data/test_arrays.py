@@ -1,10 +1,8 @@
 """Lists of edges -> adjacency rows, next to the plainest way to build them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import DTypeLike
 
@@ -58,13 +56,11 @@ def assert_equals_the_plain_way(edges: Ints, n_nodes: int) -> None:
 @given(EDGES, st.sampled_from([np.int64, np.int32, np.uint8, np.uint64]))
 @example([], np.int64)
 @example([(3, 3), (3, 3)], np.int64)
-@settings(deadline=None, max_examples=200)
 def test_rows_are_those_of_the_plain_way(edges: list[tuple[int, int]], dtype: DTypeLike) -> None:
     assert_equals_the_plain_way(np.array(edges, dtype).reshape(-1, 2), FEW)
 
 
 @given(EDGES)
-@settings(deadline=None, max_examples=100)
 def test_edges_listed_in_order_both_directions_together_give_the_same_rows(edges: list[tuple[int, int]]) -> None:
     ordered = [
         pair for low, high in sorted((min(edge), max(edge)) for edge in edges) for pair in ((low, high), (high, low))
@@ -84,11 +80,21 @@ def test_large_lists_give_the_rows_of_the_plain_way(n_nodes: int, ordered: bool)
     assert_equals_the_plain_way(edges, n_nodes)
 
 
-def test_no_nodes_give_no_rows_and_an_edge_to_a_node_that_is_not_there_is_refused() -> None:
+def test_edges_to_nowhere_and_duplicates_that_differ_are_refused_and_mixing_scatters_numbers() -> None:
     assert [part.tolist() for part in build_adjacency(np.zeros((0, 2), np.int64), 0)] == [[0], [], []]
     for edge in ((-1, 0), (0, FEW), (2**40, 0)):
         with pytest.raises(DataError, match="an edge names node"):
             build_adjacency(np.array([edge]), FEW)
+    edges = np.array([[0, 1], [1, 2], [3, 0], [2, 1], [1, 0]])
+    check_duplicates_agree(edges, np.array([5, 6, 7, 6, 5]), "labels")
+    with pytest.raises(DuplicateEdgeError, match="edge 2, 1 is given twice with different labels: 6 and 8") as caught:
+        check_duplicates_agree(edges, np.array([5, 6, 7, 8, 5]), "labels")
+    assert caught.value.rows == (1, 3)
+    mixed = mix(np.arange(100_000, dtype=np.uint64))
+    assert len(np.unique(mixed)) == 100_000
+    assert len(np.unique(mixed[:-1] + mixed[1:])) == 99_999
+    ones = np.unpackbits(mixed.view(np.uint8)).mean()
+    assert abs(ones - 0.5) < 0.001
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5))))
@@ -157,25 +163,9 @@ def test_positions_beyond_the_end_or_of_another_kind_are_an_index_error(which: o
         positions(which, 5)
 
 
-def test_mixing_keeps_different_numbers_different_and_scatters_their_sums() -> None:
-    mixed = mix(np.arange(100_000, dtype=np.uint64))
-    assert len(np.unique(mixed)) == 100_000
-    assert len(np.unique(mixed[:-1] + mixed[1:])) == 99_999
-    ones = np.unpackbits(mixed.view(np.uint8)).mean()
-    assert abs(ones - 0.5) < 0.001
-
-
 @given(st.lists(st.floats(allow_nan=False, width=32), min_size=2, max_size=2))
 def test_equal_numbers_have_equal_bits_and_others_have_not(pair: list[float]) -> None:
     one, other = bits(np.array(pair, np.float32))
     assert (one == other) == (pair[0] == pair[1])
     whole = bits(np.array([-1, 0, 1, 2**31 - 1], np.int32))
     assert len(np.unique(whole)) == 4
-
-
-def test_duplicates_that_differ_name_both_rows_however_far_apart() -> None:
-    edges = np.array([[0, 1], [1, 2], [3, 0], [2, 1], [1, 0]])
-    check_duplicates_agree(edges, np.array([5, 6, 7, 6, 5]), "labels")
-    with pytest.raises(DuplicateEdgeError, match="edge 2, 1 is given twice with different labels: 6 and 8") as caught:
-        check_duplicates_agree(edges, np.array([5, 6, 7, 8, 5]), "labels")
-    assert caught.value.rows == (1, 3)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,14 +47,11 @@ def test_every_class_gets_its_share_up_to_one_or_two_graphs(sizes: list[int], sh
         assert abs((classes[second] == number).sum() - share * size) <= slack
 
 
-def test_two_equal_classes_are_split_evenly_whatever_the_seed() -> None:
+def test_two_equal_classes_are_split_evenly_and_copies_of_one_molecule_stay_together() -> None:
     classes = np.array([0, 1] * 50)
     for seed in range(20):
         _, second = split_in_two(100, 0.2, classes=classes, groups=None, seed=seed)
         assert np.bincount(classes[second]).tolist() == [10, 10]
-
-
-def test_copies_of_one_molecule_stay_together_while_classes_keep_their_shares() -> None:
     groups = np.repeat(np.arange(40), 3)
     classes = groups % 2
     _, second = split_in_two(120, 0.25, classes=classes, groups=groups, seed=1)

@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from egocnn.data.arrays import Bools
@@ -57,7 +55,6 @@ def graphs_and_nodes(draw: st.DrawFn) -> tuple[Graphs, Bools]:
     return with_truths(graphs, bools), bools(graphs.n_nodes)
 
 
-@settings(max_examples=150)
 @given(case=graphs_and_nodes())
 @example(case=ALL_COLUMNS)
 def test_keeping_nodes_keeps_them_with_the_edges_among_them(case: tuple[Graphs, Bools]) -> None:
@@ -68,7 +65,6 @@ def test_keeping_nodes_keeps_them_with_the_edges_among_them(case: tuple[Graphs, 
         assert_equal(cut[[g]], by_hand(graphs[[g]], np.flatnonzero(kept[first:last]).tolist()))
 
 
-@settings(max_examples=100)
 @given(case=graphs_and_nodes())
 @example(case=ALL_COLUMNS)
 def test_each_node_is_taken_out_of_a_copy_of_its_graph(case: tuple[Graphs, Bools]) -> None:
@@ -80,7 +76,6 @@ def test_each_node_is_taken_out_of_a_copy_of_its_graph(case: tuple[Graphs, Bools
         assert_equal(copies[[number]], without_node(graphs[[g]], node - graphs.node_ptr[g]))
 
 
-@settings(max_examples=100)
 @given(case=graphs_and_nodes(), turned=st.booleans())
 @example(case=ALL_COLUMNS, turned=True)
 def test_each_edge_is_taken_out_of_a_copy_of_its_graph(case: tuple[Graphs, Bools], turned: bool) -> None:

@@ -1,7 +1,5 @@
 """What exported models are written and computed with."""
 
-from __future__ import annotations
-
 import pytest
 
 

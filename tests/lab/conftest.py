@@ -1,7 +1,5 @@
 """PyTorch Geometric is imported here, where it is no error that it uses what torch has deprecated."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import suppress
 

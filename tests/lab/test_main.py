@@ -1,7 +1,5 @@
 """python -m lab: what there is, what it runs, and what it refuses."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -23,16 +21,13 @@ def sums(x: Tensor, conv: EgoConv) -> Tensor:
     return ego_conv_reference(x, TABLE[:, : conv.k], conv.weight, conv.bias)
 
 
-def test_the_layer_is_its_equation_in_evaluation() -> None:
+def test_the_layer_is_its_equation_and_in_training_its_norm_uses_the_statistics_of_the_batch() -> None:
     conv = EgoConv(3, 4, k=3).double().eval()
     randomise(conv)
     y = sums(inputs(), conv)
     norm: Any = conv.norm
     expected = (y - norm.running_mean) / torch.sqrt(norm.running_var + norm.eps) * norm.weight + norm.bias
     torch.testing.assert_close(conv(inputs(), TABLE), expected.clamp(min=0))
-
-
-def test_in_training_the_norm_uses_the_statistics_of_the_batch() -> None:
     conv = EgoConv(3, 4, k=3, activation=False).double().train()
     y = conv(inputs(), TABLE)
     torch.testing.assert_close(y.mean(0), torch.zeros(4, dtype=torch.float64), atol=1e-7, rtol=0)
@@ -65,11 +60,16 @@ def test_filters_of_rank_one_are_a_graph_attention_layer_with_one_head() -> None
     torch.testing.assert_close(conv(x, TABLE), torch.stack(rows).clamp(min=0))
 
 
-def test_a_layer_reads_only_its_own_ranks_of_a_wider_table() -> None:
+def test_a_layer_reads_its_own_ranks_of_a_wider_table_refuses_a_narrower_one_and_says_its_sizes() -> None:
     conv = EgoConv(3, 4, k=1).double().eval()
     expected = conv(inputs(), TABLE[:, :1])
     torch.testing.assert_close(conv(inputs(), TABLE), expected)
     torch.testing.assert_close(conv(inputs(), Neighbours.of(TABLE)), expected)
+    with pytest.raises(ConfigError, match="the layer reads k=4 neighbours, the table has 3"):
+        EgoConv(3, 4, k=4)(inputs().float(), TABLE)
+    with pytest.raises(ConfigError, match="k must be at least 0, got -1"):
+        EgoConv(3, 4, k=-1)
+    assert "3, 4, k=2" in repr(EgoConv(3, 4, k=2))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -83,13 +83,6 @@ def test_layers_on_top_of_each_other_read_one_hop_more_each(depth: int) -> None:
         h = conv(h, chain)
     (gradient,) = torch.autograd.grad(h[0].sum(), x)
     assert torch.nonzero(gradient.abs().sum(1)).flatten().tolist() == list(range(depth + 1))
-
-
-def test_too_few_ranks_in_a_table_and_a_negative_number_of_neighbours_are_refused() -> None:
-    with pytest.raises(ConfigError, match="the layer reads k=4 neighbours, the table has 3"):
-        EgoConv(3, 4, k=4)(inputs().float(), TABLE)
-    with pytest.raises(ConfigError, match="k must be at least 0, got -1"):
-        EgoConv(3, 4, k=-1)
 
 
 def test_fresh_filters_keep_the_size_of_the_signal() -> None:
@@ -107,7 +100,3 @@ def test_a_layer_that_shares_learns_with_the_other_but_counts_its_own_statistics
     assert {id(p) for p in other.parameters()} == {id(p) for p in one.parameters()}
     one(inputs().float(), TABLE)
     assert not torch.allclose(one.get_buffer("norm.running_mean"), other.get_buffer("norm.running_mean"))
-
-
-def test_a_layer_says_its_sizes() -> None:
-    assert "3, 4, k=2" in repr(EgoConv(3, 4, k=2))

@@ -1,14 +1,12 @@
 """Renumbering the nodes of a graph must not change what the network says of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -65,7 +63,6 @@ def test_trees_with_attributes_and_weights() -> None:
     check(trees.replace(node_label=labels, node_attr=attributes, edge_weight=weights), embedding="attributes")
 
 
-@settings(max_examples=60)
 @given(graphs=random_graphs(max_graphs=3, max_nodes=8), seed=st.integers(0, 20))
 def test_small_graphs_of_every_kind(graphs: Graphs, seed: int) -> None:
     assert_relabelling_invariant(Untrained(graphs, plain_model(**SMALL)), graphs, seed=seed)

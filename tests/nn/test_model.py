@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import numpy as np
@@ -134,15 +132,12 @@ def count(**settings: Any) -> int:
     return made(**SMALL | settings).n_parameters
 
 
-def test_parameters_are_about_as_many_as_in_the_papers_fourth_table() -> None:
-    """1.3M with one layer or five tied ones, 2.3M with five of their own."""
+def test_parameters_are_counted_by_layers_widths_and_settings_about_as_in_the_papers_fourth_table() -> None:
+    # 1.3M with one layer or five tied ones, 2.3M with five of their own.
     shape, (K, D) = PatchShape(slots=10, node_labels=0, edge_labels=0), (16, 128)
     one, tied, own = (made(shape, **PAPER, depth=d, tie=tie) for d, tie in ((1, False), (5, True), (5, False)))
     assert one.n_parameters == tied.n_parameters == 1_335_298
     assert own.n_parameters == 1_335_298 + 4 * ((K + 1) * D * D + 3 * D) == 2_450_946
-
-
-def test_parameters_are_counted_by_layers_widths_and_neighbours() -> None:
     shape = PatchShape(slots=10, node_labels=2, edge_labels=3)
     network = made(shape, attributes=4, depth=3, k=4, width=8, hidden=5)
     shapes = [tuple(conv.get_parameter("weight").shape) for conv in network.convs]
@@ -151,9 +146,6 @@ def test_parameters_are_counted_by_layers_widths_and_neighbours() -> None:
     embedding = table + 5 * 4 * 8 + 3 * 8  # five slots of attributes: a batch brings four neighbours
     convs = sum(K1 * i * o + 3 * o for K1, i, o in shapes)
     assert network.n_parameters == embedding + convs + (8 * 5 + 5) + (5 * 2 + 2)
-
-
-def test_the_settings_add_the_parameters_that_they_need_and_no_others() -> None:
     D, hidden, plain = 5, 4, count()
     assert count(jump=True) == plain + 2 * D * hidden
     assert count(jump=True, readout="mean+max") == count(readout="mean+max") + 2 * 2 * D * hidden
@@ -227,7 +219,7 @@ def test_gradients_of_the_whole_network_equal_finite_differences(readout: Readou
 # ── the embedding ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_only_the_rows_of_entries_that_exist_are_trained() -> None:
+def test_only_the_rows_of_entries_that_exist_are_trained_and_attributes_reach_no_farther_than_neighbours() -> None:
     graphs, config = one_graph(4, cycle(0, 1, 2, 3)), plain_model(slots=4, k=3)
     network, encoder = build(graphs, config)
     layer = network.embed
@@ -236,9 +228,6 @@ def test_only_the_rows_of_entries_that_exist_are_trained() -> None:
     touched = set(torch.nonzero(gradient.abs().sum(1)).flatten().tolist())
     # of the pairs (0,0) (0,1) (0,2) (0,3) (1,1) (1,2) ... only (0,1) and (0,2) are edges in a ring of four
     assert touched <= {1, 2}
-
-
-def test_attributes_reach_no_farther_than_the_neighbours_of_a_batch() -> None:
     shape = PatchShape(slots=10, node_labels=0, edge_labels=0)
     assert PatchySan(shape, attributes=2, width=3, k=4).attributes.shape == (5, 2, 3)
     assert PatchySan(shape, attributes=2, width=3, k=16).attributes.shape == (10, 2, 3)

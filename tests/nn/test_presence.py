@@ -1,7 +1,5 @@
 """Presence: nodes that are there to a degree; 1 everywhere changes no bit, and 0 is what cutting the node out is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

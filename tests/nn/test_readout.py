@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from typing import get_args
 
@@ -69,7 +67,6 @@ def test_gradients_equal_finite_differences_and_a_graph_without_nodes_reads_zero
     assert torch.autograd.gradcheck(lambda h: readout(h, batch), (h,))
 
 
-@settings(max_examples=50)
 @given(random_graphs(max_graphs=5), st.integers(1, 8))
 def test_sort_lays_the_first_ranked_nodes_end_to_end(graphs: Graphs, nodes: int) -> None:
     batch, h = batch_of(graphs), embeddings(graphs.n_nodes)
@@ -84,7 +81,6 @@ def test_sort_lays_the_first_ranked_nodes_end_to_end(graphs: Graphs, nodes: int)
         assert out[graph].tolist() == [value for row in padded for value in row]
 
 
-@settings(max_examples=50)
 @given(random_graphs(max_graphs=4), st.integers(0, 20))
 def test_sort_does_not_depend_on_node_numbers_where_colours_differ(graphs: Graphs, seed: int) -> None:
     encoder = Encoder.fit(graphs, CONFIG)

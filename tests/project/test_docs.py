@@ -1,7 +1,5 @@
 """The documentation site: it builds without a warning, its links lead somewhere, and it asks no one for anything."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -200,25 +198,6 @@ def test_code_is_copied_by_mouse_and_by_keyboard_without_prompts_and_output(site
     page = (DOCS / "training-loop.md").read_text(encoding="utf-8")
     assert copied == re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     view.close()
-
-
-def test_a_name_a_line_or_a_figure_that_is_gone_is_noticed() -> None:
-    from docs._ext.results import look_up
-    from docs._ext.source_lines import locate
-
-    module, path, line = locate("egocnn.nn.readout.pool")
-    assert (module, path.name) == ("egocnn.nn.readout", "readout.py")
-    assert path.read_text(encoding="utf-8").splitlines()[line - 1].startswith("def pool(")
-    for gone in ("readout.nothing", "nowhere", "readout.pool | no such code", "readout.pool | presence"):
-        with pytest.raises(LookupError):
-            locate(f"egocnn.nn.{gone}")
-    speed = json.loads((ROOT / "results" / "explain_speed.json").read_text(encoding="utf-8"))
-    assert look_up("explain_speed.json > times_faster_together : .0f")[1] == f"{speed['times_faster_together']:.0f}"
-    load = "serve_load.json > runs > [asked=no picture, connections=8] > failed"
-    assert look_up(load)[1] == "0"
-    for gone in ("nothing.json > a", "explain_speed.json > nothing", load.replace("asked=no picture, ", "")):
-        with pytest.raises(LookupError):
-            look_up(gone)
 
 
 def test_the_figures_about_techniques_and_controls_are_those_that_the_command_wrote() -> None:

@@ -1,7 +1,5 @@
 """The scripts in examples/: short, and every one of them runs as it stands."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Files are written whole or not at all; what killed writers leave is removed by the next one."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the README and docs/measured.md promise: Python that runs as it stands, figures that stand in results/."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

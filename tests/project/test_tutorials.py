@@ -1,7 +1,5 @@
 """The tutorials run as they stand, and print what they show."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Graphs and rows of tables -> files of predictions."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

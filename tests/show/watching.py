@@ -1,7 +1,5 @@
 """What a page in a browser does that it should not: complaints, dialogs, requests to strangers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

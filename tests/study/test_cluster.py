@@ -1,7 +1,5 @@
 """Jobs on a real Ray cluster of this machine: the same results, whoever dies on the way."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

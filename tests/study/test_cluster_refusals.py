@@ -1,7 +1,5 @@
 """Addresses at which no Ray cluster answers, and machines without Ray: one line, in good time."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from importlib.util import find_spec

@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
@@ -33,7 +31,7 @@ def path(length: int) -> list[tuple[int, int]]:
     return [(node, node + 1) for node in range(length - 1)]
 
 
-def test_counts_are_those_of_the_collection_edges_undirected_and_a_loop_once() -> None:
+def test_counts_are_those_of_the_collection_edges_undirected_a_loop_once_and_values_no_classes() -> None:
     facts = describe([molecules()])
     promised = {"graphs": 3, "classes": 2, "avg_nodes": 8 / 3, "avg_edges": 2.0, "max_nodes": 4}
     promised |= {"node_labels": 3, "edge_labels": 2, "node_attributes": 2}
@@ -42,18 +40,6 @@ def test_counts_are_those_of_the_collection_edges_undirected_and_a_loop_once() -
     assert facts["class_counts"] == {"no": 1, "yes": 1}
     assert facts["edge_weights"] is True
     assert facts["max_degree"] == 2
-
-
-@settings(max_examples=50)
-@given(random_graphs())
-def test_every_record_can_be_written_as_json(graphs: Graphs) -> None:
-    facts = describe([graphs])
-    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
-    assert facts["avg_nodes"] * len(graphs) == pytest.approx(sum(graph.n_nodes for graph in graphs))
-    assert facts["avg_edges"] * len(graphs) == pytest.approx(sum(len(graph.edges) for graph in graphs))
-
-
-def test_graphs_without_anything_besides_nodes_are_described() -> None:
     facts = describe([Graphs.from_edges(node_counts=[1, 0], edges=np.zeros((0, 2), int))])
     assert (facts["classes"], facts["target"], facts["class_counts"], facts["parts"]) == (0, None, {}, {})
     assert (facts["avg_edges"], facts["max_degree"], facts["node_attributes"]) == (0, 0, 0)
@@ -61,14 +47,19 @@ def test_graphs_without_anything_besides_nodes_are_described() -> None:
         "1 isolated nodes in 1 graphs; no neighbour tells about them",
         "no target: good for prediction only",
     ]
-
-
-def test_values_to_predict_are_not_classes() -> None:
     facts = describe([oxygens()])
     assert (facts["target"], facts["classes"], facts["class_counts"]) == ("value", 0, {})
     assert oxygens().target is not None
     gap = oxygens().replace(target=np.where(np.arange(len(oxygens())) < 3, np.nan, 1.0))
     assert "3 graphs have no target value" in problems(gap)
+
+
+@given(random_graphs())
+def test_every_record_can_be_written_as_json(graphs: Graphs) -> None:
+    facts = describe([graphs])
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+    assert facts["avg_nodes"] * len(graphs) == pytest.approx(sum(graph.n_nodes for graph in graphs))
+    assert facts["avg_edges"] * len(graphs) == pytest.approx(sum(len(graph.edges) for graph in graphs))
 
 
 def test_problems_with_classes_and_loops_are_named() -> None:
@@ -89,7 +80,6 @@ def test_problems_with_classes_and_loops_are_named() -> None:
 # ── twins ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=50)
 @given(random_graphs(), st.integers(0, 5))
 def test_graphs_look_the_same_however_their_nodes_are_numbered_and_whatever_else_there_is(
     graphs: Graphs, seed: int
@@ -114,15 +104,12 @@ def test_graphs_that_differ_in_anything_the_model_reads_are_no_twins(
     assert problems(pair(one_graph(4, **one), one_graph(4, **other))) == []
 
 
-def test_differences_that_show_only_many_hops_away_make_no_twins() -> None:
-    """A chain of thirty with a side node at place 10, and with one at place 11."""
+def test_twins_and_their_disagreement_are_counted_and_differences_many_hops_away_make_none() -> None:
+    # A chain of thirty with a side node at place 10, and with one at place 11.
     one, other = (one_graph(31, [*path(30), (at, 30)]) for at in (10, 11))
     assert problems(pair(one, other)) == []
     assert not [text for text in problems(read("compounds:isomers:per_size=64")) if "twin" in text]
     assert problems(alcohols()) == []
-
-
-def test_twins_and_their_disagreement_are_counted() -> None:
     ring, two_rings = one_graph(6, cycle(*range(6))), one_graph(6, [*cycle(0, 1, 2), *cycle(3, 4, 5)])
     twins = "2 graphs have a twin that Weisfeiler-Lehman colours cannot tell from it"
     split = "; a random split can put twins on both sides"

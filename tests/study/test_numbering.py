@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,7 +12,6 @@ from tests.support.samples import molecules
 from tests.support.strategies import random_graphs
 
 
-@settings(max_examples=80)
 @given(random_graphs(min_nodes=0, unseen=True), st.integers(0, 50))
 def test_relabelled_graphs_are_the_same_graphs_with_other_numbers(graphs: Graphs, seed: int) -> None:
     relabelled, new = relabel(graphs, seed)
@@ -43,7 +40,7 @@ def test_every_column_moves_along_and_smiles_are_left_out() -> None:
     assert relabelled.node_truth is not None
     assert (relabelled.node_truth[new] == graphs.node_truth).all()
     assert relabelled.names == graphs.names
-    assert relabelled.target is graphs.target
+    assert [graph.target for graph in relabelled] == [graph.target for graph in graphs]
     assert relabelled.smiles is None
 
 
@@ -63,13 +60,10 @@ def several() -> Graphs:
     )
 
 
-def test_what_does_not_depend_on_numbers_or_not_by_more_than_the_tolerance_passes() -> None:
+def test_what_hardly_depends_on_numbers_passes_else_the_first_graph_is_named_with_the_amount() -> None:
     assert_relabelling_invariant(lambda graphs: np.stack([graphs.node_counts] * 2, axis=1), several(), seed=7)
     assert_relabelling_invariant(lambda graphs: graphs.node_counts, several()[:0])
     assert_relabelling_invariant(labels_of_first_nodes, several(), tolerance=9)
-
-
-def test_the_first_graph_that_changes_is_named_with_the_amount() -> None:
     before, after = (labels_of_first_nodes(graphs) for graphs in (several(), relabel(several(), 0)[0]))
     change = abs(before - after)[2]
     assert change > 0

@@ -1,7 +1,5 @@
 """The bootstrap, the powerlaw library and the text of ``egocnn scale-free``."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

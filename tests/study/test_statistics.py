@@ -1,7 +1,5 @@
 """Intervals and paired tests, against numbers worked out by hand and against scipy."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
@@ -52,13 +50,17 @@ def test_the_correction_only_widens_what_the_plain_paired_test_says(one: list[fl
     assert (found.interval[0] <= 0 <= found.interval[1]) == (found.p >= 0.05 - 1e-12)
 
 
-def test_equal_differences_are_no_division_by_nothing() -> None:
+def test_equal_differences_are_no_division_by_nothing_and_intervals_stay_within_bounds() -> None:
     same = corrected_t_test([0.5, 0.7, 0.9], [0.5, 0.7, 0.9], test_over_train=0.5)
     assert (same.difference, same.t, same.p, same.interval) == (0, 0, 1, (0, 0))
     ahead = corrected_t_test([0.6, 0.8, 1.0], [0.5, 0.7, 0.9], test_over_train=0.5)
     assert (ahead.t, ahead.p) == (math.inf, 0)
     assert json.loads(json.dumps(ahead.to_plain(), allow_nan=False))["t"] is None
     assert same.to_plain() == asdict(same)
+    high, low = [1.0, 1.0, 0.8], [0.0, 0.0, 0.2]
+    assert summarise(high).interval[1] > 1
+    assert summarise(high, least=0, most=1).interval == (summarise(high).interval[0], 1)
+    assert summarise(low, least=0, most=1).interval == (0, summarise(low).interval[1])
 
 
 def test_false_alarms_stay_rare_where_the_plain_test_raises_many() -> None:
@@ -86,10 +88,3 @@ def test_false_alarms_stay_rare_where_the_plain_test_raises_many() -> None:
 def test_scores_that_cannot_be_compared_are_refused(call: Callable[[], object], wanted: str) -> None:
     with pytest.raises((ConfigError, DataError), match=wanted):
         call()
-
-
-def test_the_interval_of_an_accuracy_stays_within_what_an_accuracy_can_be() -> None:
-    high, low = [1.0, 1.0, 0.8], [0.0, 0.0, 0.2]
-    assert summarise(high).interval[1] > 1
-    assert summarise(high, least=0, most=1).interval == (summarise(high).interval[0], 1)
-    assert summarise(low, least=0, most=1).interval == (0, summarise(low).interval[1])

@@ -1,7 +1,5 @@
 """Run the command line in this process: words -> exit code, stdout, stderr."""
 
-from __future__ import annotations
-
 import csv
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Jobs for workers of a cluster, who import them by name: some die, some refuse, some take their time."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Both backtracking rules once more, in plain loops over nodes, ranks and entries, from the equations alone."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field

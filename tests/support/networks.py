@@ -1,7 +1,5 @@
 """Networks for tests: random weights, batches in double precision, and the whole network again in plain loops."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise

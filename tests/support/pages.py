@@ -6,8 +6,6 @@ python -m tests.support.pages docs/tutorials/molecules.md                       
 python -m tests.support.pages docs/start.md --after docs/tutorials/molecules.md  on the table that the other page makes
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

@@ -1,7 +1,5 @@
 """Hand-made graphs, and comparisons of whole records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run folders changed on purpose: the checksums are made anew, so that what comes after them is tested too."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

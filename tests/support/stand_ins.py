@@ -3,8 +3,6 @@
 They share labels, attributes, classes and the kind of structure with the set whose name they bear, and nothing else.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable
 from itertools import chain

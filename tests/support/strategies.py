@@ -1,7 +1,5 @@
 """Random graphs for property tests: hypothesis strategies, and larger ones from a seed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small data, small networks and short trainings, for tests that train for real."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

@@ -4,8 +4,6 @@ In double precision, so that only a mistake can be larger than rounding: a bias 
 makes steps of full length of what rounding leaves in its place.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict, replace

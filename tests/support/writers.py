@@ -1,7 +1,5 @@
 """Graphs -> JSON lines and networkx graphs, the way back of the readers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

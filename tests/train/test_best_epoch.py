@@ -1,7 +1,5 @@
 """Which epoch is the best, and when training stops."""
 
-from __future__ import annotations
-
 import logging
 import math
 
@@ -41,15 +39,12 @@ def test_the_weights_left_are_those_of_the_best_epoch_and_patience_ends_the_trai
     assert not network.training
 
 
-def test_a_higher_score_is_better_and_of_equal_scores_the_lower_loss() -> None:
+def test_a_higher_score_is_better_of_equals_the_lower_loss_and_what_is_not_finite_never() -> None:
     assert epoch(2, score=0.6, loss=9).beats(epoch(1, score=0.5, loss=1))
     assert epoch(2, score=0.5, loss=0.9).beats(epoch(1, score=0.5, loss=1))
     assert not epoch(2, score=0.5, loss=1).beats(epoch(1, score=0.5, loss=1))
     assert not epoch(2, score=0.4, loss=0).beats(epoch(1, score=0.5, loss=1))
     assert epoch(1).beats(None)
-
-
-def test_an_epoch_whose_loss_is_not_finite_is_never_the_best() -> None:
     history = History()
     assert not history.add(epoch(1, score=1.0, loss=math.nan))
     assert not history.add(epoch(2, score=1.0, loss=math.inf))
@@ -57,7 +52,7 @@ def test_an_epoch_whose_loss_is_not_finite_is_never_the_best() -> None:
     assert history.add(epoch(3, score=0.1))
 
 
-def test_a_window_prefers_the_end_of_a_good_stretch_to_one_lucky_epoch() -> None:
+def test_a_window_prefers_the_end_of_a_good_stretch_to_one_lucky_epoch_and_of_equals_the_lower_loss() -> None:
     scores = (0.5, 1.0, 0.5, 0.8, 0.8, 0.8, 0.7)
     alone, steady = History(), History()
     for number, score in enumerate(scores, start=1):
@@ -66,27 +61,18 @@ def test_a_window_prefers_the_end_of_a_good_stretch_to_one_lucky_epoch() -> None
     assert alone.best is not None
     assert steady.best is not None
     assert (alone.best.epoch, steady.best.epoch) == (2, 6)
-
-
-def test_of_windows_with_the_same_scores_the_lower_loss_is_better_whatever_their_order() -> None:
     history = History()
-    scores, losses = (0.1, 0.2, 0.3, 0.1, 0.2), (1.0, 1.0, 1.0, 0.9, 1.0)
+    several, losses = (0.1, 0.2, 0.3, 0.1, 0.2), (1.0, 1.0, 1.0, 0.9, 1.0)
     better = [
         history.add(epoch(number, score=score, loss=loss), window=3)
-        for number, (score, loss) in enumerate(zip(scores, losses, strict=True), start=1)
+        for number, (score, loss) in enumerate(zip(several, losses, strict=True), start=1)
     ]
     assert better == [True, True, True, True, False]
-
-
-def test_a_window_that_holds_a_loss_which_is_not_finite_is_never_the_best() -> None:
     history = History()
     assert history.add(epoch(1, score=0.1), window=2)
     assert not history.add(epoch(2, score=1.0, loss=math.nan), window=2)
     assert not history.add(epoch(3, score=1.0), window=2)
     assert history.add(epoch(4, score=1.0), window=2)
-
-
-def test_a_window_is_as_long_as_it_takes_to_judge_so_many_graphs() -> None:
     config = plain_train(judgements=100)
     assert [config.window(graphs) for graphs in (0, 1, 17, 50, 99, 100, 101)] == [100, 100, 6, 2, 2, 1, 1]
     assert plain_train().window(1) == 1
@@ -107,7 +93,7 @@ def test_training_keeps_the_weights_that_end_the_best_window() -> None:
     assert same(state(network), after_epoch[history.best.epoch - 1])
 
 
-def test_losses_that_fall_by_next_to_nothing_are_no_gain() -> None:
+def test_losses_that_fall_by_next_to_nothing_are_no_gain_and_histories_survive_as_plain_data() -> None:
     history = History()
     for number in range(1, 6):
         history.add(epoch(number, score=1.0, loss=1e-4 / number))
@@ -116,9 +102,6 @@ def test_losses_that_fall_by_next_to_nothing_are_no_gain() -> None:
     assert history.best.epoch == 5
     history.add(epoch(6, score=1.0, loss=-1.0))
     assert history.stale == 0
-
-
-def test_a_history_is_the_same_after_a_journey_through_plain_data() -> None:
     history = History()
     for number, score in enumerate((0.1, 0.5, 0.3), start=1):
         history.add(epoch(number, score=score))

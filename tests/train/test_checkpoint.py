@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import resource
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.config import Device, ModelConfig, TrainConfig
@@ -93,7 +91,7 @@ def test_without_a_file_training_starts_afresh(tmp_path: Path) -> None:
     assert progress.history == History()
 
 
-def test_the_best_weights_are_kept_beside_the_last_ones(path: Path) -> None:
+def test_the_best_weights_are_kept_and_the_checkpoint_of_another_run_or_network_is_refused(path: Path) -> None:
     progress = progress_of()
     Checkpoint(path, "this run").resume([progress])
     assert len(progress.history.epochs) == 2
@@ -101,9 +99,6 @@ def test_the_best_weights_are_kept_beside_the_last_ones(path: Path) -> None:
     moments = progress.optimizer.state_dict()["state"]
     assert len(moments) == sum(p.numel() > 0 for p in progress.network.parameters())
     assert {int(m["step"]) for m in moments.values()} == {2}
-
-
-def test_the_checkpoint_of_another_run_network_or_number_of_networks_is_refused(path: Path) -> None:
     with pytest.raises(RunError, match="was started with other data or settings; use them, or --overwrite"):
         Checkpoint(path, "another run").resume([progress_of()])
     for others in ([progress_of(plain_model(**(SIZES | {"width": 4})))], [progress_of(), progress_of()]):
@@ -123,7 +118,6 @@ def test_a_file_cut_short_is_refused(share: float, stored: bytes, tmp_path: Path
     check_damaged(stored[: int(share * len(stored))], tmp_path / "checkpoint.safetensors")
 
 
-@settings(max_examples=150)
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), in_head=st.booleans())
 def test_a_single_flipped_bit_anywhere_is_refused(
     place: float, bit: int, in_head: bool, stored: bytes, tmp_path_factory: pytest.TempPathFactory

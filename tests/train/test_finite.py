@@ -1,7 +1,5 @@
 """Numbers beyond float32: every answer is finite, or refused in one line that names the graph."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -94,14 +92,13 @@ def test_what_does_not_fit_into_float32_is_refused_when_it_is_read(
     assert names_in(tmp_path) == ["data.jsonl"]
 
 
-def test_whole_numbers_without_end_are_refused_as_targets(tmp_path: Path) -> None:
+def test_whole_numbers_without_end_are_refused_as_targets_and_graphs_made_in_python_obey_the_same_rule(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text('{"nodes": 2, "target": 0.5}\n{"nodes": 2, "target": 1%s}\n' % ("0" * 400))
     with pytest.raises(DataError, match="line 2: target"):
         egocnn.read(path)
-
-
-def test_graphs_that_are_made_in_python_obey_the_same_rule() -> None:
     edges = np.array([[0, 1], [2, 3]])
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"target": np.array([0.5, 1e39])}, r"target of graph '1' is 1e\+39; at most 3.4e\+38 is allowed"),
@@ -217,7 +214,7 @@ def test_large_numbers_that_fit_are_learned_predicted_and_explained(data: Any, t
 # ── before anything is written ────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_that_is_not_finite_is_written() -> None:
+def test_nothing_that_is_not_finite_is_written_and_a_score_is_finite_however_small_the_spread() -> None:
     regressor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=1))
     for value in (math.nan, math.inf):
         with pytest.raises(DataError, match="not a finite number"):
@@ -225,9 +222,6 @@ def test_nothing_that_is_not_finite_is_written() -> None:
         found = [("", regressor, np.array([value]), None)]
         with pytest.raises(DataError, match=r"graph '0': .*not a finite number"):
             list(prediction_rows(regressor, oxygens()[:1], found))
-
-
-def test_a_score_is_finite_however_small_the_spread_of_the_truth_is() -> None:
     scores = scores_of(np.array([1e38, -1e38]), np.array([0, 1e-160]))
     assert all(map(math.isfinite, scores.values()))
     assert scores["r2"] < -1e300

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence
@@ -8,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -70,22 +68,16 @@ def test_the_order_of_graphs_changes_from_epoch_to_epoch_and_with_the_seed() -> 
     assert len({tuple(sorted(order)) for order in orders}) == 1
 
 
-def test_the_weights_at_first_follow_from_the_seed() -> None:
+def test_the_first_weights_follow_from_the_seed_and_random_states_outside_do_not_matter_nor_change() -> None:
     still = plain_train(epochs=1, learning_rate=1e-12)
     one, other = (learn(alcohols(), MODEL, replace(still, seed=seed))[0].networks[0].hidden.weight for seed in (0, 1))
     assert not torch.allclose(one, other, atol=0.1)
-
-
-def test_training_leaves_the_random_states_of_torch_numpy_and_python_alone() -> None:
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
     learn(alcohols(), MODEL, TRAIN)
     after = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
     assert torch.equal(before[0], after[0])
     np.testing.assert_equal(before[1], after[1])
     assert before[2] == after[2]
-
-
-def test_the_random_state_outside_does_not_matter() -> None:
     results = []
     for seed in (1, 2):
         torch.manual_seed(seed)
@@ -155,7 +147,7 @@ def test_graphs_without_nodes_train_too_even_one_at_a_time(stack: bool) -> None:
 # ── the learning rate ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_learning_rate_rises_shortly_and_then_falls_to_zero() -> None:
+def test_the_learning_rate_rises_shortly_and_then_falls_to_zero_and_the_history_tells_it() -> None:
     config = plain_train()
     shares = [rate(done, config) for done in np.linspace(0, 1, 201).tolist()]
     peak = int(np.argmax(shares))
@@ -166,9 +158,6 @@ def test_the_learning_rate_rises_shortly_and_then_falls_to_zero() -> None:
     assert (np.diff(shares[peak:]) < 0).all()
     assert shares[-1] == pytest.approx(0, abs=1e-9)
     assert shares[100] == pytest.approx(0.5)
-
-
-def test_the_history_tells_the_learning_rate_of_every_epoch() -> None:
     for schedule in ("cosine", "constant"):
         network, train, validation = parts(alcohols())
         config = plain_train(epochs=10, patience=10, learning_rate=0.02, schedule=schedule, batch_size=len(train))
@@ -243,7 +232,6 @@ def test_scores_over_batches_are_those_of_all_at_once(sizes: list[int]) -> None:
         assert apart == pytest.approx(loss_and_score([(out, target, loss_of(out, target))]))
 
 
-@settings(max_examples=50)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(1, 12))
 def test_portions_hold_every_graph_once_in_order_and_few_nodes(counts: list[int], at_once: int) -> None:
     graphs = Graphs.from_edges(node_counts=[*counts, 1], edges=np.zeros((0, 2), np.int64))

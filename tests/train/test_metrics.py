@@ -1,7 +1,5 @@
 """Losses and scores of outputs, whether they come in torch or numpy, in one piece or in batches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -30,14 +28,18 @@ def test_r2_is_that_of_scikit_learn_for_numpy_and_torch(target: list[float], see
     )
 
 
-def test_where_nothing_varies_nothing_is_explained() -> None:
+def test_what_is_undefined_is_left_out_unknown_classes_are_missed_and_what_never_varies_is_not_explained() -> None:
     assert r2(np.ones(3), np.ones(3)) == r2(torch.zeros(3), torch.ones(3)) == r2(np.arange(3), np.ones(3)) == 0
-
-
-def test_a_class_that_the_model_does_not_know_is_missed() -> None:
     scores = scores_of(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, -1]))
     assert scores["accuracy"] == 0.5
     assert scores["log_loss"] == pytest.approx(-(np.log(0.9) + np.log(1e-12)) / 2)
+    likely = np.array([[0.9, 0.1], [0.2, 0.8]])
+    assert scores_of(likely, np.array([0, 0])).keys() == {"accuracy", "log_loss"}
+    assert recalls(likely, np.array([0, 0]), ("a", "b")) == {"a": 0.5}
+    assert scores_of(np.array([1.0, 2.0]), np.array([1.0, 1.0])).keys() == {"rmse", "mae"}
+    assert scores_of(np.array([1.0, 1.0]), np.array([1.0, 2.0])).keys() == {"rmse", "mae", "r2"}
+    assert monitored("roc_auc", torch.zeros(2, 2), torch.tensor([1, 1])) == 0  # then the loss alone chooses
+    assert monitored("roc_auc", torch.full((2, 2), torch.nan), torch.tensor([0, 1])) == 0
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -73,16 +75,6 @@ def test_scores_of_values_are_those_of_scikit_learn_and_scipy() -> None:
             "spearman": spearmanr(truth, values)[0],
         }
     )
-
-
-def test_what_is_undefined_is_left_out() -> None:
-    likely = np.array([[0.9, 0.1], [0.2, 0.8]])
-    assert scores_of(likely, np.array([0, 0])).keys() == {"accuracy", "log_loss"}
-    assert recalls(likely, np.array([0, 0]), ("a", "b")) == {"a": 0.5}
-    assert scores_of(np.array([1.0, 2.0]), np.array([1.0, 1.0])).keys() == {"rmse", "mae"}
-    assert scores_of(np.array([1.0, 1.0]), np.array([1.0, 2.0])).keys() == {"rmse", "mae", "r2"}
-    assert monitored("roc_auc", torch.zeros(2, 2), torch.tensor([1, 1])) == 0  # then the loss alone chooses
-    assert monitored("roc_auc", torch.full((2, 2), torch.nan), torch.tensor([0, 1])) == 0
 
 
 def test_roc_auc_chooses_where_one_class_has_more_than_two_thirds() -> None:

@@ -1,7 +1,5 @@
 """Training on parts: which nodes are missing follows from seed, epoch and number alone, and norms do not see them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
@@ -20,15 +18,12 @@ def there(
     return present_nodes(torch.tensor(seed), torch.tensor(epoch), graph, node, config)
 
 
-def test_half_of_the_graphs_are_whole_and_of_the_others_half_the_nodes_are_missing_on_average() -> None:
+def test_half_of_the_graphs_are_whole_others_miss_half_their_nodes_and_every_epoch_draws_others() -> None:
     graph = torch.arange(2000).repeat_interleave(20)
     found = there(graph, torch.arange(len(graph)), SHOWN_IN_PART).view(2000, 20)
     whole = found.all(dim=1)
     assert abs(float(whole.float().mean()) - 0.525) < 0.03  # some parts miss nothing
     assert abs(float(found[~whole].float().mean()) - 0.48) < 0.03
-
-
-def test_another_epoch_or_seed_draws_other_nodes_and_the_same_ones_the_same() -> None:
     graph, node = torch.zeros(400, dtype=torch.int64) + 5, torch.arange(400)
     config = plain_train(parts=1.0)
     first = there(graph, node, config)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -38,13 +36,10 @@ def trees(n_graphs: int = 20, **columns: Any) -> Graphs:
 # ── who learns, who chooses, who is left alone ────────────────────────────────────────────────────
 
 
-def test_the_datas_own_validation_part_chooses_the_best_epoch() -> None:
+def test_the_datas_own_validation_part_chooses_else_a_share_split_off_by_the_seed_groups_kept_whole() -> None:
     learned, validation = training_parts(alcohols(), TRAIN)
     assert learned.names == alcohols().select("train").names
     assert validation.names == alcohols().select("validation").names
-
-
-def test_without_one_a_share_of_the_training_part_is_split_off_by_the_seed() -> None:
     part = np.array([PARTS.index("train")] * 30 + [PARTS.index("test")] * 10)
     for graphs, n_graphs in ((trees(40, part=part), 30), (trees(40), 40)):
         learned, validation = training_parts(graphs, plain_train(validation=0.2))
@@ -54,9 +49,6 @@ def test_without_one_a_share_of_the_training_part_is_split_off_by_the_seed() -> 
         assert validation.target.mean() == 0.5
         assert training_parts(graphs, plain_train(validation=0.2))[1].names == validation.names
         assert training_parts(graphs, plain_train(validation=0.2, seed=1))[1].names != validation.names
-
-
-def test_groups_are_not_torn_apart() -> None:
     graphs = trees(40, group=np.arange(40) // 4)
     learned, validation = training_parts(graphs, plain_train(validation=0.3))
     assert learned.group is not None
@@ -86,10 +78,15 @@ def test_the_test_part_is_never_looked_at() -> None:
     np.testing.assert_array_equal(one.outputs(strange), other.outputs(strange))
 
 
-def test_labels_unseen_in_training_are_accepted_at_prediction() -> None:
+def test_labels_and_classes_unseen_in_training_are_accepted_and_such_a_class_is_never_the_likeliest() -> None:
     predictor, _ = learn(alcohols(), MODEL, TRAIN)
     odd = one_graph(3, [(0, 1), (1, 2)], node_label=["C", "Xe", "O"], edge_label=["triple", "single"])
     np.testing.assert_allclose(predictor.probabilities(odd).sum(axis=1), 1)
+    graphs = alcohols().replace(class_names=(*alcohols().class_names, "never"))
+    predictor, _ = learn(graphs, MODEL, plain_train(epochs=20, patience=20, learning_rate=2e-2))
+    probability = predictor.probabilities(graphs)
+    assert probability.shape == (len(graphs), 3)
+    assert set(probability.argmax(axis=1)) <= {0, 1}
 
 
 # ── what cannot be learned ────────────────────────────────────────────────────────────────────────
@@ -138,14 +135,6 @@ def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_to
         learn(with_attributes, replace(MODEL, embedding="attributes", tie=True), TRAIN, ready=touch)
     with pytest.raises(DataError, match="no target"):
         learn(trees().replace(target=None, class_names=()), MODEL, TRAIN, ready=touch)
-
-
-def test_a_class_that_is_in_no_training_graph_is_never_the_likeliest() -> None:
-    graphs = alcohols().replace(class_names=(*alcohols().class_names, "never"))
-    predictor, _ = learn(graphs, MODEL, plain_train(epochs=20, patience=20, learning_rate=2e-2))
-    probability = predictor.probabilities(graphs)
-    assert probability.shape == (len(graphs), 3)
-    assert set(probability.argmax(axis=1)) <= {0, 1}
 
 
 def test_ctrl_c_before_the_first_epoch_has_ended_leaves_no_model_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,16 +205,13 @@ def test_the_temperature_makes_the_truth_likelier_and_never_sharpens(seed: int, 
     assert float(loss_of(logits / temperature, target)) <= float(loss_of(logits, target))
 
 
-def test_a_model_that_is_too_certain_is_cooled_and_one_that_is_right_is_left_alone() -> None:
+def test_a_model_that_is_too_certain_is_cooled_one_that_is_right_or_a_regressor_is_left_alone() -> None:
     target = torch.tensor([0] * 7 + [1] * 3)
     logits = torch.tensor([[8.0, 0.0]]).repeat(10, 1)  # 70 % right, almost certain
     share = torch.softmax(logits[0] / calibrate(logits, target), 0)[0]
     assert float(share) == pytest.approx(0.7, abs=0.05)
     right = torch.tensor([[5.0, -5.0]] * 7 + [[-5.0, 5.0]] * 3)
     assert calibrate(right, target) == 1
-
-
-def test_a_regressor_has_no_temperature() -> None:
     assert learn(oxygens(), plain_model(**SIZES), replace(TRAIN, epochs=1))[0].temperature == 1
 
 

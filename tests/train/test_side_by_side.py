@@ -1,7 +1,5 @@
 """Networks that train side by side on a CPU: the same bits, one error or Ctrl-C for all, and never too many at once."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal
@@ -18,8 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from egocnn.config import TrainConfig
-from egocnn.errors import DataError
-from egocnn.nn.batch import Batch
 from egocnn.nn.rows import SeededDropout, drawing_from
 from egocnn.train import loop
 from egocnn.train.checkpoint import Checkpoint
@@ -28,7 +24,6 @@ from egocnn.train.engines.common import Member, Progress
 from egocnn.train.engines.side_by_side import Stopped, Turns, gains_from_threads
 from egocnn.train.history import Epoch, History
 from egocnn.train.metrics import evaluate
-from egocnn.train.recipe import learn
 from tests.support.tiny import MODEL, PATIENCE, alcohols, parts, plain_train, same, state
 
 DROPPING = replace(MODEL, dropout=0.3, pool_dropout=0.5)
@@ -192,12 +187,6 @@ def test_a_network_that_diverges_keeps_its_best_weights_and_leaves_the_others_al
         assert epochs([found[r]]) == epochs([expected[r]])
 
 
-def test_three_networks_whose_loss_is_never_finite_are_one_clear_error() -> None:
-    torch.set_num_threads(2)
-    with pytest.raises(DataError, match="training diverged: no epoch gave a finite loss; try a smaller"):
-        learn(alcohols(), MODEL, plain_train(networks=3, epochs=3, learning_rate=1e30))
-
-
 def test_a_network_that_stops_early_does_not_hold_up_the_others() -> None:
     several = members()
     config = replace(CONFIG, patience=2, learning_rate=1e-6, epochs=12)
@@ -222,13 +211,6 @@ def test_torch_has_its_threads_back_and_the_seconds_of_all_networks_are_those_of
     assert [torch.get_num_threads(), *found] == [2, 2]
 
 
-class Noise(nn.Module):
-    """An embedding of the user's, with random numbers of torch's own."""
-
-    def forward(self, batch: Batch) -> Tensor:
-        return torch.rand(len(batch.place), 4)
-
-
 def test_one_network_large_batches_and_modules_of_the_user_take_all_threads_in_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -243,13 +225,6 @@ def test_one_network_large_batches_and_modules_of_the_user_take_all_threads_in_t
     forwards = Forwards(several)
     fit(several, 2, replace(CONFIG, epochs=1))
     assert forwards.found == {(True, 2)}
-
-
-def test_modules_with_random_numbers_of_torchs_own_give_the_same_weights_every_time() -> None:
-    torch.set_num_threads(2)
-    config = replace(CONFIG, networks=3, epochs=1)
-    one, other = (learn(alcohols(), MODEL, config, embed=Noise(), embed_width=4)[0].networks for _ in range(2))
-    assert all(same(state(each), state(its)) for each, its in zip(one, other, strict=True))
 
 
 def test_turns_let_in_so_many_at_a_time() -> None:

@@ -1,7 +1,5 @@
 """The table of commands: a name -> one sentence for the help, and the module of that name that has its options."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

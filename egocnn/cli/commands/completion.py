@@ -1,8 +1,6 @@
 """``egocnn completion``: the name of a shell -> a script that completes commands, options and their values in it. A
 script holds all there is to complete, and does not call egocnn."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Mapping, Sequence
@@ -121,7 +119,6 @@ def _fish(command: str, actions: Sequence[argparse.Action]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In single quotes, as bash and zsh read them."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

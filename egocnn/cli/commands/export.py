@@ -1,7 +1,5 @@
 """``egocnn export``: a run folder -> an ONNX file that has been checked."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from egocnn.cli.arguments import add_out, add_run_folder

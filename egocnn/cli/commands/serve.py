@@ -1,7 +1,5 @@
 """``egocnn serve``: a run folder -> a page in the browser, until it is stopped."""
 
-from __future__ import annotations
-
 from egocnn.cli.arguments import add_run_folder
 from egocnn.cli.options import Options, Parser, add_options, from_options
 from egocnn.cli.output import print_result

@@ -1,7 +1,5 @@
 """``egocnn sweep``: a data set and values to try -> the settings in order of merit, and their table."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import asdict
 from typing import Any

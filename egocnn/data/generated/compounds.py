@@ -1,7 +1,5 @@
 """CompoundsConfig, or its text form -> Graphs: a family of molecules, split into training, validation and test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest

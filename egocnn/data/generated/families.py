@@ -3,8 +3,6 @@ Carbons of an isomer's arm are counted from the centre: position 0 is the centre
 length a. A decoration says how many methyls, 0 to 2, the positions 1 to a - 1 carry. A methyl at position a - 1 is the
 twin of the end of its arm: no model can distinguish the two, and the critical structure names the methyl alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -166,9 +164,6 @@ def _branched_chain(
     bonds += [(carbon, length + number) for number, carbon in enumerate(branches)]
     kind, elements = "symmetric" if is_symmetric else "asymmetric", "C" * (length + len(branches))
     return Molecule(name=name, kind=kind, elements=elements, bonds=tuple(bonds), critical=tuple(critical))
-
-
-# ── labelled trees ────────────────────────────────────────────────────────────────────────────────
 
 
 def build_tree(n_nodes: int, bonds: Iterable[tuple[int, int]]) -> Tree:

@@ -14,8 +14,6 @@
 Labels are texts or whole numbers, ``null`` for one that is not known. What one graph has (labels, attributes, weights),
 all must have. Other fields are left alone; :class:`~egocnn.config.ReadConfig` renames target, name, split and group."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

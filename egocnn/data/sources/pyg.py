@@ -1,7 +1,5 @@
 """PyTorch Geometric data, or any objects with an edge_index -> Graphs, and back."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -71,7 +69,7 @@ def _record(item: Any, place: str, labelled: bool) -> GraphRecord:  # by x, wher
     if node_label is None and _is_whole(getattr(item, "z", None)):
         node_label = _whole(item, "z", place)
     n_nodes = _count_nodes(item, edges, [column for column in (attributes, node_label) if column is not None], place)
-    texts = _texts(node_label)
+    texts = _labels(node_label)
     if texts is None and labelled:
         texts, attributes = _labels(attributes), None
     columns: dict[str, Any] = {"node_label": texts, **_edge_columns(item, len(edges), place)}
@@ -133,7 +131,7 @@ def _edge_columns(item: Any, n_edges: int, place: str) -> dict[str, Any]:
         if column is not None and column.shape not in ((n_edges,), (n_edges, 1)):
             raise DataError(f"{place}: {name} must have one entry for each of {n_edges} edges, got {column.shape}")
     weights = None if weight is None else checked_numbers(weight.reshape(-1), place, "edge weights")
-    return {"edge_label": texts or _texts(label), "edge_weight": weights}
+    return {"edge_label": texts or _labels(label), "edge_weight": weights}
 
 
 def _labels(array: NDArray[Any] | None) -> list[str | None] | None:
@@ -143,7 +141,7 @@ def _labels(array: NDArray[Any] | None) -> list[str | None] | None:
     rows = array.reshape(len(array), -1)
     if array.dtype.kind == "f":  # whole numbers are never one-hot: those of one graph may look so by chance
         is_one_hot = rows.shape[1] > 1 and np.isin(rows, (0, 1)).all() and (rows.sum(axis=1) == 1).all()
-        return _texts(rows.argmax(axis=1)) if is_one_hot else None
+        return _labels(rows.argmax(axis=1)) if is_one_hot else None
     kinds, which = np.unique(rows.astype(np.int64), axis=0, return_inverse=True)
     names = []
     for first, *further in kinds.tolist():  # a further word says its column: 1 means something else in each of them
@@ -153,7 +151,6 @@ def _labels(array: NDArray[Any] | None) -> list[str | None] | None:
 
 
 def _array(item: Any, name: str, place: str) -> NDArray[Any] | None:
-    """A tensor, array or list of numbers, at least one-dimensional."""
     value = getattr(item, name, None)
     if value is None:
         return None
@@ -179,7 +176,6 @@ def _is_whole(value: Any) -> bool:
 
 
 def _whole(item: Any, name: str, place: str) -> NDArray[Any] | None:
-    """Labels as numbers, one per row."""
     array = _array(item, name, place)
     if array is None:
         return None
@@ -187,14 +183,6 @@ def _whole(item: Any, name: str, place: str) -> NDArray[Any] | None:
     is_flat = array.shape in ((len(array),), (len(array), 1))
     rule(is_flat, f"{place}: {name} must be one number each, got the shape {array.shape}")
     return array.reshape(-1).astype(np.int64)
-
-
-def _texts(labels: NDArray[Any] | None) -> list[str | None] | None:
-    if labels is None:
-        return None
-    values, positions = np.unique(labels, return_inverse=True)
-    names = [str(value) if value >= 0 else None for value in values]
-    return [names[position] for position in positions]
 
 
 def plain_fields(item: Any, keys: Iterable[str], place: str) -> dict[str, object]:

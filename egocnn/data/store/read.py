@@ -85,7 +85,10 @@ class Store:
             for name, found in texts.items():
                 found += getattr(part, name)
         columns: dict[str, Any] = {name: tuple(found) for name, found in texts.items()}
-        columns |= {name: self._mapped(name) for name in self.manifest.columns if name in ARRAYS}
+        for name, column in ((name, column) for name, column in self.manifest.columns.items() if name in ARRAYS):
+            place, kind, shape = self.folder / f"{name}.bin", column.dtype, column.shape
+            # where there is nothing to map it is empty
+            columns[name] = np.memmap(place, kind, "r", shape=shape) if column.size else np.zeros(shape, kind)
         return Graphs(**self._name_lists(), **columns)
 
     def outline(self) -> Graphs:
@@ -143,16 +146,9 @@ class Store:
             raise DataError(f"{name} is not UTF-8 text") from None
 
     def _rows(self, name: str, first: int, last: int) -> NDArray[Any]:
-        """Rows of a column, checked, in memory of their own."""
         column = self.manifest.columns[name]
         data = read_checked(self.folder / f"{name}.bin", column, first * column.row_bytes, last * column.row_bytes)
         return np.frombuffer(data, column.dtype).reshape(last - first, *column.shape[1:])
-
-    def _mapped(self, name: str) -> NDArray[Any]:
-        column = self.manifest.columns[name]
-        if column.size == 0:  # there is nothing to map
-            return np.zeros(column.shape, column.dtype)
-        return np.memmap(self.folder / f"{name}.bin", column.dtype, "r", shape=column.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,7 +248,6 @@ def _naming(folder: Path) -> Iterator[None]:
 
 
 def _check_files(folder: Path, manifest: Manifest) -> None:
-    """Just the files that the manifest speaks of, plain ones, each of the size it says."""
     try:
         there = [entry.name for entry in folder.iterdir()]
     except OSError as error:

@@ -1,11 +1,8 @@
 """Portions of graphs -> a store, written beside its place and put there whole: at any time there is the old one, or all
 of the new. What a killed writer leaves, a hidden folder without a lock, the next one removes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +15,7 @@ from egocnn.data.graphs import NAME_LISTS, Graphs, recode
 from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, rule
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
 from egocnn.errors import DataError
-from egocnn.files import check_is_no_file, put_folder, scratch, told_of, umask
+from egocnn.files import check_is_no_file, put_folder, scratch, umask
 
 ROWS_AT_ONCE = 1 << 20
 ONE_TARGET = "a store holds graphs with one target; name one with --target"
@@ -53,8 +50,6 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
 
 
 class _Writer:
-    """Appends portions to the files of a folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.graphs = self.nodes = self.entries = 0
@@ -189,18 +184,9 @@ def _beside(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """A locked temporary folder; on success it takes the place of ``folder`` in one step."""
     place = Path(os.path.realpath(folder))
     place.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        lock, temporary = scratch(place, is_folder=True)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(place)) from None
-    try:
+    with scratch(place, place) as (lock, temporary):
         temporary.chmod(0o777 & ~umask())  # a temporary folder is private; a store is an ordinary one
         yield temporary
         os.fsync(lock)
         check_place(place, overwrite=overwrite)
-        put_folder(temporary, place)
-    except OSError as error:
-        raise told_of(place, temporary, error) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)  # what is left: a failure's, or what was replaced
-        os.close(lock)
+        put_folder(temporary, place)  # what was replaced is there then, and goes

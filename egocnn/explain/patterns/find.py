@@ -1,7 +1,5 @@
 """Critical structures of a data set -> the patterns that recur in them, class by class."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -69,9 +67,15 @@ def find_patterns(
     chosen = {name: _most_telling(per_class[name], name, samples) for name in names}
     presence = find_presence(samples, {id(f): f for some in chosen.values() for f in some}.values())
     patterns = []
+
+    def rank(candidate: Counted) -> tuple[bool, float, float]:
+        fragment, counts = candidate
+        worth = counts.critical * (math.log2(counts.lift) if counts.is_significant else 1.0)
+        return not counts.is_significant, -worth, -len(fragment.shape.labels)
+
     for name in names:
         distinct: list[Counted] = []  # the first ones, without those that add little to one before them
-        for one in sorted((_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]), key=_rank):
+        for one in sorted((_count(f, name, *presence[id(f)], samples, tests) for f in chosen[name]), key=rank):
             if len(distinct) < most and not any(_adds_little(one, better) for better in distinct):
                 distinct.append(one)
         patterns += [_pattern(f, counts, samples) for f, counts in distinct]
@@ -114,12 +118,6 @@ def _count(
     )
 
 
-def _rank(candidate: Counted) -> tuple[bool, float, float]:
-    fragment, counts = candidate
-    worth = counts.critical * (math.log2(counts.lift) if counts.is_significant else 1.0)
-    return not counts.is_significant, -worth, -len(fragment.shape.labels)
-
-
 def _adds_little(one: Counted, better: Counted) -> bool:
     """It tells no more, and one lies in the other or the better one is critical nearly wherever this one is."""
     if one[1].lift >= MORE_TELLING * better[1].lift:
@@ -148,7 +146,6 @@ def _pattern(fragment: Fragment, counts: PatternCounts, samples: Sequence[Sample
 
 
 def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) -> Graph:
-    """The fragment as a graph of its own, with the labels the search saw."""
     whole, place = example.graph, {node: i for i, node in enumerate(example.nodes)}
     ends = [(u, v) for u, v in whole.edges.tolist() if u in place and v in place and u != v]
     edges = sorted(sorted((place[u], place[v])) for u, v in ends)

@@ -1,7 +1,5 @@
 """Fragments -> their names in plain words (functional groups of molecules, shapes of the rest), SMILES and SMARTS."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """A pattern: a fragment that recurs in what was critical for a class, with its counts, as one plain record."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Critical structures -> samples: labelled graphs with the nodes that were critical and the class they spoke for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,7 +68,6 @@ def _key(graph: Graph) -> object:
 
 
 def _value(structure: CriticalStructure) -> float:
-    """True where known, else predicted"""
     target = structure.graph.target
     return float(target if isinstance(target, float) else structure.predicted)
 
@@ -102,7 +99,6 @@ def _completed(molecule: Any | None, chosen: Ints) -> set[int]:
 
 
 def _critical(structure: CriticalStructure, median: float) -> tuple[str, list[tuple[str, Ints]]]:
-    """The group of the graph, and what was critical for what."""
     nodes = structure.critical_nodes
     if structure.explained is None:
         importance = structure.node_importance[nodes]

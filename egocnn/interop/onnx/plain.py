@@ -2,8 +2,6 @@
 A network is the one that trains and predicts; below its layers, embedding-bags, segments and custom operators become
 gathers, matrix products and scatters."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass

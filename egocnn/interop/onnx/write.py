@@ -1,7 +1,5 @@
 """A trained model -> an ONNX file that says of itself what it reads, compared with the model before it is there."""
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings
@@ -125,7 +123,6 @@ def metadata(predictor: Model) -> dict[str, Any]:
 
 
 def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
-    """The network as an ``onnx.ModelProto``"""
     arrays = inputs_for(predictor, trial_graphs(predictor, weights=True, seed=seed))
     words = [{n: axis for n, axis in enumerate(each.axes) if isinstance(axis, str)} for each in inputs_of(predictor)]
     sizes = {word: torch.export.Dim(word) for each in words for word in each.values()}
@@ -185,7 +182,6 @@ def trial_graphs(predictor: Model, *, weights: bool, seed: int) -> Graphs:
 
 
 def _compare(predictor: Model, stored: bytes, seed: int) -> tuple[int, float | None]:
-    """Graphs tried, and the largest difference between the outputs of file and model"""
     try:
         runtime = _library("onnxruntime")
     except MissingExtraError:

@@ -2,10 +2,7 @@
 
 ``as_module(model)`` is a plain ``torch.nn.Module`` over ``x``, ``edge_index`` and ``batch``, and ``EgoExplainer`` an
 ``ExplainerAlgorithm`` for ``torch_geometric.explain.Explainer``; :class:`EgoModule` says what a mask changes.
-``RankNeighbours`` is a transform that brings data what :class:`~egocnn.nn.EgoConv` reads in a model of your own.
-"""
-
-from __future__ import annotations
+``RankNeighbours`` is a transform that brings data what :class:`~egocnn.nn.EgoConv` reads in a model of your own."""
 
 from typing import Any
 

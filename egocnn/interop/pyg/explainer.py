@@ -1,7 +1,5 @@
 """Our techniques as one of PyTorch Geometric's explainer algorithms: an EgoModule and tensors -> an Explanation."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -118,7 +116,6 @@ class _EgoExplainer(nn.Module):
         return found
 
     def _classes(self, names: Sequence[str], target: Tensor) -> list[str] | None:
-        """The classes to explain by name; None where a value is predicted"""
         if self._is_value == bool(names):
             what = f"one of {len(names)} classes" if names else "a value"
             raise ConfigError(f"the mode is {self.model_config.mode.value}, but the model predicts {what}")

@@ -6,10 +6,7 @@ as the graph has them; where the model describes nodes by degrees, label and las
 knows but one if you like; ``edge_weight`` (M). ``node_attr`` (N, attributes): the attributes again, for what is ranked
 by them; masks change x, and never these."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -20,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from egocnn.data.graphs import Graph, Graphs
+from egocnn.data.read import read
 from egocnn.data.schema import SEPARATOR
-from egocnn.data.sources.builder import GraphRecord, assemble
 from egocnn.data.sources.text import short
 from egocnn.encode.degrees import PROFILE
 from egocnn.encode.encoder import Encoder
@@ -48,7 +45,7 @@ def to_data(predictor: Model, graphs: Graphs | Graph) -> Any:
     """One ``torch_geometric.data.Data`` for all graphs, ``batch`` (N) telling them apart. ``y`` (B) is what the model's
     outputs are compared with: class numbers, or standardised values; it is left out where some graph's is not known.
     Truths of nodes and edges come along as ``node_truth`` and ``edge_truth``."""
-    graphs = _collection(graphs) if isinstance(graphs, Graph) else graphs
+    graphs = read(graphs)
     prepared, ours = predictor.encode(graphs), predictor.encoder
     words, shape = ours.words(graphs), ours.shape(predictor.config)
     edge_index = np.stack([graphs.entry_node, graphs.indices]).astype(np.int64)
@@ -152,15 +149,3 @@ def _named(
 
 def _array(values: Tensor) -> NDArray[Any]:
     return values.detach().cpu().numpy()
-
-
-def _collection(graph: Graph) -> Graphs:
-    """One graph as a collection."""
-    columns = {f.name: getattr(graph, f.name) for f in fields(GraphRecord) if f.name != "place"}
-    for name in ("node_truth", "edge_truth"):
-        columns[name] = None if columns[name] is None else columns[name].tolist()
-    is_class = isinstance(graph.target, str)
-    known: dict[str, Any] = {"class_names": (graph.target,)} if is_class else {}
-    if graph.target is not None:
-        known["target"] = np.array([0 if is_class else graph.target])
-    return assemble([GraphRecord(place=graph.name, **columns)], graph.name, names=[graph.name], **known)

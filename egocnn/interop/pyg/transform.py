@@ -1,8 +1,6 @@
 """A transform of PyTorch Geometric: Data -> the same Data with the ranked neighbours of every node, for EgoConv. They
 are kept as steps, differences of node numbers: batching shifts all numbers, and leaves steps as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, Self

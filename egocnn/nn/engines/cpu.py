@@ -149,9 +149,6 @@ class _Ragged(torch.autograd.Function):
 _ego_conv: Callable[..., Tensor] = _Ragged.apply
 
 
-# ── for torch.compile ─────────────────────────────────────────────────────────────────────────────
-
-
 @torch.library.custom_op("egocnn::ragged", mutates_args=())
 def ragged(x: Tensor, weight: Tensor, bias: Tensor, products: Sequence[Tensor]) -> Tensor:
     return _forward(x, weight, bias, Products(*products))
@@ -181,9 +178,6 @@ def _ragged_backward_shapes(
 ragged.register_autograd(
     lambda ctx, gradient: (*_found(ctx, gradient, ragged_backward), [None] * len(Products._fields)), setup_context=_keep
 )
-
-
-# ── the arithmetic ────────────────────────────────────────────────────────────────────────────────
 
 
 def _forward(x: Tensor, weight: Tensor, bias: Tensor, products: Products) -> Tensor:

@@ -170,9 +170,6 @@ class FusedNorm(torch.autograd.Function):
         return back, of_scale, of_shift, None, None, None
 
 
-# ── rows that are not in one place: sums of every part -> mean and variance of all rows together ──
-
-
 def sums_of(x: Tensor) -> tuple[Tensor, int]:
     """x (n, D, ...) -> (2, D) n m and n (v + m²) with m the mean and v the variance, in double precision; and n. Sums
     of several parts are added up. As m is the same rounded number in both, what cancels out in the end cancels to the

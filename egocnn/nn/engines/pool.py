@@ -1,7 +1,5 @@
 """Readouts of padded rows: node embeddings (R, M, D) -> one vector per graph (R, B, D or more), 0 without nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

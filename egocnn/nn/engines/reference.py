@@ -1,7 +1,5 @@
 """The ego-convolution as its equation reads: gather every ego network, then one matrix product."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch
@@ -18,8 +16,7 @@ def ego_conv_reference(
     Absent neighbours (-1) contribute nothing. ``gate`` (N, at least K) is g, what is let through from each neighbour;
     without it everything is.
 
-    Shapes: x (N, D), neighbours (N, K), weight (K + 1, D, D'), bias (D') -> (N, D')
-    """
+    Shapes: x (N, D), neighbours (N, K), weight (K + 1, D, D'), bias (D') -> (N, D')"""
     return gather_egos(x, neighbours, gate).flatten(1) @ weight.flatten(0, 1) + bias
 
 

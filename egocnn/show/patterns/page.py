@@ -1,9 +1,5 @@
 """Patterns -> a folder: one page to read, JSON and CSV for machines, a drawing of every fragment."""
 
-from __future__ import annotations
-
-import csv
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +13,7 @@ import numpy as np
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import to_molecule
 from egocnn.explain.patterns.record import HIGH_OR_LOW, LOWERS, RAISES, Occurrence, Pattern, chance, percent, times
-from egocnn.files import write_json, write_text
+from egocnn.files import csv_text, write_json, write_text
 from egocnn.show.assets import fill
 from egocnn.show.drawing import draw
 from egocnn.show.drawing.molecules import set_options
@@ -40,11 +36,8 @@ def write_patterns(patterns: Sequence[Pattern], folder: Path, *, title: str) -> 
     for stale in set((folder / "figures").glob("pattern-*.svg")) - figures.keys():
         stale.unlink()  # left by an earlier run that found more
     write_json(folder / "patterns.json", {"title": title, "patterns": [pattern.to_plain() for pattern in patterns]})
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(pattern.to_plain() for pattern in patterns)
-    write_text(folder / "patterns.csv", table.getvalue())
+    rows = ([plain[name] for name in COLUMNS] for plain in (pattern.to_plain() for pattern in patterns))
+    write_text(folder / "patterns.csv", csv_text([COLUMNS, *rows]))
     write_text(folder / "index.html", page)
     return folder / "index.html"
 
@@ -52,12 +45,11 @@ def write_patterns(patterns: Sequence[Pattern], folder: Path, *, title: str) -> 
 def patterns_page(patterns: Sequence[Pattern], drawings: Sequence[str], title: str) -> str:
     """The whole page as one text: a section for each class, a card with a drawing for each significant pattern."""
     numbered = list(zip(range(1, len(patterns) + 1), patterns, drawings, strict=True))
-    classes = [(name, list(some)) for name, some in groupby(numbered, key=lambda item: item[1].class_name)]
-    links = "".join(
-        f'<a href="#class-{i}">{escape(_heading(name))} <span>{sum(p.is_significant for _, p, _ in some)}</span></a>'
-        for i, (name, some) in enumerate(classes, start=1)
-    )
-    body = "".join(_section(i, name, some) for i, (name, some) in enumerate(classes, start=1))
+    links, body = "", ""
+    for i, (name, group) in enumerate(groupby(numbered, key=lambda item: item[1].class_name), start=1):
+        some, heading = list(group), escape(_capital(name) if name in HIGH_OR_LOW else f"Class {name}")
+        links += f'<a href="#class-{i}">{heading} <span>{sum(p.is_significant for _, p, _ in some)}</span></a>'
+        body += _section(i, name, heading, some)
     parts = {
         "TITLE": escape(title),
         "LINKS": links,
@@ -67,7 +59,7 @@ def patterns_page(patterns: Sequence[Pattern], drawings: Sequence[str], title: s
     return fill("patterns", parts)
 
 
-def _section(number: int, name: str, items: Sequence[tuple[int, Pattern, str]]) -> str:
+def _section(number: int, name: str, heading: str, items: Sequence[tuple[int, Pattern, str]]) -> str:
     first = items[0][1]
     cards = "".join(_card(*item) for item in items if item[1].is_significant)
     if not cards:
@@ -77,14 +69,10 @@ def _section(number: int, name: str, items: Sequence[tuple[int, Pattern, str]]) 
     listed = f"<details>{title}<ul>{''.join(others)}</ul></details>"
     meaning = {RAISES: "above the median", LOWERS: "up to the median"}.get(name, "of this class")
     return (
-        f'<section id="class-{number}"><h2>{escape(_heading(name))}</h2>'
+        f'<section id="class-{number}"><h2>{heading}</h2>'
         f'<p class="size">{first.of_class:,} graphs {meaning}, {first.of_others:,} others; '
         f"{first.of_predicted:,} explained so</p>{cards}{listed if others else ''}</section>\n"
     )
-
-
-def _heading(name: str) -> str:
-    return _capital(name) if name in HIGH_OR_LOW else f"Class {name}"
 
 
 def _card(number: int, pattern: Pattern, drawing: str) -> str:
@@ -93,44 +81,27 @@ def _card(number: int, pattern: Pattern, drawing: str) -> str:
         f"<figcaption>{escape(example.graph.name)}</figcaption></figure>"
         for example in pattern.examples[:EXAMPLES_SHOWN]
     )
-    given_up = f" · {pattern.undecided:,} undecided graphs counted against it" if pattern.undecided else ""
-    smiles = f"<code>{escape(pattern.smiles)}</code>" if pattern.smiles else ""
-    return f"""<article id="pattern-{number}">
-<div class="summary">
-<div class="paper fragment">{drawing}</div>
-<div class="facts">
-<h3>{escape(_capital(pattern.name))}</h3>{smiles}
-<table>
-{_bar("in this class", pattern.in_class, pattern.of_class, "for")}
-{_bar("in the others", pattern.in_others, pattern.of_others, "against")}
-{_bar("critical", pattern.critical, pattern.of_predicted, "critical")}
-</table>
-<p class="numbers">lift <b>{times(pattern.lift)}</b> · <b>{escape(chance(pattern.p_value))}</b>{given_up}</p>
-</div>
-</div>
-<div class="examples">{examples}</div>
-</article>
-"""
-
-
-def _bar(what: str, count: int, of: int, kind: str) -> str:
-    share = count / max(of, 1)
-    return (
-        f'<tr><th>{what}</th><td class="bar"><i class="{kind}" style="width:{100 * share:.1f}%"></i></td>'
-        f'<td class="share">{escape(percent(share))}</td><td class="count">{count:,} of {of:,}</td></tr>'
-    )
+    bars = []
+    counts = (pattern.in_class, pattern.of_class), (pattern.in_others, pattern.of_others)
+    whats = ("in this class", "for"), ("in the others", "against"), ("critical", "critical")
+    for (what, kind), (count, of) in zip(whats, (*counts, (pattern.critical, pattern.of_predicted)), strict=True):
+        share = count / max(of, 1)
+        bar = f'<td class="bar"><i class="{kind}" style="width:{100 * share:.1f}%"></i></td>'
+        numbers = f'<td class="share">{escape(percent(share))}</td><td class="count">{count:,} of {of:,}</td>'
+        bars.append(f"<tr><th>{what}</th>{bar}{numbers}</tr>")
+    parts = {"NUMBER": str(number), "DRAWING": drawing, "EXAMPLES": examples, "BARS": "\n".join(bars)}
+    parts |= {"NAME": escape(_capital(pattern.name)), "LIFT": times(pattern.lift)}
+    parts |= {"CHANCE": escape(chance(pattern.p_value)), "SMILES": "", "GIVEN_UP": ""}
+    if pattern.smiles:
+        parts["SMILES"] = f"<code>{escape(pattern.smiles)}</code>"
+    if pattern.undecided:
+        parts["GIVEN_UP"] = f" · {pattern.undecided:,} undecided graphs counted against it"
+    return fill("patterns", parts, "card.html")
 
 
 def _capital(text: str) -> str:
     """First letter in upper case, unless the word is a formula already."""
     return text[:1].upper() + text[1:] if text[:1].isalpha() and text[1:2].islower() else text
-
-
-def draw_pattern(pattern: Pattern) -> str:
-    """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
-    if pattern.smiles is None:
-        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
-    return _draw_fragment(pattern.smiles)
 
 
 def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
@@ -143,13 +114,16 @@ def _draw_marked(graph: Graph, nodes: Any, size: tuple[int, int]) -> str:
     return draw(graph, *importances, size=size, words=("the pattern", ""), **critical)
 
 
-def _draw_fragment(smiles: str) -> str:
+def draw_pattern(pattern: Pattern) -> str:
+    """The fragment alone; bonds of an aromatic ring are dashed, whether all of the ring is there or not."""
+    if pattern.smiles is None:
+        return _draw_marked(pattern.graph, range(pattern.graph.n_nodes), PATTERN_SIZE)
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
     from rdkit.Chem.Draw import rdMolDraw2D
 
     with rdBase.BlockLogs():
-        molecule: Any = Chem.MolFromSmiles(smiles, sanitize=False)
+        molecule: Any = Chem.MolFromSmiles(pattern.smiles, sanitize=False)
         molecule.UpdatePropertyCache(strict=False)
         for atom in molecule.GetAtoms():
             _label(atom)

@@ -57,7 +57,6 @@ def build(pool: WorkerPool, config: ServeConfig) -> Limits:
 
 
 def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
-    """The page with its files, and what it asks about the server and the model."""
     from fastapi import HTTPException, Response
     from fastapi.responses import HTMLResponse
 
@@ -88,7 +87,6 @@ def _add_page(app: "FastAPI", model: Plain, config: ServeConfig) -> None:
 
 
 def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
-    """Molecules, or a file of graphs -> answers as JSON, or a report."""
     from fastapi import File, Form, Response, UploadFile
     from fastapi.responses import HTMLResponse
 
@@ -135,7 +133,6 @@ def _add_explanations(app: "FastAPI", pool: WorkerPool) -> None:
 
 
 def _handle_errors(app: "FastAPI") -> None:
-    """Every error becomes one line of JSON."""
     from fastapi import Request
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse

@@ -100,12 +100,15 @@ class Limits:
                 message["headers"] = given + more
             await send(message)
 
+        async def replay() -> Message:
+            return {"type": "http.request", "body": body.pop()} if body else await receive()
+
         try:
             self._check(scope)
-            body = await self._body(receive)
+            body = [await self._body(receive)]
             async with asyncio.timeout(self._config.seconds):
                 with nullcontext() if scope["path"] in ("/health", "/metrics") else self._place():
-                    await self._app(scope, _replay(body, receive), send_on)
+                    await self._app(scope, replay, send_on)
         except RefusedError as refused:
             answer = refusal(refused.status, str(refused))
         except TimeoutError:
@@ -193,15 +196,6 @@ def _is_own(headers: Mapping[bytes, bytes]) -> bool:
         return site in (b"same-origin", b"none")
     origin = headers.get(b"origin")
     return origin is None or origin.partition(b"://")[2].lower() == headers.get(b"host", b"").lower()
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    waiting = [body]
-
-    async def again() -> Message:
-        return {"type": "http.request", "body": waiting.pop()} if waiting else await receive()
-
-    return again
 
 
 def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

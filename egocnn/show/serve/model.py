@@ -1,7 +1,5 @@
 """A trained model behind the page: lines of SMILES or the bytes of a file -> plain answers, or a whole report."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -151,7 +149,7 @@ class ServedModel:
         """(G, C) probabilities of all classes, or (G, 0) where the model predicts a value"""
         names = self.predictor.class_names
         if len(names) > 2:
-            predicted: list[list[float]] = self.predictor.predictions_and_spread(graphs, device=self.device)[0].tolist()
+            predicted: list[list[float]] = self.predictor.predictions(graphs, device=self.device).tolist()
             return predicted
         # of two classes the other has the rest: this saves a pass over the graphs
         likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]

@@ -1,8 +1,6 @@
 """Requests -> their answers from worker processes, which are killed and replaced when they hang or die. Every worker
 has a thread of the server to itself; what queues up meanwhile and can be answered together makes its next batch."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import threading
@@ -193,7 +191,11 @@ class WorkerPool:
         unanswered = dict(enumerate(batch))
 
         def take(said: Plain, answer: bytes) -> None:
-            unanswered.pop(said["job"]).settle(_error(said) or (said, answer))
+            found: Answer | Exception = (said, answer)
+            if "error" in said:
+                why, status = said["error"], said["status"]
+                found = RuntimeError(why) if status == 500 else RefusedError(status, why)
+            unanswered.pop(said["job"]).settle(found)
 
         jobs = [asdict(one.request) for one in batch if isinstance(one.request, ExplainJob)]
         first = batch[0].request
@@ -242,10 +244,3 @@ class WorkerPool:
             else:
                 return worker
         return None
-
-
-def _error(said: Plain) -> Exception | None:
-    """Why the worker gave no answer; None where it gave one."""
-    if "error" not in said:
-        return None
-    return RuntimeError(said["error"]) if said["status"] == 500 else RefusedError(said["status"], said["error"])

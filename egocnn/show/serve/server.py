@@ -1,8 +1,6 @@
 """A run folder and its settings -> a server that answers requests until it is stopped. The process that listens does
 nothing but HTTP: it answers, and can be stopped, whatever its workers are at."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from egocnn.config import check_fields
 from egocnn.errors import ConfigError, DataError
 
 MOST_GRAPHS = 200  # Graphs in one request; more are a matter for ``egocnn explain``.
@@ -45,16 +46,9 @@ class ServeConfig:
     log: bool = False  # One line on stderr for every request.
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.host not in LOCAL and not self.secret:
             raise ConfigError(f"host {self.host} lets others in: set a token, with --token or EGOCNN_TOKEN")
-        if not 0 <= self.port < 1 << 16:
-            raise ConfigError(f"port must be 0 to 65535, got {self.port}")
-        for name in ("workers", "waiting", "connections"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("megabytes", "seconds", "work_seconds", "receive_seconds", "worker_gigabytes"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
 
     @property
     def secret(self) -> str:

@@ -1,13 +1,10 @@
-"""Names, files and graphs -> how a cross-validation is carried out, and its folds with all their seeds.
-
-``plain``: stratified folds, a share of the training part validates, one training a fold unless ``restarts`` says more.
-``paper``: what the authors' code does. Ten stratified folds; in each, 10% of the training part validates; five
-restarts, of which the best in validation is tested, once.
-``fair``: the published splits of Errica et al. (A fair comparison of graph neural networks for graph classification,
-ICLR 2020). The given validation part chooses epoch and settings, and the score of a fold is the mean of three runs.
-Departure: they draw another tenth for early stopping in those runs; here the given validation part serves again."""
-
-from __future__ import annotations
+"""Names, files and graphs -> how a cross-validation is carried out, and its folds with all their seeds. ``plain``:
+stratified folds, a share of the training part validates, one training a fold unless ``restarts`` says more. ``paper``:
+what the authors' code does. Ten stratified folds; in each, 10% of the training part validates; five restarts, of which
+the best in validation is tested, once. ``fair``: the published splits of Errica et al. (A fair comparison of graph
+neural networks for graph classification, ICLR 2020). The given validation part chooses epoch and settings, and the
+score of a fold is the mean of three runs. Departure: they draw another tenth for early stopping in those runs; here the
+given validation part serves again."""
 
 import hashlib
 import json
@@ -19,7 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from egocnn.config import TrainConfig
+from egocnn.config import TrainConfig, check_fields
 from egocnn.data.arrays import Ints
 from egocnn.data.collection import split_off
 from egocnn.data.graphs import Graphs
@@ -53,9 +50,7 @@ class Protocol:
     metric: str | None = None  # the score that is reported; None: accuracy, or R² where a value is predicted
 
     def __post_init__(self) -> None:
-        for name, least in (("folds", 2), ("runs", 1), ("restarts", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        check_fields(self)
         if (self.name == "fair") != (self.splits is not None):
             raise ConfigError("splits are given with the fair protocol, and only with it")
         if self.splits is not None and len(self.splits) != self.folds:
@@ -85,10 +80,10 @@ def choose_protocol(
     """A protocol with ``folds``, ``runs`` and ``restarts`` (None: as usual); ``data`` names the published splits."""
     if name not in PROTOCOLS:
         raise ConfigError(f"no protocol is called {name!r}; there are {', '.join(PROTOCOLS)}")
-    given, folds = None, counts.get("folds")
+    given = None
     if name == "fair":
         given = tuple(read_splits(published_splits(data) if splits is None else splits))
-        if folds not in (None, len(given)):
+        if (folds := counts.get("folds")) not in (None, len(given)):
             raise ConfigError(f"the given splits make {len(given)} folds, not {folds}; leave --folds out")
         counts["folds"] = len(given)
     elif splits is not None:
@@ -157,18 +152,11 @@ def make_tasks(graphs: Graphs, protocol: Protocol, train: TrainConfig) -> list[F
             parts.append(Split(*both, tested))
     elif (last := max(int(numbers.max()) for fold in parts for numbers in fold)) >= len(graphs):
         raise DataError(f"the given splits name graph {last}, counted from 0; there are {len(graphs)} graphs")
-    count = protocol.restarts
-    return [
-        FoldTask(
-            number,
-            *fold,
-            tuple(
-                tuple(derived(train.seed, number, run * count + restart) for restart in range(count))
-                for run in range(protocol.runs)
-            ),
-        )
-        for number, fold in enumerate(parts, start=1)
-    ]
+    tasks, trainings = [], range(protocol.runs * protocol.restarts)
+    for number, fold in enumerate(parts, start=1):
+        seeds = np.array([derived(train.seed, number, training) for training in trainings]).reshape(protocol.runs, -1)
+        tasks.append(FoldTask(number, *fold, tuple(map(tuple, seeds.tolist()))))
+    return tasks
 
 
 def split_off_validation(graphs: Graphs, numbers: Ints, share: float, seed: int) -> tuple[Ints, Ints]:

@@ -1,7 +1,5 @@
 """A fold + any model with ``fit`` and ``predict`` -> the finished fold: fitted, chosen by validation, tested."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import time

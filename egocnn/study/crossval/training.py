@@ -160,41 +160,31 @@ def _test(settings: FoldSettings, fold: Prepared, histories: Iterator[History], 
     device = choose_device(settings.train.device)
     task, replicas, encode_tested = fold
     tested = encode_tested().to(device)  # all replicas read alike
-    is_averaged = settings.combine == "average"
     trained = zip(replicas, histories, strict=False)
-    run = _averaged_run if is_averaged else _run
-    common = (tested, replicas[0].parts[1].to(device), device, settings.metric)
-    runs = [run(task, list(islice(trained, len(seeds))), *common) for seeds in task.seeds]
+    parts = (tested, replicas[0].parts[1].to(device))
+    runs = [_run(settings, task, list(islice(trained, len(seeds))), parts) for seeds in task.seeds]
     timing = (*spent, time.perf_counter() - started)
-    parameters = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if is_averaged else 1)
+    parameters = replicas[0].predictor.n_parameters * (len(task.seeds[0]) if settings.combine == "average" else 1)
     return Fold.of(task, runs, parameters, timing, peak_megabytes(device))
 
 
-def _averaged_run(
-    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable, device: torch.device, metric: str
-) -> FoldRun:
-    """The score of all restarts together."""
+def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequence[Batchable]) -> FoldRun:
+    """The score of the restart that did best in validation, or of all together; diverged ones predict nothing."""
+    (tested, validation), device = parts, choose_device(settings.train.device)
+    metric, is_averaged = settings.metric, settings.combine == "average"
     score = partial(score_of, metric=metric, scale=restarts[0][0].predictor.encoder.target_scale)
-    _sound(task, restarts, needed=len(restarts))
-    of_tested, of_validation = (
-        [predictions_of(replica, data, device) for replica, _ in restarts] for data in (tested, validation)
-    )
-    return FoldRun(
-        score=score(of_tested, tested),
-        validation_score=score(of_validation, validation),
-        restart=0,
-        seeds=tuple(replica.seed for replica, _ in restarts),
-        alone=float(np.mean([score([each], tested) for each in of_tested])),
-    )
-
-
-def _run(
-    task: FoldTask, restarts: Restarts, tested: Batchable, validation: Batchable, device: torch.device, metric: str
-) -> FoldRun:
-    """The score of the restart that did best in validation."""
-    score = partial(score_of, metric=metric, scale=restarts[0][0].predictor.encoder.target_scale)
+    seeds = tuple(replica.seeds[0] for replica, _ in restarts)
+    sound = [n for n, (_, history) in enumerate(restarts) if all(each.best is not None for each in history.of_each)]
+    if len(sound) < (len(restarts) if is_averaged else 1):
+        diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
+        raise DivergedError(f"{diverged}; try a smaller --learning-rate")
+    if is_averaged:
+        every = [[predictions_of(replica, data, device) for replica, _ in restarts] for data in parts]
+        of_tested, of_validation = score(every[0], tested), score(every[1], validation)
+        alone = float(np.mean([score([each], tested) for each in every[0]]))
+        return FoldRun(score=of_tested, validation_score=of_validation, restart=0, seeds=seeds, alone=alone)
     chosen, best, sign = 0, None, -1 if metric in LOWER_IS_BETTER else 1
-    for number in _sound(task, restarts, needed=1):
+    for number in sound:
         replica, history = restarts[number]
         found = history.best
         assert found is not None
@@ -206,25 +196,16 @@ def _run(
     assert best is not None
     replica, history = restarts[chosen]
     is_one = len(replica.predictor.networks) == 1
-    alone = [] if is_one else _of_each(replica, tested, device)
+    each = [] if is_one else _of_each(replica, tested, device)
     return FoldRun(
         score=score([predictions_of(replica, tested, device)], tested),
         validation_score=sign * best.validation_score,
         restart=chosen + 1,
-        seeds=tuple(each.seed for each, _ in restarts),
+        seeds=seeds,
         best_epoch=best.epoch if is_one else None,
         epochs=len(history.epochs),
-        alone=None if is_one else float(np.mean([score([each], tested) for each in alone])),
+        alone=None if is_one else float(np.mean([score([one], tested) for one in each])),
     )
-
-
-def _sound(task: FoldTask, restarts: Restarts, *, needed: int) -> list[int]:
-    """The numbers of the restarts of which no network has diverged; an error where they are fewer than needed."""
-    found = [n for n, (_, history) in enumerate(restarts) if all(each.best is not None for each in history.of_each)]
-    if len(found) < needed:
-        diverged = f"training diverged in fold {task.fold}: no epoch gave a finite loss"
-        raise DivergedError(f"{diverged}; try a smaller --learning-rate")
-    return found
 
 
 def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
@@ -353,7 +334,6 @@ def cross_validate(
 
 
 def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, execution: Execution) -> str:
-    """The score to report; what does not go together is refused."""
     is_ego = isinstance(model, ModelConfig)
     if execution.jobs is not None and execution.jobs < 1:
         raise ConfigError(f"jobs must be at least 1, got {execution.jobs}")
@@ -370,7 +350,6 @@ def _checked_metric(graphs: Collection, model: AnyModel, protocol: Protocol, exe
 
 
 def _finish_folds(settings: FoldSettings, tasks: Sequence[FoldTask], partial: PartialRecord, *, stacked: bool) -> None:
-    """Compute and save the folds that an earlier call has not."""
     there = {fold.fold for fold in partial.folds}
     missing = [task for task in tasks if task.fold not in there]
     log = settings.execution.log

@@ -1,9 +1,5 @@
 """What is typed, ``width=32,64`` -> an axis of the grid; axes -> the settings to try; their scores -> a table."""
 
-from __future__ import annotations
-
-import csv
-import io
 import math
 import random
 import shlex
@@ -16,6 +12,7 @@ import numpy as np
 
 from egocnn.config import ModelConfig, TrainConfig
 from egocnn.errors import ConfigError
+from egocnn.files import csv_text
 from egocnn.train.metrics import in_words as score_in_words
 
 DIVERGED = "diverged"
@@ -119,7 +116,6 @@ def _point(values: list[tuple[str, Any]], model: ModelConfig, train: TrainConfig
 
 
 def _value(name: str, word: str, annotation: Any) -> Any:
-    """A word that was typed as a value of the field's type."""
     kinds = get_args(annotation)
     words = tuple(each for kind in kinds for each in (get_args(kind) or (kind,)) if isinstance(each, str))
     is_switch = annotation is bool or bool in kinds
@@ -190,7 +186,12 @@ class Sweep:
         """A table for a terminal."""
         names = (name.replace("_", " ") for name in self.over)
         header = ["", *names, f"validation {score_in_words(self.score)}", "seconds", "parameters"]
-        table = [header, *map(_cells, self.rows)]
+        table = [header]
+        for row in self.rows:
+            spread = "" if row.std is None else f" ± {row.std:.4f}"
+            score = DIVERGED if row.mean is None else f"{row.mean:.4f}{spread}"
+            size = "" if row.parameters is None else f"{row.parameters:,}"
+            table.append([f"{row.rank}", *map(shown, row.setting.values()), score, f"{row.seconds:.1f}", size])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             yield "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
@@ -210,13 +211,12 @@ class Sweep:
 
     def csv(self) -> str:
         """The table, unrounded."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["rank", *self.over, "mean", "std", "seconds", "parameters"])
-        for row in self.rows:
-            values = [shown(row.setting[name]) for name in self.over]
-            writer.writerow([row.rank, *values, row.mean, row.std, row.seconds, row.parameters])
-        return text.getvalue()
+        last = ("mean", "std", "seconds", "parameters")
+        values = ([shown(row.setting[name]) for name in self.over] for row in self.rows)
+        rows = (
+            [row.rank, *own, *(getattr(row, name) for name in last)] for row, own in zip(self.rows, values, strict=True)
+        )
+        return csv_text([("rank", *self.over, *last), *rows])
 
 
 def ranked(points: Sequence[GridPoint], scores: Scores, *, lower: bool = False) -> list[tuple[GridPoint, Row]]:
@@ -239,9 +239,3 @@ def ranked(points: Sequence[GridPoint], scores: Scores, *, lower: bool = False) 
     sign = 1 if lower else -1
     rows.sort(key=lambda pair: (pair[1].mean is None, sign * (pair[1].mean or 0.0), pair[1].parameters or 0))
     return [(point, replace(row, rank=rank)) for rank, (point, row) in enumerate(rows, start=1)]
-
-
-def _cells(row: Row) -> list[str]:
-    score = DIVERGED if row.mean is None else f"{row.mean:.4f}" + ("" if row.std is None else f" ± {row.std:.4f}")
-    size = "" if row.parameters is None else f"{row.parameters:,}"
-    return [f"{row.rank}", *(shown(value) for value in row.setting.values()), score, f"{row.seconds:.1f}", size]

@@ -221,7 +221,6 @@ def score_pair(
 def _score_stacked(
     settings: FoldSettings, missing: Sequence[tuple[int, GridPoint, FoldTask]]
 ) -> Iterator[tuple[int, PairScore]]:
-    """All folds of a setting trained as one model, one setting after the other."""
     execution = replace(settings.execution, progress=ignore)
     for number, several in groupby(missing, key=itemgetter(0)):
         _, points, tasks = zip(*several, strict=True)

@@ -81,17 +81,10 @@ class Progress:
 class Engine(Protocol):
     """Computes the epochs of R networks. It is built from members, their progress and the settings."""
 
-    def train_epoch(self, epoch: int, alive: Bools) -> Mapping[int, Epoch]:
-        """Train and score the networks that have not stopped, alive (R), through the epoch of this number."""
-
-    def keep_best(self, improved: Bools) -> None:
-        """Remember the weights of the networks, improved (R), whose last epoch is their best."""
-
-    def update_progress(self) -> None:
-        """Bring the progress of every network up to date, to be stored."""
-
-    def finish(self) -> None:
-        """Leave the best weights in the networks, and free what was computed with."""
+    def train_epoch(self, epoch: int, alive: Bools) -> Mapping[int, Epoch]: ...  # of the networks not stopped, (R)
+    def keep_best(self, improved: Bools) -> None: ...  # the weights of those (R) whose last epoch is their best
+    def update_progress(self) -> None: ...  # of every network, to be stored
+    def finish(self) -> None: ...  # leaves the best weights in the networks, and frees what was computed with
 
 
 Build = Callable[[Sequence[Member], Sequence[Progress], TrainConfig], Engine]

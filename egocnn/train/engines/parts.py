@@ -10,8 +10,6 @@ with all sums given, which yields the slope of L in each of them; then norm by n
 run up to it once more, and what it adds to the slope is handed down. No more than one part is ever in memory; the price
 is M + 1 times as many passes, on average half as long."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

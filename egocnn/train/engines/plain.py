@@ -1,8 +1,6 @@
 """The plain engine: every batch is cut out, sent through the network and forgotten; in parts where memory is short.
 Several networks take turns, epoch by epoch; none of them notices the others."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -28,21 +26,18 @@ from egocnn.train.missing import presence_of
 class PlainEngine:
     """See :class:`egocnn.train.engines.common.Engine`."""
 
-    def __init__(
-        self,
-        members: Sequence[Member],
-        progress: Sequence[Progress],
-        config: TrainConfig,
-        *,
-        random: Sequence[torch.Generator] | None = None,
-    ) -> None:
+    def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
         self.progress, self.config, self.device = progress, config, choose_device(config.device)
         # what several networks share is sent to the device once
         moved = {id(part): part.to(self.device) for member in members for part in (member.train, member.validation)}
         self.members = [replace(m, train=moved[id(m.train)], validation=moved[id(m.validation)]) for m in members]
         self.weights = [member.weights(config) for member in self.members]
-        self._random: Sequence[torch.Generator | None] = random or [None] * len(members)  # None: torch's own
+        self._random = [self.generator() for _ in members]
         self._steps = [self._gradient_step(r) for r in range(len(members))]
+
+    def generator(self) -> torch.Generator | None:
+        """What a network draws from; None: torch's own, in turn with the others."""
+        return None
 
     def _gradient_step(self, r: int) -> GradientStep:
         config, device = self.config, self.device  # not self: a cycle of references would outlive the training

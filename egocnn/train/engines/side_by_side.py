@@ -4,8 +4,6 @@ networks as torch has threads compute at a time, taking turns batch by batch, so
 time. Each draws from a generator of its own: the weights are the same, bit for bit, however many are trained at a time,
 and with one thread those of the plain engine."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -41,12 +39,15 @@ class SideBySideEngine(PlainEngine):
     """See :class:`egocnn.train.engines.common.Engine`. All networks have an equal share of the seconds of an epoch."""
 
     def __init__(self, members: Sequence[Member], progress: Sequence[Progress], config: TrainConfig) -> None:
-        super().__init__(members, progress, config, random=[torch.Generator() for _ in members])
+        super().__init__(members, progress, config)
         for each in progress:
             _ = each.optimizer  # made before there are threads: what torch imports for it is imported by one
         self._threads = torch.get_num_threads()
         self._turns = Turns(self._threads)
         self._pool = ThreadPoolExecutor(len(members), "network", initializer=torch.set_num_threads, initargs=(1,))
+
+    def generator(self) -> torch.Generator:
+        return torch.Generator()
 
     def train_epoch(self, epoch: int, alive: Bools) -> dict[int, Epoch]:
         if self._threads == 1:  # in turn: what else the machine does is not to be disturbed

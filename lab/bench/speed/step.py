@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -180,7 +181,14 @@ def recorded_builder(material: Material, precision: Precision) -> Callable[[], l
         on_host = prepared.to(torch.device("cpu"))
         member = Member(network, on_host, on_host, material.setting.seed)
         engine = RecordedEngine([member], [Progress.begin(network, config)], config)
-        return list(engine.training_steps(1))
+        plan, step = engine._schedule.epoch(1, np.ones(1, bool)), engine._train
+        step.begin(plan)
+
+        def restart() -> None:
+            step.number.zero_()
+            step(plan.shapes[0])
+
+        return [restart, *(partial(step, shape) for shape in plan.shapes[1:])]
 
     return build
 

@@ -1,7 +1,5 @@
 """Settings of generated compounds by chance, and questions to the molecules, for their tests."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, get_args
 

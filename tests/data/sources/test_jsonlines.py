@@ -1,7 +1,5 @@
 """JSON lines -> Graphs."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path
@@ -22,25 +20,19 @@ def read(folder: Path, *lines: Any, config: ReadConfig | None = None) -> Graphs:
     return read_jsonlines(path, config or ReadConfig())
 
 
-def test_the_example_of_the_description_is_read(tmp_path: Path) -> None:
+def test_nodes_may_be_labels_a_number_or_objects_and_edges_lists_objects_or_left_out(tmp_path: Path) -> None:
     import egocnn.data.sources.jsonlines as module
 
     example = next(line for line in (module.__doc__ or "").splitlines() if line.strip().startswith("{"))
     graphs = read(tmp_path, example)
     assert (graphs.names, graphs[0].target) == (("ethanol",), "alcohol")
     assert (graphs[0].node_label, graphs[0].edge_label) == (("C", "C", "O"), ("single", "single"))
-
-
-def test_nodes_may_be_a_number_and_edges_may_be_left_out(tmp_path: Path) -> None:
     graphs = read(tmp_path, {"nodes": 3}, "", {"nodes": 2, "edges": [[0, 1], [1, 0], [1, 1]]})
     assert graphs.names == ("1", "3")
     assert graphs.node_counts.tolist() == [3, 2]
     assert graphs[1].edges.tolist() == [[0, 1], [1, 1]]
     assert graphs.node_label is None
     assert graphs.target is None
-
-
-def test_nodes_and_edges_may_be_objects(tmp_path: Path) -> None:
     nodes = [{"label": 6, "attributes": [0.5, 1]}, {"label": None, "attributes": [1e-3, -2]}]
     edges = [{"source": 1, "target": 0, "label": "x", "weight": 2}]
     graph = read(tmp_path, {"nodes": nodes, "edges": edges})[0]
@@ -51,20 +43,14 @@ def test_nodes_and_edges_may_be_objects(tmp_path: Path) -> None:
     assert graph.node_attr.shape == (2, 2)
 
 
-def test_the_fields_of_a_graph_follow_the_settings(tmp_path: Path) -> None:
+def test_the_fields_of_a_graph_follow_the_settings_and_known_critical_parts_are_read(tmp_path: Path) -> None:
     line = {"nodes": 1, "title": "a", "toxic": True, "part": "test", "family": 3, "label": "other"}
     config = ReadConfig(name="title", target="toxic", split="part", group="family")
     graphs = read(tmp_path, line, {**line, "toxic": None}, config=config)
     assert (graphs.names, graphs.class_names) == (("a", "a"), ("True",))
     assert [as_list(column) for column in (graphs.target, graphs.part, graphs.group)] == [[0, -1], [2, 2], [0, 0]]
-
-
-def test_a_number_with_a_point_is_a_value_to_predict(tmp_path: Path) -> None:
     assert not read(tmp_path, '{"nodes": 1, "target": 1.0}', '{"nodes": 1, "target": 0}').is_classification
     assert read(tmp_path, '{"nodes": 1, "target": 1}', '{"nodes": 1, "target": 0}').is_classification
-
-
-def test_known_critical_parts_are_read(tmp_path: Path) -> None:
     line = {"nodes": 3, "edges": [[0, 1], [1, 2], [2, 1]], "critical_nodes": [2, 1], "critical_edges": [[2, 1]]}
     graph = read(tmp_path, line)[0]
     assert as_list(graph.node_truth) == [False, True, True]

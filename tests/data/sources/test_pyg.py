@@ -1,7 +1,5 @@
 """Objects with an edge_index -> Graphs, and back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -41,24 +39,21 @@ def test_structure_attributes_and_labels_are_read() -> None:
     assert graph.target == "1"
 
 
-def test_atomic_numbers_label_the_nodes_and_real_ones_do_not() -> None:
+def test_atomic_numbers_and_whole_or_one_hot_attributes_are_labels_and_fields_follow_the_settings() -> None:
     assert from_pyg([triangle(z=torch.tensor([6, 6, 8]))])[0].node_label == ("6", "6", "8")
     assert from_pyg([triangle(z=torch.randn(3, 4))]).node_label is None
-
-
-def test_the_number_of_nodes_comes_from_what_says_it() -> None:
     assert from_pyg([triangle()]).n_nodes == 3
     assert from_pyg([triangle(num_nodes=5)]).n_nodes == 5
     assert from_pyg([triangle(x=np.zeros(4))]).n_nodes == 4
     assert from_pyg([SimpleNamespace(edge_index=torch.zeros(2, 0), num_nodes=2)]).n_edges == 0
-
-
-def test_whole_or_one_hot_edge_attributes_are_labels_and_one_real_one_is_a_weight() -> None:
     hot = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     for labels in (torch.tensor([1, 0, 1]), torch.tensor([[1], [0], [1]]), hot):
         assert from_pyg([triangle(edge_attr=labels)])[0].edge_label == ("1", "1", "0")
     for weights in (torch.tensor([0.5, 1.0, 2.0]), torch.tensor([[0.5], [1.0], [2.0]])):
         assert as_list(from_pyg([triangle(edge_attr=weights)])[0].edge_weight) == [0.5, 2.0, 1.0]
+    items = [triangle(homo=torch.tensor([0.5]), part="train", family=1), triangle(homo=1.5, part="test", family=1)]
+    graphs = from_pyg(items, ReadConfig(target="homo", split="part", group="family"))
+    assert [as_list(column) for column in (graphs.target, graphs.part, graphs.group)] == [[0.5, 1.5], [0, 2], [0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -74,12 +69,6 @@ def test_a_whole_target_is_a_class_and_a_real_one_a_value(values: list[Any], cla
     graphs = from_pyg([triangle(y=value) for value in values])
     assert graphs.class_names == classes
     assert graphs.target is not None
-
-
-def test_the_fields_follow_the_settings() -> None:
-    items = [triangle(homo=torch.tensor([0.5]), part="train", family=1), triangle(homo=1.5, part="test", family=1)]
-    graphs = from_pyg(items, ReadConfig(target="homo", split="part", group="family"))
-    assert [as_list(column) for column in (graphs.target, graphs.part, graphs.group)] == [[0.5, 1.5], [0, 2], [0, 0]]
 
 
 class Stubborn:

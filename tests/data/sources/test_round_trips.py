@@ -1,12 +1,10 @@
 """Graphs -> JSON lines, networkx, PyTorch Geometric -> the same Graphs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.config import ReadConfig
@@ -18,7 +16,6 @@ from egocnn.data.sources.pyg import from_pyg, to_pyg
 from tests.support.writers import to_networkx, write_jsonlines
 
 EVERYTHING = ReadConfig(split="split", group="group")
-ROUND_TRIPS = settings(deadline=None, max_examples=150)
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
 names = texts.map(str.strip).filter(bool)
@@ -92,7 +89,6 @@ def assert_alike(again: Graphs, graphs: Graphs, without: tuple[str, ...] = ()) -
         assert pairs[0] == pairs[1]
 
 
-@ROUND_TRIPS
 @given(collections())
 def test_json_lines_give_back_the_collection(tmp_path_factory: pytest.TempPathFactory, graphs: Graphs) -> None:
     path = tmp_path_factory.mktemp("graphs") / "g.jsonl"
@@ -101,7 +97,6 @@ def test_json_lines_give_back_the_collection(tmp_path_factory: pytest.TempPathFa
     assert_alike(again, graphs)
 
 
-@ROUND_TRIPS
 @given(collections())
 def test_json_lines_written_twice_are_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, graphs: Graphs) -> None:
     first, second = (tmp_path_factory.mktemp("graphs") / name for name in ("first.jsonl", "second.jsonl"))
@@ -113,7 +108,6 @@ def test_json_lines_written_twice_are_the_same_bytes(tmp_path_factory: pytest.Te
     assert first.read_bytes() == second.read_bytes()
 
 
-@ROUND_TRIPS
 @given(collections())
 def test_networkx_gives_back_the_collection(graphs: Graphs) -> None:
     pytest.importorskip("networkx")
@@ -121,7 +115,6 @@ def test_networkx_gives_back_the_collection(graphs: Graphs) -> None:
     assert_alike(again, graphs, ("node_truth", "edge_truth"))
 
 
-@ROUND_TRIPS
 @given(collections())
 def test_pytorch_geometric_gives_back_the_collection_with_numbers_for_names(graphs: Graphs) -> None:
     pytest.importorskip("torch_geometric")

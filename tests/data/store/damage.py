@@ -1,7 +1,5 @@
 """Stores changed behind their backs: a manifest rewritten with a valid checksum, a bit flipped in a file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A store that is not what it was when it was written, or that somebody has made up: refused, in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -12,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.data.read import read
@@ -42,7 +40,6 @@ def check(store: Path) -> None:
         portion.validate()
 
 
-@settings(max_examples=150)
 @given(data=st.data())
 def test_any_flipped_bit_in_any_file_is_detected(model: Path, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
@@ -60,7 +57,6 @@ def test_any_flipped_bit_in_any_file_is_detected(model: Path, data: st.DataObjec
         assert Manifest.from_text(file.read_bytes()) == before
 
 
-@settings(max_examples=60)
 @given(data=st.data())
 def test_any_file_cut_short_or_longer_is_refused(model: Path, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:

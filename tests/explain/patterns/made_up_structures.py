@@ -1,7 +1,5 @@
 """Critical structures made by hand, for tests that know what must be found in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

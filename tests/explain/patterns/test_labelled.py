@@ -1,10 +1,8 @@
 """Small labelled graphs: lying in one another, and being equal."""
 
-from __future__ import annotations
-
 import networkx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.explain.patterns.labelled import Labelled, Shapes, embed, plan
@@ -37,7 +35,6 @@ def matcher(large: Labelled, small: Labelled) -> networkx.isomorphism.GraphMatch
     return networkx.isomorphism.GraphMatcher(as_networkx(large), as_networkx(small), node_match=same, edge_match=same)
 
 
-@settings(max_examples=150)
 @given(small_graphs(4), small_graphs(7))
 def test_a_pattern_lies_in_a_graph_exactly_where_networkx_finds_it(small: Labelled, large: Labelled) -> None:
     image = embed(plan(small), large)
@@ -48,7 +45,6 @@ def test_a_pattern_lies_in_a_graph_exactly_where_networkx_finds_it(small: Labell
         assert all(large.neighbours[image[u]].get(image[v]) == bond for u, v, bond in small.edges)
 
 
-@settings(max_examples=100)
 @given(small_graphs(), st.data())
 def test_relabelled_graphs_share_a_number_and_the_order_brings_them_to_match(
     graph: Labelled, data: st.DataObject
@@ -63,7 +59,6 @@ def test_relabelled_graphs_share_a_number_and_the_order_brings_them_to_match(
     assert other.cut(places).labels == graph.labels
 
 
-@settings(max_examples=100)
 @given(small_graphs(), small_graphs())
 def test_only_equal_graphs_share_a_number(one: Labelled, other: Labelled) -> None:
     shapes = Shapes()

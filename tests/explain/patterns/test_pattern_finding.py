@@ -1,7 +1,5 @@
 """Patterns found in structures whose truth is known."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -76,17 +74,19 @@ def test_structures_traced_for_another_class_than_the_predicted_add_their_graph_
     assert patterns[0].of_others == 12
 
 
-def test_a_graph_explained_twice_counts_once() -> None:
+def test_a_graph_explained_twice_counts_once_order_does_not_matter_and_bounds_hold() -> None:
     once, twice = (find_patterns(nitro_and_chains() * times) for times in (1, 2))
     assert [dict(p.to_plain()) for p in once] == [dict(p.to_plain()) for p in twice]
 
-
-def test_the_order_of_the_structures_does_not_change_the_counts() -> None:
     def counts(patterns: list[Pattern]) -> set[tuple[object, ...]]:
         return {(p.class_name, p.smiles, p.critical, p.in_class, p.in_others, p.p_value) for p in patterns}
 
     structures = nitro_and_chains()
     assert counts(find_patterns(structures)) == counts(find_patterns(structures[::-1]))
+    patterns = find_patterns(nitro_and_chains(), min_support=6, most=2)
+    assert patterns
+    assert all(p.critical >= 6 for p in patterns)
+    assert all(len(of_class(patterns, name)) <= 2 for name in ("toxic", "harmless"))
 
 
 def test_shapes_of_graphs_without_labels_are_found_and_named() -> None:
@@ -173,13 +173,6 @@ def test_what_cannot_be_answered_is_refused_in_one_line() -> None:
         find_patterns(structures, min_support=0)
     with pytest.raises(DataError, match="some explain values"):
         find_patterns([structures[0], replace(structures[1], explained=None, predicted=1.0)])
-
-
-def test_bounds_on_support_and_number_hold() -> None:
-    patterns = find_patterns(nitro_and_chains(), min_support=6, most=2)
-    assert patterns
-    assert all(p.critical >= 6 for p in patterns)
-    assert all(len(of_class(patterns, name)) <= 2 for name in ("toxic", "harmless"))
 
 
 def test_the_hydroxyl_group_is_what_makes_an_alcohol() -> None:

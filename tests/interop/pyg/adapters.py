@@ -1,7 +1,5 @@
 """Models as PyTorch Geometric sees them, and its explainers, for the tests of the adapters."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

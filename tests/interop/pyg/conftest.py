@@ -1,7 +1,5 @@
 """PyTorch Geometric, imported before any test asks for it: it uses what torch has deprecated, and says so."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

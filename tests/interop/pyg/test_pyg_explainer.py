@@ -1,7 +1,5 @@
 """Our explanations as one of PyTorch Geometric's own, and its metrics and algorithms on our models."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -51,7 +49,7 @@ def test_importances_are_those_of_explain_in_the_order_of_the_tensors(technique:
     assert found.validate()
 
 
-def test_masks_lie_between_0_and_1_and_every_graph_reaches_1() -> None:
+def test_masks_lie_between_0_and_1_for_the_graphs_and_kinds_that_were_asked_for() -> None:
     data = module().to_data(unseen_sizes())
     found = explainer(EgoExplainer())(data.x, data.edge_index, batch=data.batch)
     for mask, graph_of in ((found.node_mask[:, 0], data.batch), (found.edge_mask, data.batch[data.edge_index[0]])):
@@ -59,6 +57,16 @@ def test_masks_lie_between_0_and_1_and_every_graph_reaches_1() -> None:
         largest = torch.zeros(len(unseen_sizes())).scatter_reduce(0, graph_of, mask, "amax")
         assert (largest == 1).all()
     assert ((found.node_mask[:, 0] > 0) == (found.node_importance > 0)).all()
+    data = module().to_data(unseen_sizes()[:3])
+    found = explainer(EgoExplainer())(data.x, data.edge_index, batch=data.batch, index=1)
+    whole = explainer(EgoExplainer())(data.x, data.edge_index, batch=data.batch)
+    assert close(found.node_mask[data.batch == 1], whole.node_mask[data.batch == 1])
+    assert (found.node_mask[data.batch != 1] == 0).all()
+    assert (found.edge_mask[data.batch[data.edge_index[0]] != 1] == 0).all()
+    nodes = explainer(EgoExplainer(), edge_mask_type=None)(alcohol().x, alcohol().edge_index)
+    edges = explainer(EgoExplainer(), node_mask_type=None)(alcohol().x, alcohol().edge_index)
+    assert nodes.available_explanations == ["node_mask"]
+    assert edges.available_explanations == ["edge_mask"]
 
 
 def test_the_oxygen_of_every_alcohol_is_found() -> None:
@@ -87,15 +95,6 @@ def test_a_target_names_the_class_to_explain() -> None:
         asked(data.x, data.edge_index, batch=data.batch, target=torch.tensor([0, 1, 2]))
 
 
-def test_an_index_leaves_the_other_graphs_unexplained() -> None:
-    data = module().to_data(unseen_sizes()[:3])
-    found = explainer(EgoExplainer())(data.x, data.edge_index, batch=data.batch, index=1)
-    whole = explainer(EgoExplainer())(data.x, data.edge_index, batch=data.batch)
-    assert close(found.node_mask[data.batch == 1], whole.node_mask[data.batch == 1])
-    assert (found.node_mask[data.batch != 1] == 0).all()
-    assert (found.edge_mask[data.batch[data.edge_index[0]] != 1] == 0).all()
-
-
 def test_a_value_is_explained_by_the_size_of_what_raised_or_lowered_it() -> None:
     graphs = tiny.oxygens()[:5]
     model = as_module(random_predictor(graphs))
@@ -107,13 +106,6 @@ def test_a_value_is_explained_by_the_size_of_what_raised_or_lowered_it() -> None
         explainer(EgoExplainer(), model)(**inputs(data))
     with pytest.raises(ConfigError, match="but the model predicts one of 2 classes"):
         explainer(EgoExplainer(), model_config=VALUES)(alcohol().x, alcohol().edge_index)
-
-
-def test_only_asked_for_masks_are_made() -> None:
-    nodes = explainer(EgoExplainer(), edge_mask_type=None)(alcohol().x, alcohol().edge_index)
-    edges = explainer(EgoExplainer(), node_mask_type=None)(alcohol().x, alcohol().edge_index)
-    assert nodes.available_explanations == ["node_mask"]
-    assert edges.available_explanations == ["edge_mask"]
 
 
 @pytest.mark.parametrize(

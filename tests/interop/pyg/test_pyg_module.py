@@ -1,7 +1,5 @@
 """Our models as modules of tensors: what they say, and what PyTorch Geometric may mask of them."""
 
-from __future__ import annotations
-
 import copy
 import subprocess
 import sys
@@ -58,7 +56,7 @@ CONFIGS = [
 ]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(random_graphs(unseen=True), st.sampled_from(CONFIGS))
 def test_the_module_says_what_the_predictor_says_with_or_without_open_masks(
     graphs: Graphs, config: ModelConfig
@@ -79,7 +77,7 @@ def test_the_module_of_several_networks_says_their_mean() -> None:
     assert not close(several.outputs(graphs, device="cpu"), predictor.outputs(graphs, device="cpu"))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(random_graphs(attributes=True), st.booleans())
 def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges: bool) -> None:
     config = plain_model(width=4, depth=1 + labelled_edges, hidden=4, k=3, embedding="attributes")
@@ -87,7 +85,7 @@ def test_attributes_as_embedding_are_read_from_x(graphs: Graphs, labelled_edges:
     assert close(run(model, data), predictor.outputs(graphs, device="cpu"))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(random_graphs(), st.sampled_from([*CONFIGS[:2], *CONFIGS[3:5]]))
 def test_edges_that_are_all_masked_are_as_good_as_gone(graphs: Graphs, config: ModelConfig) -> None:
     predictor, model, data = adapted(graphs, config)
@@ -186,16 +184,13 @@ def test_what_degrees_say_stands_in_x_and_needs_nothing_in_the_graph(own: Any) -
         assert close(found.node_importance, wanted)
 
 
-def test_the_mask_of_an_edge_has_a_direction_and_defaults_to_the_other_one() -> None:
+def test_the_mask_of_an_edge_has_a_direction_defaults_to_the_other_one_and_edges_may_be_given_one_way() -> None:
     edge_index = torch.tensor([[0, 1, 1, 1, 2], [1, 0, 2, 2, 2]])
     mask = EdgeMask.of(edge_index, torch.tensor([0.1, 0.5, 0.2, 0.4, 0.9]), 3)
     assert close(mask.along(torch.tensor([0, 1]), torch.tensor([1, 0])), [0.1, 0.5])
     assert close(mask.between(torch.tensor([0, 1]), torch.tensor([1, 0])), [0.3, 0.3])
     assert close(mask.along(torch.tensor([1, 2]), torch.tensor([2, 1])), [0.3, 0.3])  # given twice, one way
     assert close(mask.along(torch.tensor([2, 0, -1]), torch.tensor([2, 2, 1])), [0.9, 1, 1])  # a loop, no edge, no node
-
-
-def test_edges_may_be_given_one_way() -> None:
     data = alcohol()
     once = data.edge_index[0] < data.edge_index[1]
     assert close(module()(data.x, data.edge_index[:, once]), run(module(), data))

@@ -1,14 +1,12 @@
 """Ranked neighbours as a transform of PyTorch Geometric: the same table as ours, whatever is batched with what."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform, Compose
 
@@ -21,7 +19,6 @@ from egocnn.nn import EgoConv
 from tests.support.strategies import random_connected, random_graphs, random_trees
 
 
-@settings(max_examples=100)
 @given(random_graphs(classes=True))
 def test_a_batch_of_transformed_graphs_has_the_table_of_the_collection(graphs: Graphs) -> None:
     items = to_pyg(graphs)
@@ -33,21 +30,27 @@ def test_a_batch_of_transformed_graphs_has_the_table_of_the_collection(graphs: G
     assert torch.equal(neighbours_of(whole), neighbours_of(batch))
 
 
-def test_rarity_is_that_of_the_graphs_it_was_fitted_to() -> None:
+def test_rarity_and_labels_are_those_of_the_graphs_it_was_fitted_to_also_where_it_was_sent() -> None:
     train, new = random_trees(30, nodes=12, seed=0), random_connected(6, nodes=10, extra=4, seed=1)
     transform = RankNeighbours(4).fit(to_pyg(train))
     found = neighbours_of(Batch.from_data_list([transform(data) for data in to_pyg(new)])).numpy()
     by_training_graphs = rank_neighbours(new, 4, ranking=Ranking.fit(train))
     np.testing.assert_array_equal(found, by_training_graphs)
     assert (found != rank_neighbours(new, 4)).any()  # counted over the new graphs themselves, another order
-
-
-def test_labels_are_counted_by_the_names_of_the_graphs_it_was_fitted_to() -> None:
     train = random_trees(20, nodes=10, seed=0)
     transform = RankNeighbours(4).fit(to_pyg(train))
     for data, one in zip(to_pyg(train), range(len(train)), strict=True):  # few of them have all three labels
         wanted = rank_neighbours(train[[one]], 4, ranking=Ranking.fit(train))
         np.testing.assert_array_equal(neighbours_of(transform(data)).numpy(), wanted)
+    graphs = to_pyg(random_trees(4, nodes=8, seed=3))
+    transform = RankNeighbours(k=3).fit(graphs)
+    again = pickle.loads(pickle.dumps(transform))
+    assert repr(again) == repr(transform)
+    assert torch.equal(again(graphs[0]).neighbour_steps, transform(graphs[0]).neighbour_steps)
+    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
+        RankNeighbours(0)
+    with pytest.raises(ConfigError, match="no neighbour_steps"):
+        neighbours_of(Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1))
 
 
 def test_it_is_one_of_their_transforms_and_leaves_the_data_it_is_given_alone() -> None:
@@ -60,21 +63,6 @@ def test_it_is_one_of_their_transforms_and_leaves_the_data_it_is_given_alone() -
     assert neighbours_of(made).tolist() == [[1, -1], neighbours_of(made)[1].tolist(), [1, -1]]
     assert sorted(neighbours_of(made)[1].tolist()) == [0, 2]
     assert EgoConv(4, 5, k=2)(torch.randn(3, 4), neighbours_of(made)).shape == (3, 5)
-
-
-def test_workers_can_be_sent_a_fitted_transform() -> None:
-    graphs = to_pyg(random_trees(4, nodes=8, seed=3))
-    transform = RankNeighbours(k=3).fit(graphs)
-    again = pickle.loads(pickle.dumps(transform))
-    assert repr(again) == repr(transform)
-    assert torch.equal(again(graphs[0]).neighbour_steps, transform(graphs[0]).neighbour_steps)
-
-
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
-        RankNeighbours(0)
-    with pytest.raises(ConfigError, match="no neighbour_steps"):
-        neighbours_of(Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=1))
 
 
 def test_neighbours_that_a_subgraph_has_left_behind_are_refused_and_those_of_a_batch_are_not() -> None:

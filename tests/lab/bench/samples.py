@@ -1,7 +1,5 @@
 """Settings for runs that take no time, and a record made of real measurements of trifles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

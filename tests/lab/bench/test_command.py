@@ -1,7 +1,5 @@
 """egocnn bench: names, files, refusals, and the tables and pictures that are made of its records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The layer, whole networks, growth and preparation beside their peers, on graphs small enough to check by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial
@@ -54,8 +52,8 @@ def test_ours_and_the_reference_are_given_the_same_problem(passes: Passes, densi
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
-def test_the_peers_read_the_same_graph() -> None:
-    """A sum over neighbours, written out from the table."""
+def test_the_peers_read_the_same_graph_least_work_counts_what_is_there_and_one_size_varies_at_a_time() -> None:
+    # A sum over neighbours, written out from the table.
     pytest.importorskip("torch_geometric")
     given = problem()
     (work,) = peer_layer(given, "forward", GIN)
@@ -64,6 +62,20 @@ def test_the_peers_read_the_same_graph() -> None:
     x, table = given.random(given.nodes, given.width), given.table().long()
     padded = torch.cat([x, torch.zeros(1, given.width)])
     torch.testing.assert_close(tensors(work())[0], layer.nn(x + padded[table].sum(1)), rtol=1e-4, atol=1e-5)
+    given = problem("full")
+    (operations, size), (back_operations, back_size) = given.parts
+    assert operations == 2 * 100 * (5 + 1) * 8 * 8
+    assert size == 4 * (2 * 100 * 8 + 100 * 5)
+    assert (back_operations, back_size) == (2 * operations, size + 4 * 100 * 8)
+    present = int((problem("molecules").table() >= 0).sum())
+    assert problem("molecules").parts[0][0] == 2 * (100 + present) * 8 * 8
+    fixed = SizePoint(nodes=64, k=2, width=4, layers=2)
+    found = bench_growth(HURRY, GrowthSizes(fixed=fixed, grown={"nodes": [32, 128], "layers": [1, 3]}))
+    shapes = [tuple(case["shape"][name] for name in ("nodes", "k", "width", "layers")) for case in found["cases"]]
+    assert shapes == [(32, 2, 4, 2), (128, 2, 4, 2), (64, 2, 4, 1), (64, 2, 4, 3)]
+    assert [case["case"] for case in found["cases"]] == ["N = 32", "N = 128", "L = 1", "L = 3"]
+    assert found["exponents"].keys() == {"N", "L"}
+    assert all(row["milliseconds"] > 0 for case in found["cases"] for row in case["systems"])
 
 
 @pytest.mark.parametrize("peer", [GIN, GIN_TWO, GAT, PNA], ids=lambda peer: peer.name)
@@ -76,16 +88,6 @@ def test_every_peer_gives_the_gradients_of_inputs_and_weights(peer: Peer, precis
     assert gradients[0].dtype == (torch.bfloat16 if precision == "bfloat16" else torch.float32)
     assert len(gradients) >= 3
     assert all(float(gradient.abs().sum()) > 0 for gradient in gradients[:2])
-
-
-def test_the_least_work_counts_present_neighbours_and_every_tensor_once() -> None:
-    given = problem("full")
-    (operations, size), (back_operations, back_size) = given.parts
-    assert operations == 2 * 100 * (5 + 1) * 8 * 8
-    assert size == 4 * (2 * 100 * 8 + 100 * 5)
-    assert (back_operations, back_size) == (2 * operations, size + 4 * 100 * 8)
-    present = int((problem("molecules").table() >= 0).sum())
-    assert problem("molecules").parts[0][0] == 2 * (100 + present) * 8 * 8
 
 
 def test_a_run_tells_times_ratios_floors_and_planning() -> None:
@@ -197,16 +199,6 @@ def test_the_exponent_is_that_of_the_larger_half_and_a_curve_leaves_out_what_was
     assert exponents(cases) == {"N": {"egocnn": pytest.approx(power, abs=0.01)}}
     assert curve(cases, "nodes", "egocnn", "milliseconds")[-1] == (4000, 4000.0**power)
     assert curve(cases, "nodes", "gone", "milliseconds") == curve(cases, "width", "egocnn", "milliseconds") == []
-
-
-def test_one_size_is_varied_at_a_time() -> None:
-    fixed = SizePoint(nodes=64, k=2, width=4, layers=2)
-    found = bench_growth(HURRY, GrowthSizes(fixed=fixed, grown={"nodes": [32, 128], "layers": [1, 3]}))
-    shapes = [tuple(case["shape"][name] for name in ("nodes", "k", "width", "layers")) for case in found["cases"]]
-    assert shapes == [(32, 2, 4, 2), (128, 2, 4, 2), (64, 2, 4, 1), (64, 2, 4, 3)]
-    assert [case["case"] for case in found["cases"]] == ["N = 32", "N = 128", "L = 1", "L = 3"]
-    assert found["exponents"].keys() == {"N", "L"}
-    assert all(row["milliseconds"] > 0 for case in found["cases"] for row in case["systems"])
 
 
 def test_a_step_is_measured_beside_every_peer() -> None:

@@ -1,17 +1,14 @@
 """What benchmarks are made of: ceilings, random graphs, systems side by side, and how calls are timed."""
 
-from __future__ import annotations
-
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 import torch
 
-from lab.bench.tools.ceilings import Ceilings, arithmetic
+from lab.bench.tools.ceilings import Ceilings
 from lab.bench.tools.systems import OURS, Floor, Measurement, TimedCase, TimedSystem, measure_systems
-from lab.bench.tools.timing import Timing, Work, input_sets, measure, measure_in_turn
+from lab.bench.tools.timing import Timing, Work, input_sets, measure
 from tests.lab.bench.samples import HURRY, product
 
 CEILINGS = Ceilings(copy_gigabytes=1000.0, matrix_teraflops={"bfloat16": 500.0}, tall_teraflops={})
@@ -31,15 +28,6 @@ def test_a_floor_waits_for_the_slower_of_computing_and_copying(
     found = CEILINGS.floor(parts, "bfloat16")
     assert found.milliseconds == pytest.approx(milliseconds)
     assert found.bound == bound
-
-
-def test_the_arithmetic_of_products_is_afterwards_as_before() -> None:
-    before = torch.get_float32_matmul_precision()
-    with arithmetic("tf32"):
-        assert torch.get_float32_matmul_precision() == "high"
-        with arithmetic("float32"):
-            assert torch.get_float32_matmul_precision() == "highest"
-    assert torch.get_float32_matmul_precision() == before
 
 
 def taking(milliseconds: float, peak: float | None = None) -> Timing:
@@ -88,41 +76,6 @@ def test_a_peer_that_fails_says_why_and_stops_nothing_unless_it_is_ours(message:
     assert all(m.timing for m in (found[0], found[2]))
     with pytest.raises(RuntimeError, match="wrong shape"):
         measure_systems([TimedSystem(name=OURS, build=lambda: failing("wrong shape"))], HURRY)
-
-
-def test_a_call_that_does_many_is_counted_by_the_piece() -> None:
-    system = TimedSystem(name=OURS, build=lambda: product(512))
-    times = (each.timing for each in measure_systems([system, replace(system, name="piece", per_call=100)], HURRY))
-    whole, piece = (each.milliseconds for each in times if each is not None)
-    assert piece < whole / 10
-
-
-CPU = torch.device("cpu")
-
-
-def test_rivals_take_turns_until_each_has_had_its_budget() -> None:
-    called: list[str] = []
-
-    def slow() -> None:
-        called.append("slow")
-        time.sleep(0.02)
-
-    def quick() -> None:
-        called.append("quick")
-        time.sleep(0.002)
-
-    of_slow, of_quick = measure_in_turn([[slow], [quick]], budget=0.1)
-    assert of_quick.peak_megabytes is None  # on a CPU nobody counts it
-    assert called[:4] == ["slow", "quick", "slow", "quick"]
-    assert called.count("quick") == of_quick.rounds > called.count("slow") == of_slow.rounds
-    assert 20 <= of_slow.milliseconds > 2 * of_quick.milliseconds >= 4
-
-
-def test_the_quickest_round_counts_and_the_spread_says_how_much_slower_others_were() -> None:
-    pauses = iter([0.0, 0.002, 0.03, 0.03, 0.03, 0.03, 0.03])
-    timing = measure([lambda: time.sleep(next(pauses))], CPU, budget=0.0)
-    assert timing.milliseconds < 20
-    assert timing.spread > 0.5
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

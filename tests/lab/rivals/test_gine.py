@@ -1,7 +1,5 @@
 """The GINE network learns, on the same parts as ours; its explainers find what they should, the exact ones by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 

@@ -1,7 +1,5 @@
 """Graph kernels with support vector machines: values by definition, and nothing learned from the wrong part."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -90,7 +88,6 @@ def subtrees(graph: Graph, rounds: int) -> Counter[Any]:
     return counted
 
 
-@settings(deadline=None, max_examples=40)
 @given(random_graphs(min_graphs=2, node_labels=True, edge_labels=None, loops=False))
 def test_the_subtree_kernel_counts_pairs_of_equal_subtrees(graphs: Graphs) -> None:
     counted = [subtrees(graph, 2) for graph in graphs]
@@ -304,7 +301,7 @@ def by_definition(graphs: Graphs, levels: int, smoothing: float) -> Floats:
 labelled_graphs = random_graphs(node_labels=True, edge_labels=False, weights=False, attributes=False)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(labelled_graphs, st.integers(0, 3))
 def test_values_are_those_of_the_definition(graphs: Graphs, level: int) -> None:
     np.testing.assert_allclose(

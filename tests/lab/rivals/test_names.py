@@ -1,7 +1,5 @@
 """Rivals by name: where each comes from, what it needs, and that tested graphs teach it nothing."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,11 +1,9 @@
 """Canonical orders, receptive fields, nearest nodes, and the two networks that read sequences of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("igraph", reason="igraph is not installed")
@@ -31,7 +29,6 @@ def canonical_form(graphs: Graphs) -> tuple[list[int], list[tuple[int, int]]]:
     return [labels[node] for node in order.nodes], sorted((u, v) for u, v in edges)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 9), st.integers(0, 2**32 - 1), st.booleans())
 def test_the_canonical_form_does_not_know_how_nodes_were_numbered(n_nodes: int, seed: int, leafy: bool) -> None:
     random = np.random.default_rng(seed)

@@ -1,7 +1,5 @@
 """Every neural rival learns what it should, the same way every time, and stumbles over no odd graph."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Experiments and tables by name: protocol, restarts together or alone, what is written, and how long it may take."""
 
-from __future__ import annotations
-
 import json
 import signal
 import time

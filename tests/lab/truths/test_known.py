@@ -1,7 +1,5 @@
 """Where known structures come from: graphs, tables of alternatives, marked edges, mirrors and the real ones."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 
@@ -125,7 +123,7 @@ def test_marks_that_break_a_rule_are_named(tmp_path: Path, text: str, rule: str)
         read_edge_marks(path, read(source), source)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(configs(("isomers", "methylalkanes")))
 def test_the_mirror_is_an_automorphism_that_exchanges_the_arms(config: CompoundsConfig) -> None:
     for graph in generate(config):

@@ -1,12 +1,10 @@
 """TruthScores against known structures, each by hand, and the controls that need no model."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -43,7 +41,7 @@ def test_roc_auc_is_scikit_learns_and_makes_no_sense_where_all_or_none_are_criti
         assert found == pytest.approx(roc_auc_score(critical, importance))
 
 
-def test_the_best_alternative_counts_and_those_that_say_nothing_are_passed_over() -> None:
+def test_the_best_alternative_counts_and_pooled_scores_compare_edges_of_different_graphs() -> None:
     importance = numbers(3, 2, 1, 0)
     assert truths.node_auc(importance, [nodes(3)]) == 0
     assert truths.node_auc(importance, [nodes(3), nodes(1), nodes(0, 3)]) == pytest.approx(2 / 3)
@@ -52,16 +50,10 @@ def test_the_best_alternative_counts_and_those_that_say_nothing_are_passed_over(
     assert truths.node_auc(importance, []) is None
     with pytest.raises(DataError, match="node 4 of 4"):
         truths.node_auc(importance, [nodes(4)])
-
-
-def test_the_pooled_score_compares_edges_of_different_graphs_and_the_mean_does_not() -> None:
     found, known = [numbers(0.2, 0.1), numbers(0.9, 0.8)], [marks("10"), marks("10")]
     assert [truths.edge_auc(*pair) for pair in zip(found, known, strict=True)] == [1, 1]
     assert truths.pooled_auc(found, known) == 0.75  # 0.8 of the second graph, not critical, beats 0.2 of the first
     assert truths.pooled_auc([], []) is None
-
-
-def test_precision_and_overlap_at_the_size_of_the_truth() -> None:
     importance = numbers(5, 4, 3, 2, 1)
     assert truths.precision_at_size(importance, [nodes(0, 2)]) == 0.5
     assert truths.jaccard_at_size(importance, [nodes(0, 2)]) == pytest.approx(1 / 3)
@@ -69,7 +61,6 @@ def test_precision_and_overlap_at_the_size_of_the_truth() -> None:
     assert truths.precision_at_size(importance, [nodes(*range(5))]) is None
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 2), min_size=3, max_size=6), st.data())
 def test_expected_scores_are_the_mean_over_all_ways_to_break_the_ties(values: list[int], data: st.DataObject) -> None:
     importance = np.array(values, float)
@@ -184,7 +175,7 @@ def test_controls_by_degree_by_label_and_by_chance() -> None:
     assert truths.nodes_from_edges(graph, numbers(1, 3)).tolist() == [1, 2, 3, 0]
 
 
-def test_chance_scores_one_half_with_one_alternative_and_more_with_several() -> None:
+def test_chance_scores_one_half_with_one_alternative_and_averages_leave_out_what_does_not_apply() -> None:
     graphs = Graphs.from_edges(node_counts=[10] * 200, edges=np.zeros((0, 2), np.int64))
     one = truths.random_scores(graphs, [Truth((nodes(0, 1),))] * 200)
     assert one.runs == 10
@@ -193,9 +184,6 @@ def test_chance_scores_one_half_with_one_alternative_and_more_with_several() -> 
     assert (one.least.node_auc or 1) < (one.mean.node_auc or 0) < (one.most.node_auc or 0)
     two = truths.random_scores(graphs, [Truth((nodes(0, 1), nodes(5, 6)))] * 200)
     assert (two.mean.node_auc or 0) > 0.58
-
-
-def test_an_average_leaves_out_runs_that_a_number_does_not_apply_to() -> None:
     found = truths.average(
         [TruthScores(graphs=2, node_auc=0.5), TruthScores(graphs=2, node_auc=1.0), TruthScores(graphs=2)]
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
@@ -76,7 +76,6 @@ def ragged(x: Tensor, table: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return ego_conv_ragged(x, plan_of(table), weight, bias)
 
 
-@settings(max_examples=150)
 @given(st.booleans().flatmap(lambda gaps: ego_problems(gaps=gaps)))
 def test_every_engine_equals_the_equation(problem: EgoInputs) -> None:
     expected = naive(problem)
@@ -86,7 +85,6 @@ def test_every_engine_equals_the_equation(problem: EgoInputs) -> None:
         np.testing.assert_allclose(y.numpy(), expected, atol=1e-12)
 
 
-@settings(max_examples=60)
 @given(st.booleans().flatmap(lambda gaps: ego_problems(gaps=gaps)))
 def test_gradients_of_the_engines_agree(problem: EgoInputs) -> None:
     gradients = []

@@ -1,12 +1,10 @@
 """The CPU engine: what its plan holds, and how it behaves under torch.compile, torch.func and autocast."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -53,7 +51,6 @@ def bags(rows: Tensor, starts: Tensor) -> list[list[int]]:
     return [part.tolist() for part in torch.tensor_split(rows, starts)[1:]]
 
 
-@settings(max_examples=80)
 @given(tables)
 def test_a_node_is_multiplied_once_for_every_rank_and_added_up_where_the_table_says(table: Tensor) -> None:
     products, wanted = plan_of(table).products, pairs(table)
@@ -69,7 +66,6 @@ def test_a_node_is_multiplied_once_for_every_rank_and_added_up_where_the_table_s
     assert bags(products.made, products.made_from) == made
 
 
-@settings(max_examples=50)
 @given(tables)
 def test_groups_hold_every_node_once_with_all_its_neighbours(table: Tensor) -> None:
     found = {}
@@ -80,12 +76,18 @@ def test_groups_hold_every_node_once_with_all_its_neighbours(table: Tensor) -> N
     assert found == {node: [node, *(m for m in row if m >= 0)] for node, row in enumerate(table.tolist())}
 
 
-def test_a_table_of_other_nodes_or_ranks_is_refused() -> None:
+def test_a_table_of_other_nodes_or_ranks_is_refused_and_a_gradient_spread_out_is_read_right() -> None:
     x, weight, bias = inputs(5, seed=0)
     with pytest.raises(ConfigError, match="a table of 4 nodes and 3 ranks fits neither 5 nodes nor 4 filters"):
         ego_conv_ragged(x, plan_of(random_table(4, seed=0)), weight, bias)
     with pytest.raises(ConfigError, match="3 filters"):
         ego_conv_ragged(x, plan_of(random_table(5, seed=0)), weight[:3], bias)
+    table, gradients = random_table(20, seed=2), []
+    for engine in (lambda x, weight, bias: ego_conv_reference(x, table, weight, bias), conv(table)):
+        leaves = [t.requires_grad_() for t in inputs(20, seed=2)]
+        gradients.append(torch.autograd.grad(engine(*leaves).sum(), leaves))  # sum() sends an expanded 1 back
+    for expected, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected)
 
 
 # ── precision ─────────────────────────────────────────────────────────────────────────────────────
@@ -97,15 +99,6 @@ def test_half_precision_is_rounded_once(dtype: torch.dtype) -> None:
     x, weight, bias = (t.to(dtype) for t in inputs(20, seed=1))
     exact = ego_conv_ragged(x.float(), plan, weight.float(), bias.float())
     assert torch.equal(ego_conv_ragged(x, plan, weight, bias), exact.to(dtype))
-
-
-def test_a_gradient_that_is_one_number_spread_out_is_read_right() -> None:
-    table, gradients = random_table(20, seed=2), []
-    for engine in (lambda x, weight, bias: ego_conv_reference(x, table, weight, bias), conv(table)):
-        leaves = [t.requires_grad_() for t in inputs(20, seed=2)]
-        gradients.append(torch.autograd.grad(engine(*leaves).sum(), leaves))  # sum() sends an expanded 1 back
-    for expected, found in zip(*gradients, strict=True):
-        torch.testing.assert_close(found, expected)
 
 
 # ── torch.func ────────────────────────────────────────────────────────────────────────────────────
@@ -122,16 +115,13 @@ def loss(function: Function) -> Function:
     return lambda weight, x, bias: function(x, weight, bias).square().sum()
 
 
-def test_replicas_map_over_one_table() -> None:
+def test_replicas_map_over_one_table_with_gradients_of_each_alone_and_weights_can_be_put_in() -> None:
     table = random_table(6, seed=3)
     x, weight, bias = inputs(6, seed=3, replicas=(2,))
     expected = torch.stack([ego_conv_reference(x[r], table, weight[r], bias[r]) for r in range(2)])
     torch.testing.assert_close(torch.func.vmap(conv(table))(x, weight, bias), expected)
     last = torch.func.vmap(conv(table), in_dims=(None, -1, None))(x[0], weight.movedim(0, -1), bias[0])
     torch.testing.assert_close(last[1], ego_conv_reference(x[0], table, weight[1], bias[0]))
-
-
-def test_gradients_of_replicas_are_those_of_each_alone() -> None:
     table = random_table(6, seed=4)
     x, weight, bias = inputs(6, seed=4, replicas=(2,))
     found = torch.func.vmap(torch.func.grad(loss(conv(table)), argnums=(0, 1, 2)))(weight, x, bias)
@@ -140,6 +130,11 @@ def test_gradients_of_replicas_are_those_of_each_alone() -> None:
         y = ego_conv_reference(leaves[1], table, leaves[0], leaves[2])
         for one, expected in zip(found, torch.autograd.grad(y.square().sum(), leaves), strict=True):
             torch.testing.assert_close(one[r], expected)
+    layer, table = EgoConv(D, D, k=K, norm=False), random_table(6, seed=6)
+    x = torch.randn(6, D, generator=torch.Generator().manual_seed(6))
+    others = {name: value.detach() + 1 for name, value in layer.named_parameters()}
+    expected = ego_conv_reference(x, table, others["weight"], others["bias"]).relu()
+    torch.testing.assert_close(torch.func.functional_call(layer, others, (x, table)), expected)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +143,6 @@ def test_gradients_of_replicas_are_those_of_each_alone() -> None:
 def test_gradients_have_gradients(wanted: tuple[bool, bool, bool]) -> None:
     leaves = [t.requires_grad_(w) for t, w in zip(inputs(4, seed=5), wanted, strict=True)]
     assert torch.autograd.gradgradcheck(conv(random_table(4, seed=5)), leaves)
-
-
-def test_a_layer_runs_with_other_weights_put_in() -> None:
-    layer, table = EgoConv(D, D, k=K, norm=False), random_table(6, seed=6)
-    x = torch.randn(6, D, generator=torch.Generator().manual_seed(6))
-    others = {name: value.detach() + 1 for name, value in layer.named_parameters()}
-    expected = ego_conv_reference(x, table, others["weight"], others["bias"]).relu()
-    torch.testing.assert_close(torch.func.functional_call(layer, others, (x, table)), expected)
 
 
 # ── torch.compile ─────────────────────────────────────────────────────────────────────────────────

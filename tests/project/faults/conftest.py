@@ -1,7 +1,5 @@
 """A trained model, and the results of every command, for tests that must not change them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

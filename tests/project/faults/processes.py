@@ -1,7 +1,5 @@
 """Commands as processes of their own, in places where something is wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

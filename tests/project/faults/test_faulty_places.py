@@ -1,9 +1,12 @@
-"""Full disks, folders that may only be read, no permission, files that vanish: one clear line, nothing lost."""
+"""Full disks, folders without permission, data that vanish, clocks that jump: one line, and results stay whole."""
 
-from __future__ import annotations
-
+import csv
+import json
+import os
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,9 @@ import pytest
 from egocnn.cli import main
 from egocnn.data.store import Store
 from egocnn.errors import DataError
+from egocnn.train.run import train_run
 from tests.project.faults.processes import SHORT, commands, egocnn, mounted, obeying_permissions
-from tests.support.tiny import ALCOHOLS, SMILES_TABLE, contents
+from tests.support.tiny import ALCOHOLS, MODEL, SMILES_TABLE, TRAIN, alcohols, contents, stop_after
 
 
 @pytest.fixture
@@ -167,3 +171,50 @@ def test_a_column_that_vanishes_between_two_portions_is_refused(tmp_path: Path) 
     (tmp_path / "store" / "indices.bin").unlink()
     with pytest.raises(DataError, match=r"store: indices\.bin is missing"):
         list(portions)
+
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+
+
+def test_the_record_says_that_all_of_50_kills_were_survived() -> None:
+    record = json.loads((ROOT / "results" / "kills.json").read_text(encoding="utf-8"))
+    assert record["findings"] == []
+    assert record["survived"] == record["kills"] == len(record["every_kill"]) >= 50
+    assert min(record["by_command"].values()) >= 12
+
+
+DATE = re.compile(rb"\b\d{4}-\d\d-\d\d\b")
+JUMPING = """
+import itertools, time
+real, jumps = time.time, itertools.cycle([0, -1e8, 3e8, -5e8, 1])
+time.time = lambda: real() + next(jumps)
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
+
+
+def test_every_command_gives_the_same_results_while_the_clock_jumps(run: Path, earlier: Path, tmp_path: Path) -> None:
+    words = commands(run, tmp_path)
+    del words["export"]
+    for done in egocnn(*words.values(), script=JUMPING):
+        assert (done.code, done.said) == (0, "")
+    expected, found = contents(earlier), contents(tmp_path)
+    assert found.keys() == expected.keys()
+    for name in found.keys() - {"run/metrics.json", "run/history.csv", "crossval.json"}:
+        one, other = (DATE.sub(b"today", each[name]) for each in (found, expected))  # a report has the clock's date
+        assert one == other, name
+    jumped, steady = (json.loads(each["crossval.json"]) for each in (found, expected))
+    assert jumped["mean"] == steady["mean"]
+    assert jumped["seconds"] >= max(jumped["training_seconds"], jumped["testing_seconds"]) >= 0
+    epochs = list(csv.DictReader(found["run/history.csv"].decode().splitlines()))
+    assert all(0 < float(epoch["seconds"]) < 100 for epoch in epochs)
+
+
+@pytest.mark.parametrize("then", [0, 1 << 31])
+def test_a_run_resumes_whatever_the_ages_of_its_files(then: int, tmp_path: Path) -> None:
+    config = replace(TRAIN, epochs=4, patience=4)
+    train_run(alcohols(), tmp_path / "whole", MODEL, config)
+    train_run(alcohols(), tmp_path / "broken", MODEL, config, report=stop_after(2))
+    for file in (tmp_path / "broken").iterdir():
+        os.utime(file, (then, then))
+    train_run(alcohols(), tmp_path / "broken", MODEL, config, resume=True)
+    assert contents(tmp_path / "broken")["model.safetensors"] == contents(tmp_path / "whole")["model.safetensors"]

@@ -1,7 +1,5 @@
 """One bit flipped in any file of a model or a store: refused in one short line, or without any effect."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -15,14 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from egocnn.cli import main
-from egocnn.data.store import Store
 from egocnn.errors import DataError, RunError
 from egocnn.explain import fit_attention, load_attention, save_attention
 from egocnn.model import MODEL, Model
 from tests.project.faults.processes import SHORT
 from tests.show.serve.models import classifier
 from tests.support.commands import check_refused, runner
-from tests.support.samples import assert_equal
 from tests.support.sealing import reseal, without_checksums
 from tests.support.tiny import ALCOHOLS, alcohols
 
@@ -90,19 +86,6 @@ def test_a_flipped_bit_in_a_model_is_refused_or_has_no_effect(
         assert name != MODEL  # every bit of the weights counts
         np.testing.assert_array_equal(found[0], probabilities)
         torch.testing.assert_close(found[1], attention, rtol=0, atol=0)
-
-
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), **PLACES)
-def test_a_flipped_bit_in_a_store_is_refused_or_has_no_effect(
-    data: st.DataObject, place: float, bit: int, store: Path
-) -> None:
-    expected = Store.open(store).graphs()
-    name = data.draw(st.sampled_from(sorted(file.name for file in store.iterdir() if file.stat().st_size)))
-    found = read_damaged(lambda: Store.open(store).graphs(), store / name, place, bit)
-    if found is not None:
-        assert name == "manifest.json"  # the columns are all numbers
-        assert_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "indices.bin", "names.bin"])

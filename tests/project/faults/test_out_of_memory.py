@@ -1,7 +1,5 @@
 """Memory that does not suffice: the same losses, answers and structures, computed in parts, with one warning."""
 
-from __future__ import annotations
-
 import logging
 import weakref
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The folder that tells people and machines about patterns."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace
@@ -50,18 +48,14 @@ def test_the_page_needs_no_network_and_runs_no_scripts(tmp_path: Path, patterns:
     assert tags(text).count("svg") == sum(1 + min(len(p.examples), 3) for p in telling)
 
 
-def test_names_from_the_data_are_escaped(tmp_path: Path, patterns: list[Pattern]) -> None:
+def test_names_are_escaped_earlier_drawings_taken_away_and_no_patterns_make_a_page_that_says_so(
+    tmp_path: Path, patterns: list[Pattern]
+) -> None:
     evil = replace(patterns[0], name="<img src=x onerror=alert(1)>")
     text = write_patterns([evil], tmp_path, title="</title><script>alert(1)</script>").read_text(encoding="utf-8")
     assert {"script", "img", "toxic"}.isdisjoint(tags(text))
     assert "Class &lt;toxic&gt; &amp; bad" in text
-
-
-def test_drawings_of_an_earlier_run_that_found_more_are_taken_away(tmp_path: Path, patterns: list[Pattern]) -> None:
     write_patterns([patterns[0]] * 3, tmp_path, title="More")
     write_patterns([patterns[0]], tmp_path, title="Less")
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["pattern-1.svg"]
-
-
-def test_no_patterns_make_a_page_that_says_so(tmp_path: Path) -> None:
     assert "No fragment recurs" in write_patterns([], tmp_path, title="Nothing").read_text(encoding="utf-8")

@@ -1,7 +1,5 @@
 """A server on a free port, and a real browser to open its page; skipped where there is none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Small models to serve: time and format of an answer do not depend on how well a model was trained."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

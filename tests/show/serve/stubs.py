@@ -3,8 +3,6 @@
 It is imported by fresh processes, so nothing heavy stands here.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

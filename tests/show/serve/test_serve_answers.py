@@ -1,7 +1,5 @@
 """Molecules and files in, answers out: what the model says, and the same as the library says."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any
@@ -77,7 +75,7 @@ def test_an_answer_says_what_the_library_says(model: Any) -> None:
 @pytest.mark.parametrize("model", [classifier, of_three_classes, regressor])
 def test_an_answer_of_several_networks_says_how_far_they_disagree_and_that_of_one_says_nothing(model: Any) -> None:
     several = of_two_networks(model())
-    predicted, spread = several.predictor.predictions_and_spread(from_smiles(MOLECULES), device="cpu")
+    predicted, spread = next(several.predictor.by_target(from_smiles(MOLECULES), device="cpu"))[2:]
     assert spread is not None
     answers = ask(list(MOLECULES), several)
     np.testing.assert_allclose([answer["spread"] for answer in answers], spread, rtol=1e-4)
@@ -88,9 +86,14 @@ def test_an_answer_of_several_networks_says_how_far_they_disagree_and_that_of_on
     assert {answer["spread"] for answer in ask(list(MOLECULES), model())} == {None}
 
 
-def test_a_name_may_follow_the_smiles() -> None:
+def test_a_name_may_follow_the_smiles_unseen_atoms_are_named_and_values_have_no_class_to_explain() -> None:
     (answer,) = ask("CCO  plain old ethanol ")
     assert (answer["smiles"], answer["name"]) == ("CCO", "plain old ethanol")
+    (answer,) = ask("C[Si](C)(C)Br")
+    assert answer["unseen_labels"] == ["Br", "Si"]
+    assert ask("CCO")[0]["unseen_labels"] == []
+    response = client(regressor()).post("/explain", json={"smiles": "C", "explained": "x"})
+    assert "predicts a value" in refusal(response)
 
 
 def test_the_picture_and_the_fidelity_come_only_when_wanted_and_the_class_can_be_chosen() -> None:
@@ -104,12 +107,6 @@ def test_the_picture_and_the_fidelity_come_only_when_wanted_and_the_class_can_be
     assert turned["explained"] == other
     assert turned["predicted"] == whole["predicted"]
     assert turned["node_importance"] != whole["node_importance"]
-
-
-def test_atoms_that_the_training_never_saw_are_named() -> None:
-    (answer,) = ask("C[Si](C)(C)Br")
-    assert answer["unseen_labels"] == ["Br", "Si"]
-    assert ask("CCO")[0]["unseen_labels"] == []
 
 
 def test_hostile_names_come_back_as_they_are_and_escaped_in_pictures_and_reports() -> None:
@@ -152,11 +149,6 @@ def test_what_is_not_json_or_not_there_is_refused_too() -> None:
     refusal(client().get("/nothing"), 404)
     refusal(client().get("/explain"), 405)
     refusal(client().get("/assets/../app.py"), 404)
-
-
-def test_a_class_cannot_be_explained_where_a_value_is_predicted() -> None:
-    response = client(regressor()).post("/explain", json={"smiles": "C", "explained": "x"})
-    assert "predicts a value" in refusal(response)
 
 
 def test_a_model_of_another_kind_says_so_and_reads_its_own_kind() -> None:

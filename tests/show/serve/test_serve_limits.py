@@ -1,7 +1,5 @@
 """Limits of size, time and number, and the headers of every answer."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

@@ -1,7 +1,5 @@
 """The server against its own description: whatever the description allows or forbids, answers are what it says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

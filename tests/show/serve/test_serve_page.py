@@ -1,7 +1,5 @@
 """The page as its visitor meets it, in a real browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

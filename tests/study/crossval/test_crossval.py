@@ -1,7 +1,5 @@
 """Folds, their scores, and restarts that speak together: their probabilities averaged, beside what each says alone."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable
@@ -62,7 +60,7 @@ def test_every_graph_is_tested_once_and_classes_have_equal_shares(counts: list[i
             assert math.floor(count / folds) <= (target[tested] == number).sum() <= math.ceil(count / folds)
 
 
-def test_groups_are_torn_apart_neither_by_folds_nor_by_validation() -> None:
+def test_groups_are_never_torn_apart_and_values_are_dealt_out_in_folds_of_equal_size() -> None:
     graphs = grouped()
     assert graphs.group is not None
     for task in tasks(graphs, 5):
@@ -72,9 +70,6 @@ def test_groups_are_torn_apart_neither_by_folds_nor_by_validation() -> None:
         marked = task.without_tested(graphs)
         assert [{*as_list(marked.select(part).group)} for part in ("train", "validation")] == parts[:2]
         assert len(marked) == len(task.learned) + len(task.validation)
-
-
-def test_values_are_dealt_out_in_folds_of_equal_size() -> None:
     sizes = [len(tested) for _, tested in fold_numbers(oxygens(40), 6, 0)]
     assert sorted(sizes) == [6, 6, 7, 7, 7, 7]
 
@@ -158,12 +153,19 @@ def test_the_test_fold_is_looked_at_once_by_the_best_restart(monkeypatch: pytest
     assert {run.restart for fold in result.folds for run in fold.runs} <= {1, 2, 3}
 
 
-def test_a_value_is_scored_by_its_explained_variance() -> None:
+def test_a_value_is_scored_by_its_explained_variance_also_where_restarts_are_averaged() -> None:
     model = replace(MODEL, readout="sum")
     train = replace(TRAIN, epochs=20, batch_size=16)
     result = cross_validate(oxygens(150), model, train, folds=3, stack=True)
     assert result.score == "r2"
     assert 0.5 < result.mean < 1
+    protocol = Protocol(folds=3, restarts=2, combine="average")
+    result = cross_validate(oxygens(60), replace(MODEL, readout="sum"), replace(TRAIN, epochs=20), protocol=protocol)
+    for fold in result.folds:
+        (run,) = fold.runs
+        assert run.alone is not None
+        assert run.score >= run.alone - 1e-9  # the error of a mean is at most the mean of the errors
+    assert result.score == "r2"
 
 
 def test_several_folds_at_a_time_give_the_same_numbers() -> None:
@@ -248,7 +250,7 @@ def test_averaged_restarts_score_what_their_mean_probabilities_say(
     plain = training.predictions_of
 
     def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
-        said.append((replica.seed, len(data), plain(replica, data, device)))
+        said.append((replica.seeds[0], len(data), plain(replica, data, device)))
         return said[-1][2]
 
     monkeypatch.setattr(training, "predictions_of", spy)
@@ -287,16 +289,6 @@ def test_averaged_restarts_are_those_of_single_trainings_and_count_all_their_par
     assert result.score == pytest.approx(np.mean(said.numpy() == tested.target))
     assert result.parameters == 2 * trained[0].n_parameters
     assert (best.parameters, best.runs[0].alone) == (trained[0].n_parameters, None)
-
-
-def test_values_are_averaged_too() -> None:
-    protocol = Protocol(folds=3, restarts=2, combine="average")
-    result = cross_validate(oxygens(60), replace(MODEL, readout="sum"), replace(TRAIN, epochs=20), protocol=protocol)
-    for fold in result.folds:
-        (run,) = fold.runs
-        assert run.alone is not None
-        assert run.score >= run.alone - 1e-9  # the error of a mean is at most the mean of the errors
-    assert result.score == "r2"
 
 
 # ── records and refusals ──────────────────────────────────────────────────────────────────────────

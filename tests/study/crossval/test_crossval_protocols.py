@@ -1,7 +1,5 @@
 """The protocols: who trains, who chooses, who is tested, and that the tested have no say."""
 
-from __future__ import annotations
-
 import doctest
 import json
 from collections.abc import Sequence
@@ -12,17 +10,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read
-from egocnn.encode.batch import EncodedGraphs
 from egocnn.errors import ConfigError, DataError
-from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record, training
+from egocnn.study.crossval import Protocol, choose_protocol, compare, cross_validate, read_record
 from egocnn.study.crossval.folds import FoldTask, make_tasks, published_splits, read_splits
 from egocnn.study.crossval.other_models import classifier_fold
-from egocnn.train.recipe import Replica
 from lab.rivals.rival import Rival
 from tests.support.commands import SHORT, Run, check_refused, printed
 from tests.support.strategies import random_trees
@@ -144,28 +139,6 @@ def strangers(graphs: Graphs, task: FoldTask) -> tuple[Graphs, Ints]:
     return Graphs.concat([graphs, strange])[numbers], np.arange(len(altered), len(task.tested))
 
 
-@pytest.mark.parametrize("stacked", [False, True])
-def test_other_test_graphs_change_no_prediction_of_the_ego_cnn(monkeypatch: pytest.MonkeyPatch, stacked: bool) -> None:
-    graphs = trees()
-    task = make_tasks(graphs, Protocol(folds=4, restarts=2), TRAIN)[0]
-    others, same = strangers(graphs, task)
-    found: list[Any] = []
-    plain = training.predictions_of
-
-    def spy(replica: Replica, data: EncodedGraphs, device: torch.device) -> Tensor:
-        found.append(plain(replica, data, device))
-        return torch.as_tensor(found[-1])
-
-    monkeypatch.setattr(training, "predictions_of", spy)
-    for each in (graphs, others):
-        if stacked:
-            list(training.stacked_folds(training.FoldSettings(each, MODEL, TRAIN), [task]))
-        else:
-            training.ego_fold(training.FoldSettings(each, MODEL, TRAIN), task)
-    np.testing.assert_allclose(found[0][same], found[1][same], rtol=1e-6)
-    assert not np.allclose(found[0], found[1], rtol=1e-6)  # the others are of another kind indeed
-
-
 # ── models of others ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -186,7 +159,7 @@ class Majority:
         return np.full(len(graphs), self.commonest)
 
 
-def test_any_object_with_fit_and_predict_is_cross_validated_by_a_fresh_copy_in_every_fold() -> None:
+def test_any_object_with_fit_and_predict_is_cross_validated_afresh_and_restarted_if_it_has_parameters() -> None:
     graphs, model = trees(40), Majority()
     result = cross_validate(graphs, model, TRAIN, folds=4, restarts=3)
     assert (result.model, result.parameters, result.stacked) == ("Majority", None, False)
@@ -194,6 +167,14 @@ def test_any_object_with_fit_and_predict_is_cross_validated_by_a_fresh_copy_in_e
     assert result.mean == pytest.approx(max(graphs.target.mean(), 1 - graphs.target.mean()), abs=0.1)
     assert len(set(Majority.seeds)) == 4  # without parameters there is nothing to start anew
     assert not hasattr(model, "commonest")
+    result = cross_validate(trees(40), Constant(2, 1), TRAIN, folds=2, restarts=3)
+    assert (result.model, result.parameters) == ("constant", 3)
+    assert {len(run.seeds) for fold in result.folds for run in fold.runs} == {3}
+    rival = rival_of(Guess)
+    with pytest.raises(DataError, match="guess tells classes apart; these graphs have none"):
+        cross_validate(oxygens(40), rival, TRAIN, folds=2)
+    with pytest.raises(ConfigError, match="only an Ego-CNN trains stacked, not guess"):
+        cross_validate(trees(), rival, TRAIN, stack=True)
 
 
 class Constant(torch.nn.Linear):
@@ -209,24 +190,10 @@ class Constant(torch.nn.Linear):
         return np.zeros(len(graphs), np.int64)
 
 
-def test_a_model_with_parameters_is_restarted_and_may_choose_by_the_validation_graphs() -> None:
-    result = cross_validate(trees(40), Constant(2, 1), TRAIN, folds=2, restarts=3)
-    assert (result.model, result.parameters) == ("constant", 3)
-    assert {len(run.seeds) for fold in result.folds for run in fold.runs} == {3}
-
-
 def test_the_example_of_a_model_of_ones_own_runs() -> None:
     example = doctest.DocTestFinder(recurse=False).find(cross_validate, globs={"cross_validate": cross_validate})[0]
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
-
-
-def test_rivals_tell_classes_apart_and_are_not_stacked() -> None:
-    rival = rival_of(Guess)
-    with pytest.raises(DataError, match="guess tells classes apart; these graphs have none"):
-        cross_validate(oxygens(40), rival, TRAIN, folds=2)
-    with pytest.raises(ConfigError, match="only an Ego-CNN trains stacked, not guess"):
-        cross_validate(trees(), rival, TRAIN, stack=True)
 
 
 # ── the published splits ──────────────────────────────────────────────────────────────────────────

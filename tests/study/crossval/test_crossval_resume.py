@@ -1,7 +1,5 @@
 """Cross-validations that are killed or stopped, and what the same call makes of what they leave."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import nullcontext
@@ -66,11 +64,13 @@ def test_folds_of_other_settings_or_data_are_refused_unless_given_up(tmp_path: P
     assert names_in(out.parent) == ["record.json"]
 
 
-def test_where_it_is_computed_does_not_count(tmp_path: Path) -> None:
+def test_where_it_is_computed_does_not_count_and_a_device_keeps_nothing_beside_it(tmp_path: Path) -> None:
     graphs, out = alcohols(), tmp_path / "record.json"
     record = cross_validate(graphs, MODEL, TRAIN, folds=2, out=out)
     again = cross_validate(graphs, MODEL, replace(TRAIN, device="auto"), folds=2, out=out, jobs=2, stack=False)
     assert again == record
+    cross_validate(alcohols(), most(tmp_path), TRAIN, folds=2, out=Path(os.devnull))
+    assert not Path(f"{os.devnull}.partial").exists()
 
 
 def test_records_from_before_a_setting_was_removed_still_count() -> None:
@@ -138,11 +138,6 @@ def test_files_that_are_none_of_ours_stay_as_they_are(tmp_path: Path) -> None:
     partial.write_text(json.dumps({**json.loads(partial.read_text()), "folds": [{"fold": 1}]}))
     with pytest.raises(RunError, match="is damaged; --overwrite starts anew"):
         cross_validate(alcohols(), most(tmp_path / "tried"), TRAIN, folds=2, out=out)
-
-
-def test_a_device_in_place_of_a_file_keeps_nothing_beside_it(tmp_path: Path) -> None:
-    cross_validate(alcohols(), most(tmp_path), TRAIN, folds=2, out=Path(os.devnull))
-    assert not Path(f"{os.devnull}.partial").exists()
 
 
 def test_a_process_that_is_killed_goes_on_where_it_stopped(tmp_path: Path, run: Run) -> None:

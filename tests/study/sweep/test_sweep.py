@@ -1,7 +1,5 @@
 """Sweeps for real, over small networks: scores, tables, what is kept, and what the test folds see."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex
@@ -81,7 +79,7 @@ def test_no_score_depends_on_what_is_in_the_test_folds(tmp_path: Path) -> None:
     assert one != two
 
 
-def test_the_best_mean_comes_first_of_equals_the_smaller_and_diverged_ones_last() -> None:
+def test_the_best_mean_comes_first_of_errors_the_lowest_of_equals_the_smaller_and_diverged_ones_last() -> None:
     settings = draw_settings([parse_axis("width=1,2,3,4")], MODEL, TRAIN)
 
     def of(scores: tuple[float | None, float | None], parameters: int) -> list[PairScore]:
@@ -96,6 +94,10 @@ def test_the_best_mean_comes_first_of_equals_the_smaller_and_diverged_ones_last(
     assert found[2].mean == pytest.approx(0.6)
     assert found[2].std == pytest.approx(0.02**0.5)
     assert (found[3].mean, found[3].std, found[3].seconds) == (None, None, 3.0)
+    points = draw_settings([parse_axis("width=4,8")], MODEL, TRAIN)
+    scores = [[PairScore(fold=1, score=score, parameters=1, seconds=0.0)] for score in (2.0, 1.0)]
+    assert [row.mean for _, row in ranked(points, scores, lower=True)] == [1.0, 2.0]
+    assert [row.mean for _, row in ranked(points, scores)] == [2.0, 1.0]
 
 
 def test_a_sweep_goes_on_from_what_is_kept_and_a_larger_one_uses_it_again(tmp_path: Path) -> None:
@@ -255,7 +257,7 @@ def test_what_is_no_axis_is_refused_with_what_there_is(typed: str, line: str) ->
         parse_axis(typed)
 
 
-def test_values_that_the_settings_refuse_are_refused_with_the_setting_they_belong_to() -> None:
+def test_a_grid_changes_what_is_swept_and_nothing_else_and_values_out_of_range_are_refused() -> None:
     axes = [parse_axis("depth=2,3"), parse_axis("width=8,0")]
     with pytest.raises(ConfigError, match=r"^--over, depth 2, width 0: width must be at least 1, got 0$"):
         draw_settings(axes, ModelConfig(), TrainConfig())
@@ -263,9 +265,6 @@ def test_values_that_the_settings_refuse_are_refused_with_the_setting_they_belon
         draw_settings([], ModelConfig(), TrainConfig())
     with pytest.raises(ConfigError, match=r"^--over depth is given twice; name all its values in one"):
         draw_settings([axes[0], axes[0]], ModelConfig(), TrainConfig())
-
-
-def test_a_grid_changes_what_is_swept_and_nothing_else() -> None:
     axes = [parse_axis("width=8,16"), parse_axis("learning_rate=1e-2,1e-3,1e-4")]
     found = draw_settings(axes, ModelConfig(depth=2), TrainConfig(epochs=7))
     assert [(each.model.width, each.train.learning_rate) for each in found] == [
@@ -290,13 +289,6 @@ def test_draws_are_points_of_the_grid_no_two_alike_and_follow_from_the_seed(
     assert len(drawn) == len(set(drawn)) == min(sample, len(every))
     assert set(drawn) <= set(every)
     assert drawn == draw_settings(axes, ModelConfig(), TrainConfig(), sample=sample, seed=seed)
-
-
-def test_of_errors_the_lowest_ranks_first() -> None:
-    points = draw_settings([parse_axis("width=4,8")], MODEL, TRAIN)
-    scores = [[PairScore(fold=1, score=score, parameters=1, seconds=0.0)] for score in (2.0, 1.0)]
-    assert [row.mean for _, row in ranked(points, scores, lower=True)] == [1.0, 2.0]
-    assert [row.mean for _, row in ranked(points, scores)] == [2.0, 1.0]
 
 
 def test_the_advice_names_how_the_data_are_read_and_runs_when_pasted(tmp_path: Path, run: Run) -> None:

@@ -1,7 +1,5 @@
 """Two processes, each with its share of every batch, against one that has it all."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from egocnn.cli import main
 from egocnn.model import under
 from egocnn.train.engines.common import epoch_seed
 from egocnn.train.engines.distributed.engine import share_of
-from egocnn.train.engines.distributed.norm import SharedNorm, share_norms, unshare_norms
+from egocnn.train.engines.distributed.norm import SharedNorm, share_norms
 from egocnn.train.engines.distributed.world import World, current, joined
 from tests.support.tiny import alcohols, parts, same, state
 from tests.support.two_ranks import CASES, ROWS, normed, trained
@@ -92,7 +90,7 @@ def test_shares_are_all_of_a_batch_of_equal_size_and_about_equally_many_nodes(co
     assert max(nodes) - min(nodes) <= max(counts)
 
 
-def test_norms_are_shared_and_unshared_without_a_change_to_the_network() -> None:
+def test_norms_are_shared_and_unshared_without_a_change_and_in_evaluation_are_plain_ones() -> None:
     network, _, _ = parts(alcohols())
     before, parameters = state(network), list(network.parameters())
     kinds = [type(module) for module in network.modules()]
@@ -100,12 +98,9 @@ def test_norms_are_shared_and_unshared_without_a_change_to_the_network() -> None
     assert len(norms) == kinds.count(nn.BatchNorm1d) > 0
     assert list(network.state_dict()) == list(before)
     assert all(one is other for one, other in zip(network.parameters(), parameters, strict=True))
-    unshare_norms(network)
+    share_norms(network, shared=False)
     assert same(state(network), before)
     assert [type(module) for module in network.modules()] == kinds
-
-
-def test_in_evaluation_and_alone_a_shared_norm_is_a_plain_one() -> None:
     shared, plain = SharedNorm(2), nn.BatchNorm1d(2)
     x = torch.arange(8.0).view(4, 2)
     shared.is_shared = False
@@ -129,15 +124,12 @@ def launched(monkeypatch: pytest.MonkeyPatch, *, rank: int) -> None:
         monkeypatch.setenv(name, str(value))
 
 
-def test_only_torchrun_makes_a_world_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_torchrun_makes_a_world_of_several_and_alone_there_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     launched(monkeypatch, rank=1)
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     assert World.here() == World()
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "here")
     assert World.here() == World(rank=1, local_rank=1, size=2, restarts=3)
-
-
-def test_alone_there_is_no_group() -> None:
     with joined(World(), device="cpu"):
         assert current() is None
 

@@ -1,7 +1,5 @@
 """Real torchrun, real processes, one of them killed: what is left, what is said, and what comes of going on."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -24,7 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for pr
 
 def command(folder: Path, *more: str, restarts: int = 0) -> list[str]:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", f"--max-restarts={restarts}"]
-    words = ["train", ALCOHOLS, *FLAGS, "--epochs", "40", "--patience", "40", "--batch-size", "4", "--quiet"]
+    words = ["train", ALCOHOLS, *FLAGS, "--epochs", "24", "--patience", "24", "--batch-size", "4", "--quiet"]
     return [sys.executable, *launch, "-m", "egocnn", *words, "-o", str(folder), *more]
 
 
@@ -96,7 +94,7 @@ def test_torchrun_starts_a_killed_training_anew_and_it_ends_as_an_unbroken_one(t
     check_same(folder, unbroken)
 
 
-def test_without_restarts_one_line_says_what_happened_and_resume_goes_on(tmp_path: Path, unbroken: Path) -> None:
+def test_without_restarts_one_line_says_what_happened_and_one_process_can_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with started(folder) as process:
         os.kill(process_of(process.pid, 1), signal.SIGKILL)
@@ -104,9 +102,8 @@ def test_without_restarts_one_line_says_what_happened_and_resume_goes_on(tmp_pat
     assert process.returncode != 0
     assert said(err) == [f"egocnn: {LOST}"]
     assert names_in(folder, hidden=False) == ["checkpoint.safetensors", "history.csv", "settings.toml"]
-    code, _, err = run(folder, "--resume")
-    assert code == 0, err
-    check_same(folder, unbroken)
+    assert main(command(folder, "--resume")[8:]) == 0
+    assert names_in(folder) == COMPLETE
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

@@ -1,7 +1,5 @@
 """Small stacks for tests: replicas with different graphs, in double precision so that rounding hides nothing."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Replicas are prepared in this process or in others: what comes back is the same."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 
@@ -35,7 +33,7 @@ def tensors(prepared: EncodedGraphs) -> dict[str, Tensor]:
 
 
 def assert_same(one: Replica, other: Replica) -> None:
-    assert one.seed == other.seed
+    assert one.seeds == other.seeds
     assert one.predictor.config == other.predictor.config
     assert same(state(one.predictor.networks[0]), state(other.predictor.networks[0]))
     assert one.predictor.encoder.texts() == other.predictor.encoder.texts()
@@ -63,19 +61,16 @@ def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
     assert asked == [1, 2]
     for several in (again, there):
         for one, other in zip(here, several, strict=True):
-            assert [each.seed for each in one] == [each.seed for each in other]
+            assert [each.seeds for each in one] == [each.seeds for each in other]
             for mine, theirs in zip(one, other, strict=True):
                 assert_same(mine, theirs)
 
 
-def test_restarts_of_a_collection_share_what_was_prepared_and_have_weights_of_their_own() -> None:
+def test_restarts_share_what_was_prepared_have_weights_of_their_own_and_need_seeds() -> None:
     for own in prepare_replicas(collections(), MODEL, TRAIN, SEEDS):
         first, second = own
         assert first.parts[0] is second.parts[0]
         assert first.predictor.encoder is second.predictor.encoder
         assert not same(state(first.predictor.networks[0]), state(second.predictor.networks[0]))
-
-
-def test_seeds_are_needed_for_every_collection() -> None:
     with pytest.raises(ConfigError, match="3 collections of graphs, and seeds for 2"):
         prepare_replicas(collections(), MODEL, TRAIN, SEEDS[:2])

@@ -1,7 +1,5 @@
 """A single network trained as a stack of one: checkpoints and memory as in the ordinary loop."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -43,29 +41,7 @@ gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 Fit = Callable[..., History]
 
 
-def timeless(history: History) -> list[Any]:
-    return [replace(epoch, seconds=0) for epoch in history.epochs]
-
-
 # ── checkpoints ───────────────────────────────────────────────────────────────────────────────────
-
-
-def test_without_its_checkpoint_a_training_takes_another_course(tmp_path: Path) -> None:
-    """What a resumed training would not show if moments and steps done were lost but made no difference."""
-    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", "this run")
-    courses = []
-    for forget in (False, True):
-        network, train, validation = parts(alcohols())
-        fit_recorded(network, train, validation, CONFIG, keep=checkpoint.keep, report=stop_after(2))
-
-        def resume(progress: Sequence[Progress], forget: bool = forget) -> None:
-            checkpoint.resume(progress)
-            if forget:
-                progress[0].optimizer.state.clear()
-
-        courses.append(timeless(fit_recorded(network, train, validation, CONFIG, resume=resume)))
-    assert courses[0][:2] == courses[1][:2]
-    assert courses[0][2].train_loss != courses[1][2].train_loss
 
 
 @pytest.mark.parametrize(("tie", "missing"), [(False, 0.0), (True, 0.0), (False, 0.7)])

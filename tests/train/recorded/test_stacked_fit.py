@@ -1,7 +1,5 @@
 """Replicas trained as one, on whole graphs and on parts: each must end as if it had been trained alone."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -118,17 +116,6 @@ def test_a_stack_that_keeps_no_checkpoint_makes_no_optimiser_of_torch(monkeypatc
     assert len(history.epochs) == TRAIN.epochs
 
 
-def test_in_single_precision_the_losses_in_training_are_those_of_the_ordinary_loop() -> None:
-    graphs = weighted()
-    own = replicas([graphs, graphs], plain_model(**SIZES, dropout=0.0), torch.float32)
-    config = replace(TRAIN, class_weights=True)
-    _, histories = stacked(own, [0, 1], config)
-    for seed, replica in enumerate(own):
-        _, history = alone(replica, seed, config)
-        for left, right in zip(history.epochs, histories[seed].epochs, strict=True):
-            assert left.train_loss == pytest.approx(right.train_loss, abs=1e-4)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @in_parts
 @pytest.mark.parametrize("readout", ["max", "mean+max", "log", "sort"])
@@ -220,7 +207,7 @@ def test_when_replicas_that_have_stopped_leave_the_stack_the_others_do_not_notic
         assert_same_course(histories[r], again[r], 1e-8)
 
 
-def test_stacking_and_writing_back_changes_nothing() -> None:
+def test_stacking_and_writing_back_changes_nothing_and_only_networks_of_one_kind_are_stacked() -> None:
     graphs = [alcohols(), random_trees(12, nodes=6, seed=0, target=np.arange(12) % 2, class_names=("a", "b"))]
     own = replicas(graphs, plain_model(**SIZES, tie=True))
     networks: list[EgoCNN] = [network for network, _, _ in own]
@@ -236,9 +223,6 @@ def test_stacking_and_writing_back_changes_nothing() -> None:
     for network, values in zip(networks, before, strict=True):
         assert all(torch.equal(value, values[name]) for name, value in network.state_dict().items())
     assert sum(name.startswith("convs") for name in whole.parameters) == 4  # tied layers are stacked once
-
-
-def test_only_networks_of_one_kind_are_stacked() -> None:
     one = replicas([alcohols()], plain_model(**SIZES))[0][0]
     other = replicas([alcohols()], plain_model(**(SIZES | {"width": 4})))[0][0]
     with pytest.raises(ConfigError, match="same settings"):
@@ -314,15 +298,12 @@ def test_the_same_seed_gives_the_same_bits_and_parts_make_a_difference() -> None
         assert not any(same(one, other) for one, other in zip(first, others, strict=True))
 
 
-def test_where_nothing_may_be_missing_the_bits_are_those_of_training_on_whole_graphs() -> None:
+def test_where_nothing_may_be_missing_and_in_validation_graphs_are_whole() -> None:
     own = replicas([oxygens(40)], plain_model(**SIZES, dropout=0.2), torch.float32)
     whole, nothing = (
         state(stacked(own, [0], config)[0][0]) for config in (replace(PARTS, parts=0.0), replace(PARTS, missing=0.0))
     )
     assert same(whole, nothing)
-
-
-def test_validation_sees_whole_graphs() -> None:
     own = replicas([alcohols()] * 2, plain_model(**SIZES))
     found, histories = stacked(own, [0, 1], replace(PARTS, parts=1.0))
     for network, history, (_, _, validation) in zip(found, histories, own, strict=True):

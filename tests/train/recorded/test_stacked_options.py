@@ -1,7 +1,5 @@
 """Readouts, jumping knowledge and the head's options: stacked networks beside ordinary ones."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
@@ -151,13 +149,18 @@ def test_a_replica_with_one_graph_or_one_node_leaves_the_norms_alone_as_the_ordi
     assert moved == [False, False, True, False]
 
 
-def test_training_on_batches_of_one_graph_goes_on_with_a_norm_in_the_head() -> None:
+def test_batches_of_one_graph_train_with_a_norm_in_the_head_and_without_dropout_nothing_is_drawn() -> None:
     ((network, train, validation),) = replicas([alcohols()], plain_model(**SMALL, head_norm=True), torch.float32)
     history = fit(network, train, validation, replace(TRAIN, epochs=1, batch_size=1, device="cpu"))
     assert np.isfinite(history.epochs[0].train_loss)
     assert int(network.norm.get_buffer("num_batches_tracked")) == 0
     fit(network, train, validation, replace(TRAIN, epochs=1, batch_size=2, device="cpu"))
     assert int(network.norm.get_buffer("num_batches_tracked")) == -(-len(train) // 2)
+    own, _ = networks(hubs(), plain_model(**SMALL))
+    seeds = torch.tensor([0, 1])
+    assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is None
+    own, _ = networks(hubs(), plain_model(**SMALL, pool_dropout=0.5))
+    assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is not None
 
 
 # ── dropout of what was read out ──────────────────────────────────────────────────────────────────
@@ -208,11 +211,3 @@ def test_the_stated_share_of_the_readout_is_dropped_in_training_and_none_in_eval
     torch.testing.assert_close(kept, kept.round(), rtol=0, atol=1e-3)
     assert float(kept.mean()) / width == pytest.approx(1 - share, abs=0.02)
     assert len(set(kept.round().flatten().tolist())) > 3
-
-
-def test_without_any_dropout_nothing_is_drawn() -> None:
-    own, _ = networks(hubs(), plain_model(**SMALL))
-    seeds = torch.tensor([0, 1])
-    assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is None
-    own, _ = networks(hubs(), plain_model(**SMALL, pool_dropout=0.5))
-    assert StackedNetwork(own, CPU).draw(seeds, seeds, rows=9) is not None

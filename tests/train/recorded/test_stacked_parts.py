@@ -1,7 +1,5 @@
 """The norm, dropout, readouts, pools and the optimiser of stacked networks, each beside its ordinary counterpart."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 
@@ -56,7 +54,6 @@ def _norms(replicas: int, width: int) -> tuple[list[nn.BatchNorm1d], Tensor, Ten
 SEVEN = st.lists(st.booleans(), min_size=7, max_size=7)
 
 
-@settings(max_examples=60)
 @given(st.lists(SEVEN, min_size=1, max_size=3), st.booleans(), st.integers(0, 99))
 def test_the_norm_of_every_replica_is_that_of_its_own_nodes(places: list[list[bool]], parts: bool, seed: int) -> None:
     """They stand in front, or where nodes are missing, anywhere. A replica with a single node goes by its running

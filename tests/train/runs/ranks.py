@@ -1,7 +1,5 @@
 """Run by torchrun: train on a store as the command does, and note how many graphs each rank prepared and read."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

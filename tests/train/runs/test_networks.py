@@ -1,7 +1,5 @@
 """A model of several networks: each is trained as if it were alone, and together they predict, doubt and are saved."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -51,20 +49,19 @@ def alone(model: Model, r: int) -> Model:
 # ── training ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_single_network_is_trained_from_the_seed_itself_as_the_loop_alone_would() -> None:
+def test_the_seeds_of_networks_begin_with_that_of_the_model_differ_and_do_not_depend_on_their_number() -> None:
     network, learned, validation = parts(alcohols())
     fit(network, learned, validation, TRAIN)
     (found,) = learn(alcohols(), MODEL, TRAIN)[0].networks
     assert same(state(found), state(network))
-
-
-def test_the_seeds_of_networks_begin_with_that_of_the_model_differ_and_do_not_depend_on_their_number() -> None:
     seeds = network_seeds(5, 50)
     assert seeds[0] == 5
     assert len(set(seeds)) == 50
     assert network_seeds(5, 7) == seeds[:7]
     assert not set(network_seeds(6, 50)) & set(seeds)
     assert all(TrainConfig(seed=seed) for seed in seeds)
+    with pytest.raises(ConfigError, match="networks must be at least 1, got 0"):
+        TrainConfig(networks=0)
 
 
 @pytest.mark.parametrize("stack", [False, True], ids=["plain", "recorded"])
@@ -103,11 +100,6 @@ def test_all_networks_share_one_validation_part(monkeypatch: pytest.MonkeyPatch)
     assert len({id(member.train) for member in found}) == len({id(member.validation) for member in found}) == 1
 
 
-def test_less_than_one_network_is_refused() -> None:
-    with pytest.raises(ConfigError, match="networks must be at least 1, got 0"):
-        TrainConfig(networks=0)
-
-
 def test_networks_that_have_not_come_equally_far_catch_up_with_the_others() -> None:
     """As after a GPU without enough memory for all of them at once was killed."""
 
@@ -136,12 +128,11 @@ def test_networks_that_have_not_come_equally_far_catch_up_with_the_others() -> N
 # ── prediction and doubt ──────────────────────────────────────────────────────────────────────────
 
 
-def test_a_single_network_has_no_spread(three: Model) -> None:
+def test_the_spread_of_a_classifier_is_that_of_the_calibrated_probability_and_one_network_has_none(
+    three: Model,
+) -> None:
     assert alone(three, 0).spread(alcohols()) is None
-    assert alone(three, 0).predictions_and_spread(alcohols())[1] is None
-
-
-def test_the_spread_of_a_classifier_is_that_of_the_calibrated_probability_of_the_predicted_class(three: Model) -> None:
+    assert next(alone(three, 0).by_target(alcohols()))[3] is None
     warm = replace(three, temperature=2.5)
     spread = warm.spread(alcohols())
     assert spread is not None
@@ -151,15 +142,12 @@ def test_the_spread_of_a_classifier_is_that_of_the_calibrated_probability_of_the
     assert 0 < spread.max() < 1
 
 
-def test_the_spread_of_a_regressor_is_in_the_unit_of_its_target(regressor: Model) -> None:
+def test_the_spread_of_a_regressor_is_in_the_unit_of_its_target_and_as_large_as_its_errors(regressor: Model) -> None:
     spread = replace(regressor, noise=0.5, spread_scale=2.0).spread(oxygens())
     values = np.stack([alone(regressor, r).values(oxygens()) for r in range(3)])
     noise = 0.5 * regressor.encoder.target_scale
     assert spread is not None
     np.testing.assert_allclose(spread, np.sqrt(noise**2 + 4 * values.var(axis=0, ddof=1)), rtol=1e-4)
-
-
-def test_the_spread_of_a_trained_regressor_is_as_large_as_its_errors_on_the_validation_part(regressor: Model) -> None:
     assert regressor.noise > 0 or regressor.spread_scale > 0
     spread, error = regressor.spread(oxygens()), regressor.values(oxygens()) - np.asarray(oxygens().target)
     assert spread is not None
@@ -283,7 +271,7 @@ def test_a_loaded_model_predicts_and_doubts_as_before(
     predictor.save(tmp_path)
     loaded = Model.load(tmp_path)
     np.testing.assert_array_equal(loaded.outputs_of_each(graphs), predictor.outputs_of_each(graphs))
-    for one, other in zip(loaded.predictions_and_spread(graphs), predictor.predictions_and_spread(graphs), strict=True):
+    for one, other in zip(next(loaded.by_target(graphs))[2:], next(predictor.by_target(graphs))[2:], strict=True):
         assert one is not None
         np.testing.assert_array_equal(one, other)
     for name in ("temperature", "noise", "spread_scale"):

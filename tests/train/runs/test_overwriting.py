@@ -1,7 +1,5 @@
 """train --overwrite: the earlier run stays what it is until the new one is complete, and then goes as a whole."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -218,23 +216,19 @@ def test_where_folders_cannot_change_names_in_one_step_a_kill_is_made_good(
     check_replaced(run, other)
 
 
-def test_a_link_to_a_run_stays_a_link(run: Path, other: bytes, tmp_path: Path) -> None:
+def test_a_link_stays_a_link_what_is_not_there_trains_as_usual_and_the_top_of_a_disk_is_refused(
+    run: Path, other: bytes, tmp_path: Path
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "link").symlink_to(run)
     train_run(alcohols(), tmp_path / "elsewhere" / "link", MODEL, OTHER, overwrite=True)
     assert (tmp_path / "elsewhere" / "link").is_symlink()
     assert (run / "model.safetensors").read_bytes() == other
     assert names_in(tmp_path / "elsewhere") == ["link"]
-
-
-def test_a_folder_that_nothing_can_replace_is_refused_at_once() -> None:
-    with pytest.raises(RunError, match="/: is the top of a disk, which no other folder can replace; name a folder in"):
-        train_run(alcohols(), Path("/"), MODEL, TRAIN, overwrite=True)
-
-
-def test_overwriting_what_is_not_there_trains_as_usual(tmp_path: Path, other: bytes) -> None:
     train_run(alcohols(), tmp_path / "a" / "run", MODEL, OTHER, overwrite=True)
     check_replaced(tmp_path / "a" / "run", other)
+    with pytest.raises(RunError, match="/: is the top of a disk, which no other folder can replace; name a folder in"):
+        train_run(alcohols(), Path("/"), MODEL, TRAIN, overwrite=True)
 
 
 def test_the_demo_replaces_the_run_of_an_earlier_one(

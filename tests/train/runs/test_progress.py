@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -78,14 +76,11 @@ def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert report is None
 
 
-def test_the_time_left_follows_the_last_few_epochs() -> None:
+def test_the_time_left_follows_the_last_epochs_and_the_summary_tells_the_last_loss_and_the_best() -> None:
     assert time_left(history(4), TrainConfig(epochs=10)) == 12
     slow_then_fast = History([*history(5, seconds=100).epochs, *history(5, seconds=1).epochs])
     assert time_left(slow_then_fast, TrainConfig(epochs=20)) == 10
     assert time_left(history(4), TrainConfig(epochs=4)) == 0
-
-
-def test_the_summary_tells_the_last_loss_and_the_best_epoch() -> None:
     assert summary(history(2)) == "loss 0.5000, validation 0.5000 (best 0.5000 at 2)"
     assert summary(history(1, finite=False)) == "loss 1.0000"
 

@@ -1,7 +1,5 @@
 """Real processes, killed or stopped while they train, and what --resume makes of what they leave."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

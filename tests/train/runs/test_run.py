@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import json
 import shutil
@@ -95,7 +93,7 @@ def test_the_history_has_a_line_per_epoch_and_its_best_line_is_in_the_metrics(un
     assert metrics["seconds"] == pytest.approx(sum(float(line["seconds"]) for line in lines), abs=1e-3)
 
 
-def test_the_test_accuracy_is_that_of_the_saved_model_on_the_test_part(unbroken: Path) -> None:
+def test_the_test_accuracy_is_that_of_the_saved_model_which_is_the_one_learned_in_memory(unbroken: Path) -> None:
     metrics = json.loads((unbroken / "metrics.json").read_text())
     tested = alcohols().select("test")
     probability = Model.load(unbroken).probabilities(tested)
@@ -103,6 +101,10 @@ def test_the_test_accuracy_is_that_of_the_saved_model_on_the_test_part(unbroken:
     assert metrics["test_accuracy"] == (probability.argmax(axis=1) == tested.target).mean()
     of_truth = probability[np.arange(len(tested)), tested.target]
     assert metrics["test_log_loss"] == pytest.approx(-np.log(of_truth).mean())
+    predictor, _ = learn(alcohols(), MODEL, TRAIN)
+    loaded = Model.load(unbroken)
+    assert loaded.temperature == predictor.temperature
+    np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
 
 
 def test_the_run_folder_says_which_graph_was_in_which_part_and_what_was_predicted_in_the_test(unbroken: Path) -> None:
@@ -133,13 +135,6 @@ def test_a_split_that_was_changed_is_no_finished_run(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("test", "train", 1))
     with pytest.raises(RunError, match=r"split\.csv is damaged"):
         train_run(alcohols(), tmp_path, MODEL, TRAIN, resume=True)
-
-
-def test_a_run_is_the_same_as_learning_in_memory(unbroken: Path) -> None:
-    predictor, _ = learn(alcohols(), MODEL, TRAIN)
-    loaded = Model.load(unbroken)
-    assert loaded.temperature == predictor.temperature
-    np.testing.assert_array_equal(loaded.probabilities(alcohols()), predictor.probabilities(alcohols()))
 
 
 def test_a_regression_is_scored_by_its_errors_and_their_order(tmp_path: Path) -> None:
@@ -193,9 +188,6 @@ def test_graphs_without_a_truth_do_not_count_and_unknown_classes_count_as_missed
     assert np.isfinite(scores["log_loss"])
     nothing = graphs.replace(target=np.full(4, -1))
     assert metrics.test_scores(predictor, nothing, device="cpu") == {}
-
-
-def test_values_that_are_not_known_do_not_count() -> None:
     predictor, _ = learn(oxygens(), MODEL, replace(TRAIN, epochs=1))
     target = oxygens().target
     assert target is not None
@@ -286,7 +278,7 @@ def test_damaged_metrics_are_one_clear_error(run: Path) -> None:
 # ── folders that are taken ────────────────────────────────────────────────────────────────────────
 
 
-def test_an_existing_run_is_refused_and_left_alone(run: Path) -> None:
+def test_an_existing_run_is_refused_and_left_alone_also_where_it_was_to_be_replaced(run: Path) -> None:
     before = contents(run)
     with pytest.raises(RunError, match="holds a run already; --resume continues it, --overwrite replaces it"):
         train_run(alcohols(), run, MODEL, replace(TRAIN, seed=1))
@@ -295,15 +287,6 @@ def test_an_existing_run_is_refused_and_left_alone(run: Path) -> None:
         (run / name).unlink()
         with pytest.raises(RunError, match="holds a run already"):
             train_run(alcohols(), run, MODEL, TRAIN)
-
-
-def test_overwriting_forgets_the_checkpoint_of_the_earlier_run(tmp_path: Path, unbroken: Path) -> None:
-    train_run(alcohols(), tmp_path, MODEL, replace(TRAIN, seed=1), report=stop_after(2))
-    train_run(alcohols(), tmp_path, MODEL, TRAIN, overwrite=True)
-    check_as_unbroken(tmp_path, unbroken)
-
-
-def test_a_run_that_is_refused_does_not_cost_the_one_it_would_have_replaced(run: Path) -> None:
     before = contents(run)
     with pytest.raises(ConfigError):
         train_run(alcohols(), run, replace(MODEL, embedding="attributes"), TRAIN, overwrite=True)
@@ -311,6 +294,12 @@ def test_a_run_that_is_refused_does_not_cost_the_one_it_would_have_replaced(run:
     with pytest.raises(DataError):
         train_run(only_test, run, MODEL, TRAIN, overwrite=True)
     assert contents(run) == before
+
+
+def test_overwriting_forgets_the_checkpoint_of_the_earlier_run(tmp_path: Path, unbroken: Path) -> None:
+    train_run(alcohols(), tmp_path, MODEL, replace(TRAIN, seed=1), report=stop_after(2))
+    train_run(alcohols(), tmp_path, MODEL, TRAIN, overwrite=True)
+    check_as_unbroken(tmp_path, unbroken)
 
 
 def test_a_run_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """One training at a time writes into a folder; the lock of one that was killed keeps nobody out."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -55,7 +53,7 @@ def held(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
             process.communicate("\n" * 9, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize(("first", "second"), [([], "--resume"), ([], "--overwrite"), (["--overwrite"], "--overwrite")])
+@pytest.mark.parametrize(("first", "second"), [([], "--resume"), (["--overwrite"], "--overwrite")])
 def test_a_second_training_is_refused_and_told_who_holds_the_folder(
     first: list[str], second: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

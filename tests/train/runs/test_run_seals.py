@@ -1,7 +1,5 @@
 """Files of a run that are not what was written, or no files at all: refused in one line, never waited for."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

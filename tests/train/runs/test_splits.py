@@ -1,7 +1,5 @@
 """``--split random`` and ``--split scaffold``: what is drawn, what a column of that name does, what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

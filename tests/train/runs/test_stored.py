@@ -1,7 +1,5 @@
 """Training on graphs that stay in their store: the same bits as from memory, in memory that does not grow with it."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import subprocess

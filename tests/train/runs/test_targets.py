@@ -1,7 +1,5 @@
 """Several targets in one model: a head for each, and values that are not known teach nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -38,47 +36,40 @@ def trained() -> Model:
     return learn(both_targets(), SMALL, QUICK)[0]
 
 
-def test_the_loss_is_the_mean_over_targets_of_the_mean_where_each_is_known() -> None:
+def test_the_loss_is_the_mean_over_targets_of_the_mean_where_each_is_known_classes_weighed_and_in_parts() -> None:
     outputs, nan = torch.randn(5, 3, dtype=torch.float64), torch.nan
     target = torch.tensor([[0, nan], [1, 2.0], [nan, 1.0], [1, nan], [nan, nan]], dtype=torch.float64)
     classes = loss_of(outputs[[0, 1, 3], :2], torch.tensor([0, 1, 1]))
     values = loss_of(outputs[[1, 2], 2:], target[[1, 2], 1])
     found = loss_of(outputs, target, SeveralTargets.of((2, 1), target, balanced=False))
     assert torch.isclose(found, (classes + values) / 2)
-
-
-def test_classes_that_are_weighed_count_alike_within_their_target() -> None:
     outputs, target = torch.randn(4, 3), torch.tensor([[0, 0.5], [0, 1.0], [0, 2.0], [1, torch.nan]])
     weights = torch.tensor([1 / 3, 1.0])
     classes = loss_of(outputs[:, :2], target[:, 0].long(), weights)
     values = loss_of(outputs[:3, 2:], target[:3, 1])
     found = loss_of(outputs, target, SeveralTargets.of((2, 1), target, balanced=True))
     assert torch.isclose(found, (classes + values) / 2)
-
-
-def test_parts_of_a_batch_add_up_to_its_loss() -> None:
     outputs, target = torch.randn(6, 3), torch.tensor([[0, torch.nan]] * 2 + [[1, 1.0]] * 3 + [[torch.nan, 2.0]])
     several = SeveralTargets.of((2, 1), target, balanced=False)
     parts = sum(several.loss(outputs[some], target[some]) * len(outputs[some]) for some in (slice(0, 2), slice(2, 6)))
     assert torch.isclose(several.loss(outputs, target), torch.as_tensor(parts) / 6)
 
 
-def test_a_value_that_is_not_known_has_no_gradient() -> None:
+def test_a_value_that_is_not_known_has_no_gradient_and_leaves_the_loss_to_the_others() -> None:
     outputs = torch.randn(3, 3, requires_grad=True)
     target = torch.tensor([[1, torch.nan], [torch.nan, 2.0], [torch.nan, torch.nan]])
     several = SeveralTargets.of((2, 1), target, balanced=False)
     (slope,) = torch.autograd.grad(several.loss(outputs, target), outputs)
     expected = torch.tensor([[True, True, False], [False, False, True], [False, False, False]])
     assert torch.equal(slope != 0, expected)
-
-
-def test_a_target_that_no_validation_graph_has_leaves_the_loss_to_the_others() -> None:
     outputs, target = torch.randn(2, 3), torch.tensor([[1, torch.nan], [0, torch.nan]])
     several = SeveralTargets.of((2, 1), torch.tensor([[1, 1.0], [0, 2.0]]), balanced=False).on(target)
     assert torch.isclose(several.loss(outputs, target), loss_of(outputs[:, :2], target[:, 0].long()) / 2)
 
 
-def test_the_model_of_one_target_gives_the_columns_of_all(trained: Model) -> None:
+def test_the_model_of_one_target_gives_the_columns_of_all_also_once_it_was_saved(
+    trained: Model, tmp_path: Path
+) -> None:
     graphs = both_targets()
     outputs = trained.outputs_of_each(graphs, device="cpu")
     assert outputs.shape == (2, len(graphs), 3)
@@ -86,9 +77,6 @@ def test_the_model_of_one_target_gives_the_columns_of_all(trained: Model) -> Non
         alone = trained.of_target(name).outputs_of_each(graphs, device="cpu")
         np.testing.assert_allclose(alone, outputs[:, :, columns], rtol=1e-5, atol=1e-6)
     assert trained.of_target("kind").class_names == ("alkane", "alcohol")
-
-
-def test_what_is_saved_predicts_the_same(trained: Model, tmp_path: Path) -> None:
     trained.save(tmp_path)
     loaded, graphs = Model.load(tmp_path), both_targets()
     assert loaded.encoder.targets_of == trained.encoder.targets_of
@@ -108,11 +96,8 @@ def test_the_explanation_of_a_target_adds_up_to_its_output(trained: Model, targe
         np.testing.assert_array_equal(one.node_importance, other.node_importance)
 
 
-def test_the_first_target_is_explained_unless_another_is_named(trained: Model) -> None:
+def test_the_first_target_is_explained_unless_another_is_named_and_what_takes_one_is_refused(trained: Model) -> None:
     assert explain(trained, both_targets()[:1], fidelity=False)[0].explained in ("alkane", "alcohol")
-
-
-def test_what_takes_one_target_is_refused_in_one_line(trained: Model) -> None:
     graphs = both_targets()
     with pytest.raises(ConfigError, match=r"several targets \(kind, atoms\)"):
         trained.predictions(graphs)

@@ -1,7 +1,5 @@
 """``egocnn prepare``: a data set -> a store on disk."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from egocnn.cli.arguments import add_data_options, add_out

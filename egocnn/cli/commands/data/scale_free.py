@@ -1,7 +1,5 @@
 """``egocnn scale-free``: a data set -> whether its degrees follow a power law, and a picture of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from egocnn.cli.arguments import add_data_options, add_out, whole_number

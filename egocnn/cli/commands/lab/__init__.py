@@ -1,7 +1,5 @@
 """Commands that call the lab beside the package, experiments and benchmarks by name; an installed package has none."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path
@@ -15,10 +13,8 @@ ROOT = Path(egocnn.__file__).resolve().parent.parent
 
 
 def find_lab(part: str = "") -> ModuleType:
-    """The lab of this checkout, or a module of it (``find_lab("bench.named")``); refused where there is none.
-
-    A module that is called lab by chance (in site-packages, or first on the path) is not taken for it.
-    """
+    """The lab of this checkout, or a module of it (``find_lab("bench.named")``); refused where there is none. A module
+    that is called lab by chance (in site-packages, or first on the path) is not taken for it."""
     home = ROOT / "lab"
     if not (home / "__main__.py").is_file() or not (ROOT / "pyproject.toml").is_file():
         raise ConfigError(

@@ -1,7 +1,5 @@
 """``egocnn bench``: the name of a benchmark -> its measurements, or a chart of all that are saved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from egocnn.cli.arguments import add_offline, add_out

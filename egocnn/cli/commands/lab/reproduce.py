@@ -1,7 +1,5 @@
 """``egocnn reproduce``: the name of an experiment -> its table or figure."""
 
-from __future__ import annotations
-
 from egocnn.cli.arguments import add_offline, add_out
 from egocnn.cli.commands.lab import find_lab
 from egocnn.cli.options import Options, Parser

@@ -1,7 +1,5 @@
 """A folder or a zip -> its files as chunks of bytes; nothing is written, and a hostile zip is refused."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zipfile

@@ -1,10 +1,9 @@
 """The name of a TU set -> its folder or zip on this machine, downloaded once where it is not there yet. Only published
 names are ever sent to a server; others are looked for here alone. ``EGOCNN_OFFLINE=1`` forbids downloads."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
+import json
 import logging
 import os
 import re
@@ -14,6 +13,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,7 +24,7 @@ from egocnn.data.sources.tu.archive import Archive
 from egocnn.data.sources.tu.number_lines import whole_lines
 from egocnn.data.sources.tu.reader import TABLES
 from egocnn.errors import DataError
-from egocnn.files import replacing, write_text
+from egocnn.files import digest_of_file, replacing, write_text
 
 logger = logging.getLogger("egocnn")
 COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
@@ -32,37 +32,11 @@ SECONDS = 30  # without a byte for this long a download is given up
 CHUNK = 1 << 18
 ENDINGS = tuple(f"_{table}.txt" for table in TABLES)
 
-# content_digest of the sets of the paper, so that their names mean the same graphs everywhere
-CONTENT = {
-    "MUTAG": "ebaf09aaa6206449a51c8c1761cff451f566c28c13891873cb425e2da09a9998",
-    "PTC_MR": "5330ab1fa56672b7c7bf1d6afebbd17fd4476d668a70b012478f57808530c71c",
-    "PROTEINS": "3ad5b7cfa35676a948f91df71f95ea1448cb82bde4ff4a01373e860399fe81fb",
-    "NCI1": "1e2c4dd49bf90d232be60c3dac666918eff4f13a6b9077eead330b5396faab18",
-    "IMDB-BINARY": "a974a6d9ee05f3cc9d2fdb7ba9829d469583b2f1c68bd4e0166b916b041198ac",
-    "IMDB-MULTI": "3fc2ef4f0a6ed002d251a8282dc384e380fdead213d1b0cfe0d70ef6e211f222",
-    "REDDIT-BINARY": "3b9a6c24f56362fd92c85dc7f53d4d6366d3a7846204aa640730d840f915a3f0",
-    "COLLAB": "59c1b001cbfc5a140318005aad8abadf3e048346f8bd17b46303084069633d46",
-    "Mutagenicity": "fce01603cacca4dc2664d24e0416c592f4af6a40f52b95197087070b7293daad",
-}
-# small molecules, bioinformatics, computer vision, social networks, synthetic graphs
-PLAIN = """
-AIDS alchemy_full BZR BZR_MD COX2 COX2_MD DHFR DHFR_MD ER_MD FRANKENSTEIN Mutagenicity MUTAG NCI1 NCI109 PTC_FM PTC_FR
-PTC_MM PTC_MR QM9 ZINC_full ZINC_test ZINC_train ZINC_val DD ENZYMES KKI OHSU Peking_1 PROTEINS PROTEINS_full COIL-DEL
-COIL-RAG Cuneiform Fingerprint FIRSTMM_DB Letter-high Letter-low Letter-med MSRC_9 MSRC_21 MSRC_21C COLLAB dblp_ct1
-dblp_ct2 DBLP_v1 deezer_ego_nets facebook_ct1 facebook_ct2 github_stargazers highschool_ct1 highschool_ct2 IMDB-BINARY
-IMDB-MULTI infectious_ct1 infectious_ct2 mit_ct1 mit_ct2 REDDIT-BINARY REDDIT-MULTI-5K REDDIT-MULTI-12K reddit_threads
-tumblr_ct1 tumblr_ct2 twitch_egos TWITTER-Real-Graph-Partial COLORS-3 SYNTHETIC SYNTHETICnew Synthie TRIANGLES
-"""
-SCREENED_CELLS = "MCF-7 MOLT-4 NCI-H23 OVCAR-8 P388 PC-3 SF-295 SN12C SW-620 UACC257 Yeast"  # each also with hydrogens
-TOX21_ASSAYS = "AhR AR AR-LBD ARE aromatase ATAD5 ER ER-LBD HSE MMP p53 PPAR-gamma"  # each published in three parts
-
+SETS = json.loads(files(__package__).joinpath("sets.json").read_text(encoding="utf-8"))
+CONTENT: dict[str, str] = SETS["content"]  # content_digest of the sets of the paper: a name means the same everywhere
 # the list of https://chrsmrrs.github.io/datasets/docs/datasets: no other name is ever sent to a server, as one that
 # is mistyped may be that of a file or a confidential molecule
-PUBLISHED = {
-    *PLAIN.split(),
-    *(f"{name}{hydrogens}" for name in SCREENED_CELLS.split() for hydrogens in ("", "H")),
-    *(f"Tox21_{name}_{part}" for name in TOX21_ASSAYS.split() for part in ("training", "testing", "evaluation")),
-}
+PUBLISHED = set(SETS["published"])
 
 
 def find_set(name: str) -> Path | None:
@@ -192,8 +166,7 @@ def _check_cached(path: Path) -> None:
     """Compare a file of the cache with the sum that its download left; one put there by hand has none."""
     try:
         expected = _sum_path(path).read_text(encoding="ascii", errors="replace").split()[:1]
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = digest_of_file(path)
     except FileNotFoundError:
         logger.info("%s: no checksum beside it; taken as it is", path)
         return
@@ -208,7 +181,6 @@ def _sum_path(path: Path) -> Path:
 
 @contextmanager
 def _progress(name: str, length: int | None) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, nothing elsewhere."""
     if not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda _: None
         return

@@ -3,8 +3,6 @@ by commas, blanks around them free, or by blanks alone, equally many in every li
 one. Three engines read a piece, each what the one before declines: ``_parse_even`` lines that all look alike,
 ``_parse_clean`` any tidy text, and ``_parse_lines``, line by line, defines the format and describes what is wrong."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterable, Iterator

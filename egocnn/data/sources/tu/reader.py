@@ -1,8 +1,6 @@
 """A data set in the TU Dortmund text format, as a folder or a zip -> Graphs. ``NAME_A.txt`` lists pairs of nodes,
 counted from 1, ``NAME_graph_indicator.txt`` the graph of every node; others have a line per node, edge or graph."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -41,8 +39,6 @@ def read_tu(source: Path, config: ReadConfig) -> Graphs:
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """The files of one set."""
-
     files: Files
     prefix: str  # everything before the kind of table in a path: ``MUTAG/MUTAG`` of ``MUTAG/MUTAG_A.txt``
 

@@ -2,8 +2,6 @@
 use the statistics of the whole batch, and gradients are averaged to those of the whole batch: but for rounding, and for
 which activations dropout drops, the weights of all are those that one process would have come to."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +17,7 @@ from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import portions
 from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.common import Member, Progress, epoch_seed
-from egocnn.train.engines.distributed.norm import share_norms, unshare_norms
+from egocnn.train.engines.distributed.norm import share_norms
 from egocnn.train.engines.distributed.world import World, current, exchange_device
 from egocnn.train.engines.plain import PlainEngine, run_batch
 from egocnn.train.metrics import loss_and_score, loss_of, weight_of
@@ -93,7 +91,7 @@ class DistributedEngine(PlainEngine):
     def finish(self) -> None:
         super().finish()
         for progress in self.progress:
-            unshare_norms(progress.network)
+            share_norms(progress.network, shared=False)
 
 
 def share_of(chosen: Tensor, node_ptr: Tensor, world: World) -> Tensor:

@@ -1,8 +1,6 @@
 """Batch norm over the nodes of all processes: (n, D) on each -> (n, D) on each, as one process would norm them all.
 torch's own SyncBatchNorm is for GPUs alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -74,18 +72,10 @@ class _Norm(torch.autograd.Function):
         return dx, d_weight, d_bias, None, None, None, None
 
 
-def share_norms(network: nn.Module) -> list[SharedNorm]:
-    """Make every batch norm a shared one; the list of them. They stay the same modules under another class: an
-    optimiser goes on with their parameters, and so do tied layers."""
+def share_norms(network: nn.Module, *, shared: bool = True) -> list[SharedNorm]:
+    """Make every batch norm a shared one, or a plain one again; the list of the shared ones. They stay the same modules
+    under another class: an optimiser goes on with their parameters, and so do tied layers."""
     for norm in network.modules():
-        if type(norm) is nn.BatchNorm1d:
-            norm.__class__ = SharedNorm
+        if type(norm) in (nn.BatchNorm1d, SharedNorm):
+            norm.__class__ = SharedNorm if shared else nn.BatchNorm1d
     return [norm for norm in network.modules() if isinstance(norm, SharedNorm)]
-
-
-def unshare_norms(network: nn.Module) -> None:
-    """Make them plain batch norms again."""
-    for norm in network.modules():
-        if type(norm) is SharedNorm:
-            module: nn.Module = norm
-            module.__class__ = nn.BatchNorm1d

@@ -1,8 +1,6 @@
 """AdamW for R replicas: each with its own learning rate, its own clipped gradient and its own number of steps. The same
 as ``torch.optim.AdamW`` after ``clip_grad_norm_`` for each alone; one without a batch, or stopped, stays untouched."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -25,8 +23,7 @@ class StackedAdamW:
         is_fused = parameters[0].is_cuda and find_spec("triton") is not None
         self._update = update_fused if is_fused else update_plain
         self._first, self._second = ([torch.zeros_like(p, requires_grad=False) for p in parameters] for _ in MOMENTS)
-        self.steps = torch.zeros(len(parameters[0]), dtype=torch.int64, device=parameters[0].device)
-        """(R) done so far"""
+        self.steps = torch.zeros(len(parameters[0]), dtype=torch.int64, device=parameters[0].device)  # (R) done so far
 
     def keep_only(self, numbers: Tensor, parameters: Sequence[Tensor]) -> None:
         """Go on with these replicas alone, whose parameters these now are."""

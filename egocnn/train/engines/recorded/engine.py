@@ -3,12 +3,9 @@ Small graphs leave a GPU waiting for the next launch. Here every tensor has a le
 device once an epoch. The result of a network is that of the plain engine with its seed, whatever the other networks,
 but for rounding and for which activations dropout drops; either engine goes on from a checkpoint of the other."""
 
-from __future__ import annotations
-
 import copy
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -134,17 +131,6 @@ class RecordedEngine:
                 rows[-1][r] = monitored(monitor, *self._evaluate.outputs_and_targets(r))
         return np.stack(rows)
 
-    def training_steps(self, number: int) -> list[Callable[[], None]]:
-        """The steps of an epoch alone, to be called in this order, and again and again if need be."""
-        plan = self._schedule.epoch(number, np.ones(len(self._seeds), bool))
-        self._train.begin(plan)
-
-        def restart() -> None:
-            self._train.number.zero_()
-            self._train(plan.shapes[0])
-
-        return [restart, *(partial(self._train, shape) for shape in plan.shapes[1:])]
-
     @torch.no_grad()
     def keep_best(self, improved: Bools) -> None:
         self._improved = improved
@@ -170,7 +156,6 @@ class RecordedEngine:
 
 
 def _stacked_best(progress: Sequence[Progress], device: torch.device) -> list[Tensor]:
-    """The best weights so far in the order of the stack's state."""
     networks = [copy.deepcopy(each.network) for each in progress]
     for network, each in zip(networks, progress, strict=True):
         network.load_state_dict(each.best)

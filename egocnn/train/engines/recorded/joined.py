@@ -2,8 +2,6 @@
 The nodes of every replica fill the first of M places, its bag entries the first of E; what is left over is padding. A
 batch is arithmetic on tensors of fixed shapes, as CUDA graphs require: nothing is read back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """Seeds and epoch -> which graphs every replica reads in which step, and the shape of the batch of each step. The order
 of a replica's graphs follows from its own seed and the epoch, exactly as in the plain engine."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,8 +69,7 @@ class Schedule:
 def _units(sizes: Ints, chosen: Ints, unit: Ints) -> Ints:
     """(2, S) units that the largest replica of each step fills, at least one"""
     total = np.where(chosen >= 0, sizes[:, chosen], 0).sum(axis=3).max(axis=2)
-    units: Ints = np.maximum(-(-total // unit[:, None]), 1)
-    return units
+    return np.asarray(np.maximum(-(-total // unit[:, None]), 1))
 
 
 def portions(graphs: Sequence[Ints], sizes: Ints, nodes_at_once: int) -> tuple[Ints, BatchShape]:

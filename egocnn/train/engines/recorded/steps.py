@@ -1,8 +1,6 @@
 """One step of all replicas: the graphs chosen for it -> parameters changed, losses added up; nothing read back. On a
 GPU the step is recorded once per batch shape as a CUDA graph and then replayed, at the cost of one launch."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cache
 from typing import Any
@@ -32,8 +30,7 @@ class RecordedStep(ABC):
     ) -> None:
         self._data, self._network, self._class_weights, self._pool = data, network, class_weights, pool
         self._device = device = data.node_ptr.device
-        self._chosen = chosen.to(device)
-        """(S, R, B) of all steps"""
+        self._chosen = chosen.to(device)  # (S, R, B) of all steps
         self.number = torch.zeros(1, dtype=torch.int64, device=device)
         self.enabled = torch.ones((), dtype=torch.bool, device=device)
         """false in warm-up, when a step computes everything and changes nothing"""
@@ -147,8 +144,7 @@ class TrainingStep(RecordedStep):
 class EvaluationStep(RecordedStep):
     """Forward in evaluation mode, in full precision, over the same portions in every epoch."""
 
-    _outputs: Tensor | None = None
-    """(S, R, B, C) of all steps"""
+    _outputs: Tensor | None = None  # (S, R, B, C) of all steps
 
     @torch.no_grad()
     def _compute(self, shape: BatchShape) -> None:

@@ -1,13 +1,11 @@
 """Folders and zips -> chunks of bytes; what a zip must not do."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from egocnn.data.sources.tu import archive
@@ -155,7 +153,6 @@ def test_a_member_without_a_name_does_no_harm(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 3000), st.integers(0, 255), st.booleans())
-@settings(deadline=None, max_examples=200)
 def test_a_changed_byte_gives_the_same_texts_or_a_clear_error(
     tmp_path_factory: pytest.TempPathFactory, place: int, byte: int, cut: bool
 ) -> None:

@@ -1,7 +1,5 @@
 """Names of sets -> files: where they are looked for, downloads from a server on this machine, what is never sent."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import logging

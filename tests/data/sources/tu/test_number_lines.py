@@ -1,13 +1,11 @@
 """Text of numbers -> arrays: the format, its three engines, and the words for what is wrong."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from egocnn.data.sources.tu.number_lines import (
@@ -53,7 +51,6 @@ def tables(draw: st.DrawFn) -> bytes:
 @example(b"1 -\n- 1\n", True, 2)
 @example(b"9223372036854775808\n", True, 1)
 @example(b"999999999999999,1\n", True, 2)
-@settings(deadline=None, max_examples=400)
 def test_the_fast_engines_say_what_the_slow_one_says_or_nothing(text: bytes, whole: bool, columns: int) -> None:
     kind = WHOLE if whole else REAL
     fast = [_parse_clean(text, columns, kind)] + ([_parse_even(text, columns)] if whole else [])
@@ -97,13 +94,20 @@ def test_separators_line_ends_blank_ends_and_a_byte_order_mark_do_not_matter(tex
     np.testing.assert_array_equal(read_integers([text], "file"), [[1, 2], [30, 4]])
 
 
-def test_real_numbers_keep_every_digit() -> None:
+def test_real_numbers_keep_every_digit_empty_texts_have_no_rows_and_blocks_say_where_they_begin() -> None:
     values = read_reals([b"0.1, -2e-3\n 23.000000,.5\n1.,+7\n"], "file")
     np.testing.assert_array_equal(values, [[0.1, -2e-3], [23, 0.5], [1, 7]])
+    assert read_integers([], "file", 2).shape == (0, 2)
+    assert read_integers([b"\n\n"], "file").shape == (0, 1)
+    blocks = list(integer_blocks([b"1,1\n2,2\n3", b",3\n4,4\n", b"5,5"], "file", 2))
+    assert [first for first, _ in blocks] == [1, 3, 4, 5]
+    np.testing.assert_array_equal(np.concatenate([rows for _, rows in blocks])[:, 0], [1, 2, 3, 4, 5])
+    with pytest.raises(DataError) as error:
+        read_integers([b"1\n" + b"z" * 10_000], "file")
+    assert len(str(error.value)) < 120
 
 
 @given(st.lists(st.sampled_from([b"1, 2\n", b"345, 6\r\n", b"\n", b" ", b"7 8\n", b"\xef\xbb\xbf"])), st.data())
-@settings(deadline=None, max_examples=200)
 def test_where_chunks_are_cut_does_not_matter(lines: list[bytes], data: st.DataObject) -> None:
     text = b"".join(lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
@@ -111,17 +115,6 @@ def test_where_chunks_are_cut_does_not_matter(lines: list[bytes], data: st.DataO
     pieces = list(whole_lines(chunks, "file"))
     assert all(piece.endswith(b"\n") for piece in pieces)
     assert b"".join(pieces) == b"".join(whole_lines([text], "file"))
-
-
-def test_an_empty_text_has_no_rows_and_the_columns_asked_for() -> None:
-    assert read_integers([], "file", 2).shape == (0, 2)
-    assert read_integers([b"\n\n"], "file").shape == (0, 1)
-
-
-def test_blocks_say_on_which_line_they_begin() -> None:
-    blocks = list(integer_blocks([b"1,1\n2,2\n3", b",3\n4,4\n", b"5,5"], "file", 2))
-    assert [first for first, _ in blocks] == [1, 3, 4, 5]
-    np.testing.assert_array_equal(np.concatenate([rows for _, rows in blocks])[:, 0], [1, 2, 3, 4, 5])
 
 
 @pytest.mark.parametrize(
@@ -147,12 +140,6 @@ def test_what_is_wrong_is_said_with_file_line_value_and_rule(text: bytes, messag
 def test_only_finite_decimal_numbers_are_real_numbers(field: bytes) -> None:
     with pytest.raises(DataError, match=r"file, line 2: .* is (not a finite number|too large)"):
         read_reals([b"1\n" + field + b"\n"], "file")
-
-
-def test_a_long_value_is_shortened_in_the_message() -> None:
-    with pytest.raises(DataError) as error:
-        read_integers([b"1\n" + b"z" * 10_000], "file")
-    assert len(str(error.value)) < 120
 
 
 def test_an_endless_line_is_refused_before_it_fills_the_memory() -> None:

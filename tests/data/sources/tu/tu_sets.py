@@ -1,7 +1,5 @@
 """A small set in the TU Dortmund format, whole or with parts of it changed, for the tests of its reader."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The benchmarks of one large graph, on a small one: ranked and convolved, prepared and predicted in blocks."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measures of explanations without a truth, on hand-made structures with known answers, and of functional groups."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from dataclasses import replace
@@ -60,35 +58,23 @@ def structure(
     )
 
 
-def test_classes_are_scored_by_accuracy_and_order_and_values_by_their_squared_errors() -> None:
+def test_scores_sizes_gaps_and_evidence_are_those_that_a_hand_computes() -> None:
     likely = np.array([0.1, 0.6, 0.4, 0.9])
     scores = measures.scores_of_predictions(np.stack([1 - likely, likely], axis=1), np.array([0, 0, 1, 1]))
     assert scores == {"roc_auc": 0.75, "accuracy": 0.5}
     scores = measures.scores_of_predictions(np.array([1.0, 2.0]), np.array([4.0, 6.0]))
     assert scores == {"rmse": pytest.approx(np.sqrt((9 + 16) / 2)), "r2": pytest.approx(1 - 25 / 2)}
-
-
-def test_sizes_count_empty_structures_and_only_those_with_nodes_are_asked_whether_they_are_connected() -> None:
     found = [structure([1.0] * 4, nodes) for nodes in ([], [], [1], [2], [0, 2], [1, 2, 3])]
     medians = {"share_of_nodes": 0.25, "share_of_nodes_where_any": 0.375}
     assert measures.size_scores(found) == {**medians, "empty": pytest.approx(1 / 3), "connected": 3 / 4}
     nothing = {"share_of_nodes": 0.0, "share_of_nodes_where_any": None, "empty": 1.0, "connected": None}
     assert measures.size_scores([structure([1.0, 1.0])]) == nothing
-
-
-def test_a_node_speaks_beyond_a_twentieth_of_the_largest_contribution_in_its_own_graph() -> None:
     found = [structure([100.0, 4.0, -6.0, 0.0]), structure([-0.1, 0.05, 0.004, 0.006])]
     assert measures.sign_shares(found) == {"nodes_for": 3 / 8, "nodes_against": 2 / 8}
     silent = [structure([0.0, 0.0]), structure([1.0, -1.0])]  # nodes that contribute nothing still count as nodes
     assert measures.sign_shares(silent) == {"nodes_for": 0.25, "nodes_against": 0.25}
-
-
-def test_the_gap_is_the_largest_of_any_graph_whatever_its_sign() -> None:
     found = [structure([1.0, 2.0], base=1.0), *(structure([1.0], base=0.0, output=output) for output in (0.5, 1.25))]
     assert measures.gap_scores(found) == {"gap": 0.5, "gap_of_range": pytest.approx(0.5 / 3.5)}
-
-
-def test_evidence_by_presence_is_the_median_over_structures_that_hold_something() -> None:
     shares = [(0.9, 0.5), (0.7, 0.6), (0.8, 0.1), (None, None)]
     found = [structure([1.0], [0], evidence=each) for each in shares] + [structure([1.0], [], evidence=(0.0, 0.0))]
     assert measures.evidence_by_presence(found) == {"kept": 0.8, "lost": 0.5}

@@ -1,7 +1,5 @@
 """python -m lab measure real_structures: it trains, explains, writes, and uses again what it has trained."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import asdict, replace

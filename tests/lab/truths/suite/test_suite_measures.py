@@ -1,7 +1,5 @@
 """Scores of structures and contributions, the controls beside them, and the draw of the two halves."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 
@@ -70,10 +68,16 @@ def test_structures_are_small_connected_like_the_truth_and_empty_where_there_is_
     assert not measures.is_connected(part.graphs[0], np.array([0, 2]))
 
 
-def test_rankings_are_scored_where_the_truth_is_known_alone(part: ExplainedPart) -> None:
+def test_rankings_are_scored_where_the_truth_is_known_and_predictions_as_classes_or_values(
+    part: ExplainedPart, valued: ExplainedPart
+) -> None:
     scores = measures.ranking_scores([found([2, 1, 0, 0], []), found([5, 0, 0, 0], [])], part)
     assert scores["node_auc"] == scores["node_jaccard"] == 1.0
     assert "pearson" not in scores
+    assert measures.prediction_scores(np.array([[0.2, 0.8], [0.4, 0.6]]), part) == {"accuracy": 0.5}
+    target = valued.graphs.target
+    assert target is not None
+    assert measures.prediction_scores(target, valued) == {"r2": 1.0, "rmse": 0.0}
 
 
 def test_contributions_that_are_right_up_to_scale_correlate_fully(valued: ExplainedPart) -> None:
@@ -85,26 +89,19 @@ def test_contributions_that_are_right_up_to_scale_correlate_fully(valued: Explai
     assert measures.ranking_scores([found([1, 2, 3, 4], [])], valued.only([1])) == {}  # whose nodes all add the same
 
 
-def test_kendall_is_that_of_scipy_and_equal_importances_count_nothing() -> None:
+def test_kendall_is_that_of_scipy_nodes_stand_out_beyond_quartiles_and_the_seed_draws_the_halves() -> None:
     random = np.random.default_rng(0)
     for _ in range(5):
         one, other = random.integers(0, 4, 12).astype(float), random.integers(0, 4, 12).astype(float)
         assert measures.kendall(one, other) == pytest.approx(float(kendalltau(one, other).statistic))
     assert measures.kendall(np.ones(3), np.arange(3.0)) == measures.pearson(np.ones(3), np.arange(3.0)) == 0.0
-
-
-def test_a_node_stands_out_beyond_the_quartiles_and_rounding_does_not() -> None:
     assert measures.stands_out(np.array([0.0, 0.1, 0.0, 0.1, 0.05, 3.0]))
     assert measures.stands_out(np.array([0.0, 0.1, 0.0, 0.1, 0.05, -3.0]))
     assert not measures.stands_out(np.arange(8.0))
     assert not measures.stands_out(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + 1e-9]))
-
-
-def test_predictions_are_scored_as_classes_or_as_values(part: ExplainedPart, valued: ExplainedPart) -> None:
-    assert measures.prediction_scores(np.array([[0.2, 0.8], [0.4, 0.6]]), part) == {"accuracy": 0.5}
-    target = valued.graphs.target
-    assert target is not None
-    assert measures.prediction_scores(target, valued) == {"r2": 1.0, "rmse": 0.0}
+    written = json.loads((ROOT / "results" / "truths_halves.json").read_text(encoding="utf-8"))
+    assert written["seed"] == DRAW_SEED
+    assert {half: written[half] for half in ("choosing", "reporting", "named")} == draw_halves()
 
 
 def test_the_trivial_rule_is_the_label_that_finds_most_or_what_each_label_adds(
@@ -117,12 +114,6 @@ def test_the_trivial_rule_is_the_label_that_finds_most_or_what_each_label_adds(
     assert adds[0] == adds[1] > 0 > adds[2] == adds[3]
     bare = part.graphs.replace(node_label=None, node_label_names=())
     assert labels_of(bare)[0] == ["1", "2", "2", "1"]  # numbers of neighbours stand in for labels
-
-
-def test_the_halves_that_are_written_down_are_those_that_the_seed_draws() -> None:
-    written = json.loads((ROOT / "results" / "truths_halves.json").read_text(encoding="utf-8"))
-    assert written["seed"] == DRAW_SEED
-    assert {half: written[half] for half in ("choosing", "reporting", "named")} == draw_halves()
 
 
 def test_every_task_stands_in_one_half_families_are_split_evenly_and_named_tasks_choose_nothing() -> None:

@@ -1,7 +1,5 @@
 """The suite from end to end: files that are read back as they were, and a record of small networks on small tasks."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tasks: motifs are where the truth says, rules over functional groups, and published recipes are as published."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,23 +76,17 @@ def test_the_truth_of_a_motif_is_its_nodes_and_its_edges(name: str, target: str,
     assert all(shape_of(example) == plain(motif) for example in examples)
 
 
-def test_two_houses_are_one_truth_and_one_house_alone_is_none() -> None:
+def test_two_houses_are_one_truth_labels_stand_on_the_motif_and_rings_alternate_where_said() -> None:
     examples = CATALOGUE["two-houses"].examples(SIZES, NOWHERE)
     assert all(len(e.alternatives[0]) == 10 for e in examples if e.target == "yes")
     assert not any(e.alternatives for e in examples if e.target == "no")
     assert {e.nothing for e in examples if e.target == "no"} == {True, False}
-
-
-def test_the_labels_of_a_rule_stand_on_the_motif() -> None:
     for example in CATALOGUE["chain-of-three"].examples(SIZES, NOWHERE):
         assert example.node_label is not None
         assert sorted(set(example.node_label) & set("XYZ")) == ["X", "Y", "Z"]
         middle = example.node_label.index("Y")
         ends = {example.node_label[u + v - middle] for u, v in example.edges if middle in (u, v)}
         assert ({"X", "Z"} <= ends) == (example.target == "yes")
-
-
-def test_a_ring_alternates_only_where_it_is_said_to() -> None:
     for example in CATALOGUE["alternating-ring"].examples(SIZES, NOWHERE):
         if example.target == "yes":
             assert example.edge_label is not None
