@@ -56,6 +56,8 @@ class Graph:
     """(N) whether the node is known to be critical"""
     edge_truth: Bools | None
     """(E) whether the edge is known to be critical"""
+    node_names: tuple[str, ...] | None = None
+    """(N) what the source calls the nodes, where they have names"""
 
 
 def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:

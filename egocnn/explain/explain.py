@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -12,9 +13,11 @@ import torch
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
+from egocnn.data.subgraphs import cut
 from egocnn.errors import ConfigError
 from egocnn.explain.attention import AttentionHead
 from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.huge import TECHNIQUE, concentrated, huge_portion
 from egocnn.explain.portion import Portion, mean_over_networks
 from egocnn.explain.question import Question
 from egocnn.explain.structure import CriticalStructure, Trace
@@ -51,13 +54,36 @@ def explain(
     predictor = predictor.of_target(target)
     chosen_classes = _class_numbers(predictor, len(graphs), classes)
     found: list[CriticalStructure] = []
-    for portion in _portions(predictor, graphs, chosen_classes, config, attention, device):
-        portion.check_finite()
-        critical = portion.select(config)
-        found += portion.structures(critical, portion.fidelity(critical) if fidelity else None, config.technique)
-        if report is not None:
-            report(len(found))
+    huge = np.flatnonzero(predictor.is_huge(graphs)) if config.technique == "contributions" else np.zeros(0, np.int64)
+    for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})):
+        some = graphs if len(huge) == 0 else cut(graphs, first, last)
+        own = None if chosen_classes is None else chosen_classes[first:last]
+        if first in huge:
+            found += _explain_huge(predictor, some, own, config, device)
+            continue
+        for portion in _portions(predictor, some, own, config, attention, device):
+            portion.check_finite()
+            critical = portion.select(config)
+            found += portion.structures(critical, portion.fidelity(critical) if fidelity else None, config.technique)
+            if report is not None:
+                report(len(found))
     return found
+
+
+def _explain_huge(
+    model: Model, graph: Graphs, classes: Ints | None, config: ExplainConfig, device: str
+) -> Iterator[CriticalStructure]:
+    """One graph of very many nodes, without asking about parts of it."""
+    place = choose_device(device)
+    for network in model.networks:
+        network.to(place).eval()
+    portion = huge_portion(model, graph, classes, place)
+    portion.check_finite()
+    if config.select in ("threshold", "top"):
+        critical = portion.select(config)
+    else:
+        critical = concentrated(graph, portion.nodes * portion.evidence.direction) & bool(portion.evidence.is_there)
+    return portion.structures(critical, None, TECHNIQUE)
 
 
 def _class_numbers(predictor: Model, n_graphs: int, classes: str | Sequence[str] | None) -> Ints | None:

@@ -105,8 +105,13 @@ class Portion:
         """(N) the critical nodes"""
         if config.select != "connected":
             return select_nodes(self.graphs, self.nodes, config, self._keeps_prediction)
+        return grow(self.graphs, self.nodes, self.evidence, config)
+
+    @property
+    def evidence(self) -> Evidence:
+        """Output and base, and how to ask about parts."""
         unit = None if self.model.class_names else float(self.model.encoder.target_scale)
-        return grow(self.graphs, self.nodes, Evidence(self.output, self.base, unit, self.answers), config)
+        return Evidence(self.output, self.base, unit, self.answers)
 
     def _keeps_prediction(self, numbers: Ints, chosen: Bools) -> Bools:
         """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""
@@ -173,11 +178,16 @@ def _numpy(values: torch.Tensor) -> Floats:
 
 def symmetric_groups(graphs: Graphs) -> tuple[Ints, Ints]:
     """(N), (E) the same number for nodes and for edges that nothing tells apart"""
-    group = _group_numbers(graphs.graph_of, stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS))
+    group = symmetric_nodes(graphs)
     low, high = np.sort(group[graphs.edges], axis=1).T
     once = graphs.entry_node <= graphs.indices
     described = [column[once] for column in (graphs.edge_label, graphs.edge_weight) if column is not None]
     return group, _group_numbers(low, high, graphs.edges[:, 0] == graphs.edges[:, 1], *described)
+
+
+def symmetric_nodes(graphs: Graphs) -> Ints:
+    """(N) the same number for nodes that nothing tells apart"""
+    return _group_numbers(graphs.graph_of, stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS))
 
 
 def _group_numbers(*columns: NDArray[Any]) -> Ints:

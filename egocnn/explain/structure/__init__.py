@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from egocnn.data.arrays import Floats, Ints
+from egocnn.data.arrays import Floats, Ints, build_adjacency
 from egocnn.data.graphs import Graph
+from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
 from egocnn.data.sources.text import one_line
+from egocnn.data.subgraphs import surroundings
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.explain.structure import wording
 from egocnn.files import finite_json, replacing
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Nodes that the text of a structure names; of larger structures the most important."""
+LARGEST_DRAWN, MOST_EDGES_DRAWN, DRAWN = 1000, 100_000, 300
+"""Nodes and edges of a graph that is drawn whole; of a larger one the structure and what is around it, so many nodes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,8 @@ class CriticalStructure:
     """what is predicted without the structure, and with nothing else; None where that was not computed"""
     trace: Trace | None = None
     """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
+    whole: tuple[int, int, float, float] | None = None
+    """of a part that :meth:`drawn` took: nodes and critical nodes of the whole graph, what spoke for and against"""
 
     @property
     def name(self) -> str:
@@ -120,12 +126,12 @@ class CriticalStructure:
     @property
     def speaks_for(self) -> float:
         """the sum of the positive contributions"""
-        return float(np.maximum(self.node_importance, 0).sum())
+        return float(np.maximum(self.node_importance, 0).sum()) if self.whole is None else self.whole[2]
 
     @property
     def speaks_against(self) -> float:
         """the sum of the negative contributions"""
-        return float(np.minimum(self.node_importance, 0).sum())
+        return float(np.minimum(self.node_importance, 0).sum()) if self.whole is None else self.whole[3]
 
     def __str__(self) -> str:
         certainty = wording.doubt(self)
@@ -134,7 +140,7 @@ class CriticalStructure:
         other = f", explained for {self.explained}" if self.explained not in (None, self.predicted) else ""
         critical = f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing
         lines = (self._headline + certainty + other, critical, wording.balance(self), wording.evidence(self))
-        return "\n  ".join(filter(None, lines))
+        return "\n  ".join(filter(None, (*lines, wording.drawn(self))))
 
     def _named_nodes(self) -> str:
         """The critical nodes, the most important first; of a value, what raised it and what lowered it apart"""
@@ -147,8 +153,9 @@ class CriticalStructure:
     def _texts_of(self, nodes: Ints) -> str:
         importance = self.node_importance[nodes]
         ordered = nodes[np.argsort(-importance if self.explained is not None else -abs(importance), kind="stable")]
-        labels = self.graph.node_label or ("",) * self.graph.n_nodes
+        labels, names = self.graph.node_label or ("",) * self.graph.n_nodes, self.graph.node_names
         texts = [f"{labels[n]}:{n}" if labels[n][-1:].isdigit() else f"{labels[n]}{n}" for n in ordered[:SHOWN]]
+        texts = texts if names is None else [one_line(names[n], 40) for n in ordered[:SHOWN]]
         more = len(nodes) - SHOWN
         return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
 
@@ -177,8 +184,44 @@ class CriticalStructure:
 
         settings.setdefault("caption", "" if path is None else self.caption)
         settings.setdefault("words", ("for", "against") if self.explained is not None else ("raised", "lowered"))
-        settings |= {"critical_nodes": self.critical_nodes, "critical_edges": self.critical_edges}
-        return draw(self.graph, self.node_importance, self.edge_importance, path=path, **settings)
+        part = self.drawn()
+        settings |= {"critical_nodes": part.critical_nodes, "critical_edges": part.critical_edges}
+        return draw(part.graph, part.node_importance, part.edge_importance, path=path, **settings)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether no more than a part of the graph is drawn."""
+        return self.graph.n_nodes > LARGEST_DRAWN or len(self.graph.edges) > MOST_EDGES_DRAWN
+
+    def drawn(self) -> CriticalStructure:
+        """What pictures and pages show: of a large graph the critical structure and the nodes around it.
+
+        Returns:
+            The structure itself where the graph is drawn whole; else that of a part, whose nodes are counted anew.
+        """
+        if not self.is_too_large:
+            return self
+        graph, critical = self.graph, np.zeros(self.graph.n_nodes, bool)
+        critical[self.critical_nodes] = True
+        indptr, indices, _ = build_adjacency(graph.edges, graph.n_nodes)
+        nodes = surroundings(indptr, indices, self.critical_nodes, np.abs(self.node_importance), DRAWN)
+        number = np.full(graph.n_nodes, -1)
+        number[nodes] = np.arange(len(nodes))
+        edges = np.flatnonzero((number[graph.edges] >= 0).all(axis=1))
+        names = tuple(map(str, nodes.tolist())) if graph.node_names is None else _some(graph.node_names, nodes)
+        part: dict[str, Any] = {name: _some(getattr(graph, name), nodes) for name in NODE_COLUMNS}
+        part |= {name: _some(getattr(graph, name), edges) for name in EDGE_COLUMNS}
+        pairs, trace = number[graph.edges[edges]], self.trace
+        return replace(
+            self,
+            graph=replace(graph, n_nodes=len(nodes), edges=pairs, smiles=None, node_names=names, **part),
+            node_importance=self.node_importance[nodes],
+            edge_importance=self.edge_importance[edges],
+            critical_nodes=np.flatnonzero(critical[nodes]),
+            critical_edges=np.flatnonzero(np.isin(edges, self.critical_edges)),
+            trace=trace and Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
+            whole=(graph.n_nodes, len(self.critical_nodes), self.speaks_for, self.speaks_against),
+        )
 
     def _repr_svg_(self) -> str:
         """The picture inline in a notebook."""
@@ -194,7 +237,7 @@ class CriticalStructure:
         """Name, prediction and probability in one line, and whether nothing stands out."""
         sure = f", {self.probability:.0%}" if self.probability is not None else ""
         empty = "" if len(self.critical_nodes) else f"; {wording.nothing_in_short(self)}"
-        return self._headline + sure + empty
+        return "; ".join(filter(None, (self._headline + sure + empty, wording.drawn(self))))
 
     def named(self) -> CriticalStructure:
         """The same with its classes by name, as files and pages have them.
@@ -232,7 +275,7 @@ class CriticalStructure:
             "critical_edges": self.critical_pairs.tolist(),
             "fidelity": None if self.fidelity is None else asdict(self.fidelity),
         }
-        for key in ("smiles", "node_label", "edge_label"):
+        for key in ("smiles", "node_label", "edge_label", "node_names"):
             if (value := getattr(graph, key)) is not None:
                 plain[key] = value
         if trace and self.trace is not None:
@@ -263,7 +306,8 @@ class CriticalStructure:
         """The graph for networkx.
 
         Returns:
-            Nodes and edges with their ``importance``, ``label``, and whether they are ``critical``.
+            Nodes, by their names where they have any, and edges with their ``importance``, ``label``, and whether they
+            are ``critical``.
         """
         try:
             import networkx as nx
@@ -271,12 +315,13 @@ class CriticalStructure:
             raise MissingExtraError("networkx", "networks") from None
         graph, whole = nx.Graph(name=self.name), self.graph
         critical, chosen = set(self.critical_nodes.tolist()), set(self.critical_edges.tolist())
+        names: Sequence[Any] = whole.node_names or range(whole.n_nodes)
         for n, importance in enumerate(self.node_importance.tolist()):
             label = {} if whole.node_label is None else {"label": whole.node_label[n]}
-            graph.add_node(n, importance=importance, critical=n in critical, **label)
+            graph.add_node(names[n], importance=importance, critical=n in critical, **label)
         for n, ((u, v), importance) in enumerate(zip(whole.edges.tolist(), self.edge_importance.tolist(), strict=True)):
             label = {} if whole.edge_label is None else {"label": whole.edge_label[n]}
-            graph.add_edge(u, v, importance=importance, critical=n in chosen, **label)
+            graph.add_edge(names[u], names[v], importance=importance, critical=n in chosen, **label)
         return graph
 
     def to_pyg(self) -> Explanation:
@@ -301,6 +346,13 @@ class CriticalStructure:
         )
 
 
+def _some(values: Any, which: Ints) -> Any:
+    """Those of a column, which may be missing; texts stay a tuple"""
+    if isinstance(values, tuple):
+        return tuple(values[n] for n in which.tolist())
+    return None if values is None else values[which]
+
+
 def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
     nodes = _numbers(plain["node_importance"])
     triples = [(u, v, x) for u, v, x in plain["edge_importance"]]
@@ -318,6 +370,7 @@ def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
         edges=edges,
         node_label=_texts(plain.get("node_label"), len(nodes)),
         edge_label=_texts(plain.get("edge_label"), len(edges)),
+        node_names=_texts(plain.get("node_names"), len(nodes)),
         target=true if isinstance(true, str) else _optional(true),
         smiles=_text(plain.get("smiles")),
         **dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth")),
