@@ -69,6 +69,16 @@ def surroundings(indptr: Ints, indices: Ints, first: Ints, weight: Floats, most:
     return np.flatnonzero(found)
 
 
+def parts_of_huge(graphs: Graphs, huge: int, most: int, seed: int) -> Graphs:
+    """Of every graph of so many nodes a connected part of ``most`` nodes, drawn by the seed; the others whole."""
+    stays = np.ones(graphs.n_nodes, bool)
+    for g in np.flatnonzero(graphs.node_counts >= huge).tolist():
+        one, weight = cut(graphs, g, g + 1), np.random.default_rng((seed, g)).random(graphs.node_counts[g])
+        around = surroundings(one.indptr, one.indices, weight.argmax(keepdims=True), weight, most)
+        stays[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] = np.isin(np.arange(one.n_nodes), around)
+    return keep_nodes(graphs, stays)
+
+
 def _cut(graphs: Graphs, stays: Bools, entries: Bools) -> Graphs:
     number = np.cumsum(stays) - 1
     counts = np.bincount(graphs.graph_of[stays], minlength=len(graphs))

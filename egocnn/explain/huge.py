@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,10 +41,11 @@ def huge_portion(model: Model, graph: Graphs, classes: Ints | None, device: torc
     batch = batch_in_blocks(model.encoder, model.config, graph, device)
     outputs, held = [], np.zeros((graph.n_nodes, model.n_outputs))
     for network in model.networks:
-        keeping = replace(batch, kept=[])
-        output: Output = network(keeping)
+        kept: list[Any] = []
+        output: Output = network(replace(batch, kept=kept))
         outputs.append(output.output)
-        held += _held(network, keeping, output.pooled[0]).cpu().numpy()
+        held += _held(network, replace(batch, kept=kept), output.pooled[0]).cpu().numpy()
+        kept.clear()  # the inputs among them know their batch: a circle, which would keep all layers
     mean = torch.stack(outputs).mean(dim=0)
     check_finite(mean.double().cpu().numpy(), graph.names)
     of_class = mean.argmax(dim=1) if classes is None else torch.from_numpy(classes).to(device)
