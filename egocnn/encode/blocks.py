@@ -97,7 +97,7 @@ class BlockedBatch(Batch):
     order: Order
     portions: list[tuple[Ints, Ints, Floats]]  # the patches of every block, found once for all networks
     kept: list[Any] | None = None
-    """where wanted, what the readout reads, layer by layer, in half precision; of :class:`SortPool` its nodes alone"""
+    """where wanted, what the readout pools, layer by layer, in half precision"""
 
     @property
     def keeps_layers(self) -> bool:
@@ -154,6 +154,4 @@ class BlockedBatch(Batch):
 
     def first_ranked(self, h: Tensor, nodes: int) -> Tensor:
         first = h[self.order.nodes[:nodes].astype(np.int64)]
-        if self.kept is not None:
-            self.kept.append(first)
         return F.pad(first, (0, 0, 0, nodes - len(first))).reshape(1, -1)

@@ -17,7 +17,7 @@ from egocnn.data.subgraphs import cut
 from egocnn.errors import ConfigError
 from egocnn.explain.attention import AttentionHead
 from egocnn.explain.contributions import EdgeNumbers
-from egocnn.explain.huge import TECHNIQUE, concentrated, huge_portion
+from egocnn.explain.huge import huge_portion
 from egocnn.explain.portion import Portion, mean_over_networks
 from egocnn.explain.question import Question
 from egocnn.explain.structure import CriticalStructure, Trace
@@ -54,36 +54,14 @@ def explain(
     predictor = predictor.of_target(target)
     chosen_classes = _class_numbers(predictor, len(graphs), classes)
     found: list[CriticalStructure] = []
-    huge = np.flatnonzero(predictor.is_huge(graphs)) if config.technique == "contributions" else np.zeros(0, np.int64)
-    for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})):
-        some = graphs if len(huge) == 0 else cut(graphs, first, last)
-        own = None if chosen_classes is None else chosen_classes[first:last]
-        if first in huge:
-            found += _explain_huge(predictor, some, own, config, device)
-            continue
-        for portion in _portions(predictor, some, own, config, attention, device):
-            portion.check_finite()
-            critical = portion.select(config)
-            found += portion.structures(critical, portion.fidelity(critical) if fidelity else None, config.technique)
-            if report is not None:
-                report(len(found))
-    return found
-
-
-def _explain_huge(
-    model: Model, graph: Graphs, classes: Ints | None, config: ExplainConfig, device: str
-) -> Iterator[CriticalStructure]:
-    """One graph of very many nodes, without asking about parts of it."""
-    place = choose_device(device)
-    for network in model.networks:
-        network.to(place).eval()
-    portion = huge_portion(model, graph, classes, place)
-    portion.check_finite()
-    if config.select in ("threshold", "top"):
+    for portion in _portions(predictor, graphs, chosen_classes, config, attention, device):
+        portion.check_finite()
         critical = portion.select(config)
-    else:
-        critical = concentrated(graph, portion.nodes * portion.evidence.direction) & bool(portion.evidence.is_there)
-    return portion.structures(critical, None, TECHNIQUE)
+        measured = portion.fidelity(critical) if fidelity and not portion.is_huge else None
+        found += portion.structures(critical, measured, config.technique)
+        if report is not None:
+            report(len(found))
+    return found
 
 
 def _class_numbers(predictor: Model, n_graphs: int, classes: str | Sequence[str] | None) -> Ints | None:
@@ -113,6 +91,17 @@ def _portions(
     if len(graphs) == 0:
         return
     place = choose_device(device)
+    huge = np.flatnonzero(
+        model.is_huge(graphs) & (config.technique == "contributions") & (model.config.readout != "sort")
+    )
+    if len(huge) and len(graphs) == 1:
+        yield huge_portion(model, graphs, classes, place)
+        return
+    for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})) if len(huge) else ():
+        own = None if classes is None else classes[first:last]
+        yield from _portions(model, cut(graphs, first, last), own, config, attention, device)
+    if len(huge):
+        return
     data, networks = model.encode(graphs).to(place), [network.to(place).eval() for network in model.networks]
     heads = [None] * len(networks) if attention is None else [head.to(place) for head in attention]
 

@@ -19,12 +19,13 @@ from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
 from egocnn.explain.additive import Views, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.question import Question
-from egocnn.explain.selection.grow import Evidence, grow
-from egocnn.explain.selection.select import select_nodes
+from egocnn.explain.selection.grow import CONCENTRATED, Evidence, grow
+from egocnn.explain.selection.select import importance_at_least, select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.model import Model
 
 NEAR = 0.1  # A value counts as unchanged while it moves by no more than this share of the targets' standard deviation.
+MOST_OF_HUGE = 300  # Nodes of a huge graph that are critical: more are no part to look at.
 SAME = 1e-9  # Output and base that differ by less leave no evidence to have a share of.
 
 
@@ -44,6 +45,7 @@ class Portion:
     edges: Floats  # (E) importances
     trace: Trace | None
     group: Ints | None = None  # (N) the same number for nodes that nothing tells apart; found by `symmetric`
+    is_huge: bool = False  # whether it is one graph about whose parts nothing can be asked
 
     # ── importances ───────────────────────────────────────────────────────────────────────────────
 
@@ -103,15 +105,16 @@ class Portion:
 
     def select(self, config: ExplainConfig) -> Bools:
         """(N) the critical nodes"""
-        if config.select != "connected":
+        if config.select in ("top", "threshold") or (config.select == "smallest" and not self.is_huge):
             return select_nodes(self.graphs, self.nodes, config, self._keeps_prediction)
-        return grow(self.graphs, self.nodes, self.evidence, config)
-
-    @property
-    def evidence(self) -> Evidence:
-        """Output and base, and how to ask about parts."""
         unit = None if self.model.class_names else float(self.model.encoder.target_scale)
-        return Evidence(self.output, self.base, unit, self.answers)
+        evidence = Evidence(self.output, self.base, unit, self.answers)
+        if not self.is_huge:
+            return grow(self.graphs, self.nodes, evidence, config)
+        score = self.nodes * evidence.direction
+        chosen = importance_at_least(self.graphs, score, config.threshold) & bool(evidence.is_there)
+        stands_out = score[chosen].sum() >= CONCENTRATED * np.maximum(score, 0).sum()
+        return chosen & bool(stands_out and chosen.sum() <= MOST_OF_HUGE)
 
     def _keeps_prediction(self, numbers: Ints, chosen: Bools) -> Bools:
         """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""

@@ -100,8 +100,8 @@ class CriticalStructure:
     """what is predicted without the structure, and with nothing else; None where that was not computed"""
     trace: Trace | None = None
     """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
-    whole: tuple[int, int, float, float] | None = None
-    """of a part that :meth:`drawn` took: nodes and critical nodes of the whole graph, what spoke for and against"""
+    whole: tuple[int, float, float] | None = None
+    """of a part that :meth:`drawn` took: the nodes of the whole graph, what spoke for and what against in it"""
 
     @property
     def name(self) -> str:
@@ -126,12 +126,12 @@ class CriticalStructure:
     @property
     def speaks_for(self) -> float:
         """the sum of the positive contributions"""
-        return float(np.maximum(self.node_importance, 0).sum()) if self.whole is None else self.whole[2]
+        return float(np.maximum(self.node_importance, 0).sum()) if self.whole is None else self.whole[1]
 
     @property
     def speaks_against(self) -> float:
         """the sum of the negative contributions"""
-        return float(np.minimum(self.node_importance, 0).sum()) if self.whole is None else self.whole[3]
+        return float(np.minimum(self.node_importance, 0).sum()) if self.whole is None else self.whole[2]
 
     def __str__(self) -> str:
         certainty = wording.doubt(self)
@@ -140,7 +140,7 @@ class CriticalStructure:
         other = f", explained for {self.explained}" if self.explained not in (None, self.predicted) else ""
         critical = f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing
         lines = (self._headline + certainty + other, critical, wording.balance(self), wording.evidence(self))
-        return "\n  ".join(filter(None, (*lines, wording.drawn(self))))
+        return "\n  ".join(filter(None, (*lines, self.drawn_part)))
 
     def _named_nodes(self) -> str:
         """The critical nodes, the most important first; of a value, what raised it and what lowered it apart"""
@@ -189,9 +189,14 @@ class CriticalStructure:
         return draw(part.graph, part.node_importance, part.edge_importance, path=path, **settings)
 
     @property
-    def is_too_large(self) -> bool:
-        """Whether no more than a part of the graph is drawn."""
-        return self.graph.n_nodes > LARGEST_DRAWN or len(self.graph.edges) > MOST_EDGES_DRAWN
+    def drawn_part(self) -> str:
+        """What pictures show of a graph that is too large to be drawn whole."""
+        nodes = self.graph.n_nodes if self.whole is None else self.whole[0]
+        if nodes <= LARGEST_DRAWN and len(self.graph.edges) <= MOST_EDGES_DRAWN:
+            return ""
+        is_part = 0 < len(self.critical_nodes) < DRAWN
+        what = "the critical structure and its surroundings" if is_part else "what counts most"
+        return f"drawn: {what}, {min(DRAWN, nodes)} of {nodes:,} nodes"
 
     def drawn(self) -> CriticalStructure:
         """What pictures and pages show: of a large graph the critical structure and the nodes around it.
@@ -199,7 +204,7 @@ class CriticalStructure:
         Returns:
             The structure itself where the graph is drawn whole; else that of a part, whose nodes are counted anew.
         """
-        if not self.is_too_large:
+        if self.whole is not None or not self.drawn_part:
             return self
         graph, critical = self.graph, np.zeros(self.graph.n_nodes, bool)
         critical[self.critical_nodes] = True
@@ -220,7 +225,7 @@ class CriticalStructure:
             critical_nodes=np.flatnonzero(critical[nodes]),
             critical_edges=np.flatnonzero(np.isin(edges, self.critical_edges)),
             trace=trace and Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
-            whole=(graph.n_nodes, len(self.critical_nodes), self.speaks_for, self.speaks_against),
+            whole=(graph.n_nodes, self.speaks_for, self.speaks_against),
         )
 
     def _repr_svg_(self) -> str:
@@ -237,7 +242,7 @@ class CriticalStructure:
         """Name, prediction and probability in one line, and whether nothing stands out."""
         sure = f", {self.probability:.0%}" if self.probability is not None else ""
         empty = "" if len(self.critical_nodes) else f"; {wording.nothing_in_short(self)}"
-        return "; ".join(filter(None, (self._headline + sure + empty, wording.drawn(self))))
+        return "; ".join(filter(None, (self._headline + sure + empty, self.drawn_part)))
 
     def named(self) -> CriticalStructure:
         """The same with its classes by name, as files and pages have them.

@@ -49,19 +49,6 @@ def nothing_in_short(structure: CriticalStructure) -> str:
     return "no part stands out" if structure.explained is None else f"nothing speaks for {structure.explained}"
 
 
-def drawn(structure: CriticalStructure) -> str:
-    """What pictures show of a large graph; nothing where they show all of it."""
-    from egocnn.explain.structure import DRAWN
-
-    critical = len(structure.critical_nodes)
-    nodes, critical, *_ = structure.whole or (structure.graph.n_nodes, critical)
-    if structure.whole is None and not structure.is_too_large:
-        return ""
-    what = "the critical structure and its surroundings" if critical else "the node that counts most, its surroundings"
-    what = what if critical <= DRAWN else "the part of the critical structure that counts most"
-    return f"drawn: {what}, {min(DRAWN, nodes):,} of {nodes:,} nodes"
-
-
 def doubt(structure: CriticalStructure) -> str:
     """' ± 0.4%' or ' ± 0.12', nothing for a model of one network"""
     if structure.spread is None:

@@ -111,7 +111,7 @@ def _structure(
         "balance": wording.balance(structure),
         "fidelity": None if fidelity is None else {name: _plain(value) for name, value in asdict(fidelity).items()},
         "evidence": wording.evidence(structure) if len(structure.critical_nodes) else structure.nothing,
-        "drawn": wording.drawn(structure),
+        "drawn": structure.drawn_part,
         "molecule": is_molecule(graph),
         "nodes": graph.n_nodes,
         "edges": packed_integers(np.asarray(graph.edges, np.int64).ravel()),
