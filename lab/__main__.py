@@ -20,7 +20,7 @@ CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve
 SCRIPTS = {
     **dict.fromkeys(CPU, "cpu"),
     **dict.fromkeys(("device_agreement", "engine_agreement", "explain_agreement"), "agreement"),
-    **dict.fromkeys(("kills", "large_graph", "large_store", "out_of_memory"), "limits"),
+    **dict.fromkeys(("huge_graphs", "kills", "large_graph", "large_store", "out_of_memory"), "limits"),
     "preset_search": "search",
     "real_structures": "real",
 }
