@@ -17,14 +17,11 @@ def cut(graphs: Graphs, first: int, last: int) -> Graphs:
     indptr = graphs.indptr[node : after + 1]
     entry, end = int(indptr[0]), int(indptr[-1])
     return replace(
-        graphs,
-        node_ptr=graphs.node_ptr[first : last + 1] - node,
-        indptr=indptr - entry,
-        indices=graphs.indices[entry:end] - graphs.indices.dtype.type(node),
-        names=graphs.names[first:last],
+        graphs, node_ptr=graphs.node_ptr[first : last + 1] - node, indptr=indptr - entry,
+        indices=graphs.indices[entry:end] - graphs.indices.dtype.type(node), names=graphs.names[first:last],
         smiles=None if graphs.smiles is None else graphs.smiles[first:last],
         **take_columns(graphs, nodes=slice(node, after), entries=slice(entry, end), chosen=slice(first, last)),
-    )
+    )  # fmt: skip
 
 
 def keep_nodes(graphs: Graphs, stays: Bools) -> Graphs:
@@ -67,16 +64,6 @@ def surroundings(indptr: Ints, indices: Ints, first: Ints, weight: Floats, most:
         near = np.unique(indices[ranges(indptr[new], indptr[new + 1])])
         near = near[~found[near]]
     return np.flatnonzero(found)
-
-
-def parts_of_huge(graphs: Graphs, huge: int, most: int, seed: int) -> Graphs:
-    """Of every graph of so many nodes a connected part of ``most`` nodes, drawn by the seed; the others whole."""
-    stays = np.ones(graphs.n_nodes, bool)
-    for g in np.flatnonzero(graphs.node_counts >= huge).tolist():
-        one, weight = cut(graphs, g, g + 1), np.random.default_rng((seed, g)).random(graphs.node_counts[g])
-        around = surroundings(one.indptr, one.indices, weight.argmax(keepdims=True), weight, most)
-        stays[graphs.node_ptr[g] : graphs.node_ptr[g + 1]] = np.isin(np.arange(one.n_nodes), around)
-    return keep_nodes(graphs, stays)
 
 
 def _cut(graphs: Graphs, stays: Bools, entries: Bools) -> Graphs:

@@ -40,7 +40,7 @@ def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, devic
     batch = BlockedBatch(
         encoder=encoder, source=graphs, table=table, order=order,
         portions=list(portions) if config.embedding == "patchy-san" else [],
-        **_fields_of_batch(device, {"neighbours": near, "node_counts": count}),
+        **_fields_of_batch(device, {"neighbours": near, "node_counts": count})
     )  # fmt: skip
     if config.embedding == "attributes":
         return replace(batch, attributes=batch.attributes_of(slice(0, graphs.n_nodes)))

@@ -94,13 +94,13 @@ def _portions(
     huge = np.flatnonzero(
         model.is_huge(graphs) & (config.technique == "contributions") & (model.config.readout != "sort")
     )
-    if len(huge) and len(graphs) == 1:
-        yield huge_portion(model, graphs, classes, place)
-        return
-    for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})) if len(huge) else ():
-        own = None if classes is None else classes[first:last]
-        yield from _portions(model, cut(graphs, first, last), own, config, attention, device)
     if len(huge):
+        for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})):
+            some, own = cut(graphs, first, last), None if classes is None else classes[first:last]
+            if first in huge:
+                yield huge_portion(model, some, own, place)
+            else:
+                yield from _portions(model, some, own, config, attention, device)
         return
     data, networks = model.encode(graphs).to(place), [network.to(place).eval() for network in model.networks]
     heads = [None] * len(networks) if attention is None else [head.to(place) for head in attention]
@@ -123,17 +123,11 @@ def _portions(
         whole, empty = question(None), question(np.zeros(1, np.int64))
         nobody = empty.outputs(torch.zeros_like(empty.batch.attributes[:, :0].sum(dim=1)))  # alike for all graphs
         portion = Portion(
-            model=model,
-            graphs=graphs[some],
-            outputs_of_each=outputs.double().cpu().numpy(),
-            classes=of_class.cpu().numpy(),
-            output=whole.of_outputs(mean.double()).cpu().numpy(),
-            base=whole.of_outputs(nobody.double().expand(len(some), -1)).cpu().numpy(),
-            question=question,
-            nodes=np.zeros(0),
-            edges=np.zeros(0),
-            trace=None,
-        )
+            model=model, graphs=graphs[some], outputs_of_each=outputs.double().cpu().numpy(),
+            classes=of_class.cpu().numpy(), output=whole.of_outputs(mean.double()).cpu().numpy(),
+            base=whole.of_outputs(nobody.double().expand(len(some), -1)).cpu().numpy(), question=question,
+            nodes=np.zeros(0), edges=np.zeros(0), trace=None,
+        )  # fmt: skip
         if config.technique == "occlusion":
             nodes, edges = occlude(model, portion.graphs, portion.classes, device=device)
             return replace(portion, nodes=nodes, edges=edges)

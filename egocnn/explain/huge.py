@@ -1,8 +1,7 @@
 """One huge graph and a model -> a portion with its contributions, from one pass over the graph in blocks of nodes.
 
-To trace evidence back takes all layers at once, and to grow a part asks the networks again and again: too much for a
-huge graph. Here a node contributes what it holds where it is read out (:mod:`egocnn.explain.evidence`), made to add up
-like all contributions; what is predicted without some nodes, or with nothing else, is not asked.
+To trace evidence back takes all layers at once, and to grow a part asks again and again: too much for a huge graph. A
+node contributes what it holds where it is read out (:mod:`egocnn.explain.evidence`), made to add up as ever.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from egocnn.encode.blocks import BlockedBatch, batch_in_blocks
 from egocnn.encode.patches import NODES_AT_ONCE
 from egocnn.explain.additive import contributions, handed_to_edges
 from egocnn.explain.evidence import margins
-from egocnn.explain.portion import Portion, mean_in_groups, symmetric_nodes
+from egocnn.explain.portion import Portion, mean_in_groups, symmetric_groups
 from egocnn.explain.question import Question
-from egocnn.model import Model, check_finite
+from egocnn.model import Model
 from egocnn.nn import EgoCNN
 from egocnn.nn.engines.reference import blocks
 from egocnn.nn.readout import Pool, by_column
@@ -38,18 +37,17 @@ def huge_portion(model: Model, graph: Graphs, classes: Ints | None, device: torc
         outputs.append(output)
         held += found.cpu().numpy()
     each = torch.stack(outputs).double()
-    check_finite(each.mean(dim=0).cpu().numpy(), graph.names)
     of_class = each.mean(dim=0).argmax(dim=1) if classes is None else torch.from_numpy(classes).to(device)
     one = model.encode(keep_nodes(graph, np.arange(graph.n_nodes) == 0)).to(device).batch(torch.arange(1))
     question = Question(model.networks, one, of_class, model)
     nobody = question.answer(one.attributes.new_zeros(1)).double()  # alike for all graphs
     base, answer = nobody.cpu().numpy(), question.of_outputs(each.mean(dim=0)).cpu().numpy()
-    of_nodes = mean_in_groups(held[:, int(of_class)], symmetric_nodes(model.encoder.told_apart(graph)))
+    of_nodes = mean_in_groups(held[:, int(of_class)], symmetric_groups(model.encoder.told_apart(graph))[0])
     nodes = contributions(graph, of_nodes, of_nodes, answer - base)
     return Portion(
         model=model, graphs=graph, outputs_of_each=each.cpu().numpy(), classes=of_class.cpu().numpy(), output=answer,
         base=base, question=lambda _: question, nodes=nodes, edges=handed_to_edges(graph, nodes), trace=None,
-        is_huge=True,
+        is_huge=True
     )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ class Portion:
 
     def select(self, config: ExplainConfig) -> Bools:
         """(N) the critical nodes"""
-        if config.select in ("top", "threshold") or (config.select == "smallest" and not self.is_huge):
+        if config.select != "connected" and not self.is_huge:
             return select_nodes(self.graphs, self.nodes, config, self._keeps_prediction)
         unit = None if self.model.class_names else float(self.model.encoder.target_scale)
         evidence = Evidence(self.output, self.base, unit, self.answers)
@@ -113,8 +113,8 @@ class Portion:
             return grow(self.graphs, self.nodes, evidence, config)
         score = self.nodes * evidence.direction
         chosen = importance_at_least(self.graphs, score, config.threshold) & bool(evidence.is_there)
-        stands_out = score[chosen].sum() >= CONCENTRATED * np.maximum(score, 0).sum()
-        return chosen & bool(stands_out and chosen.sum() <= MOST_OF_HUGE)
+        is_most = score[chosen].sum() >= CONCENTRATED * np.maximum(score, 0).sum()
+        return chosen & bool(is_most and chosen.sum() <= MOST_OF_HUGE)
 
     def _keeps_prediction(self, numbers: Ints, chosen: Bools) -> Bools:
         """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""
@@ -152,21 +152,15 @@ class Portion:
             best = int(predictions[g].argmax())
             critical = chosen[nodes]
             yield CriticalStructure(
-                graph=shown_labels(graph),
-                predicted=names[best] if names else float(predictions[g, 0]),
+                graph=shown_labels(graph), predicted=names[best] if names else float(predictions[g, 0]),
                 probability=float(predictions[g, best]) if names else None,
-                explained=names[int(self.classes[g])] if names else None,
-                technique=technique,
-                base=float(self.base[g]),
-                output=float(self.output[g]),
-                node_importance=self.nodes[nodes],
-                edge_importance=self.edges[edges],
+                explained=names[int(self.classes[g])] if names else None, technique=technique, base=float(self.base[g]),
+                output=float(self.output[g]), node_importance=self.nodes[nodes], edge_importance=self.edges[edges],
                 critical_nodes=np.flatnonzero(critical),
                 critical_edges=np.flatnonzero(critical[graph.edges].all(axis=1)),
-                spread=None if spread is None else float(spread[g]),
-                fidelity=None if fidelity is None else fidelity[g],
+                spread=None if spread is None else float(spread[g]), fidelity=None if fidelity is None else fidelity[g],
                 trace=None if trace is None else Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
-            )
+            )  # fmt: skip
 
 
 def mean_over_networks(of_each: Sequence[torch.Tensor]) -> Floats:
@@ -181,16 +175,11 @@ def _numpy(values: torch.Tensor) -> Floats:
 
 def symmetric_groups(graphs: Graphs) -> tuple[Ints, Ints]:
     """(N), (E) the same number for nodes and for edges that nothing tells apart"""
-    group = symmetric_nodes(graphs)
+    group = _group_numbers(graphs.graph_of, stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS))
     low, high = np.sort(group[graphs.edges], axis=1).T
     once = graphs.entry_node <= graphs.indices
     described = [column[once] for column in (graphs.edge_label, graphs.edge_weight) if column is not None]
     return group, _group_numbers(low, high, graphs.edges[:, 0] == graphs.edges[:, 1], *described)
-
-
-def symmetric_nodes(graphs: Graphs) -> Ints:
-    """(N) the same number for nodes that nothing tells apart"""
-    return _group_numbers(graphs.graph_of, stable_colours(graphs, initial_colours(graphs), most=MOST_ROUNDS))
 
 
 def _group_numbers(*columns: NDArray[Any]) -> Ints:

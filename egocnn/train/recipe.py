@@ -32,7 +32,7 @@ from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import Counts, Judgement, decide_by, judge_counts
 from egocnn.data.schema import PARTS
-from egocnn.data.subgraphs import parts_of_huge
+from egocnn.data.subgraphs import cut, keep_nodes, surroundings
 from egocnn.encode.batch import EncodedGraphs
 from egocnn.encode.blocks import HUGE
 from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
@@ -142,13 +142,19 @@ def learn(
 
 
 def bounded(collection: Collection, seed: int) -> Collection:
-    """A collection in memory whose huge graphs are parts of themselves: all layers of one, with what their gradients
-    need, would take gigabytes, and every epoch minutes. What is predicted later is predicted from whole graphs."""
-    huge = int((collection.node_counts >= HUGE).sum())
-    if not huge or stays_on_disk(collection):
+    """A collection in memory, of its huge graphs a connected part each, drawn by the seed: all layers of one, with what
+    their gradients need, take gigabytes, and every epoch minutes. Whole graphs are predicted all the same."""
+    huge = np.flatnonzero(collection.node_counts >= HUGE)
+    if not len(huge) or stays_on_disk(collection):
         return collection
-    warn(f"{huge} graphs of {HUGE:,} nodes or more: a connected part of each, {TRAINED:,} nodes, is learned from")
-    return parts_of_huge(collection.whole(), HUGE, TRAINED, seed)
+    warn(f"{len(huge)} graphs of {HUGE:,} nodes or more: a connected part of each, {TRAINED:,} nodes, is learned from")
+    graphs = collection.whole()
+    stays = ~np.isin(graphs.graph_of, huge)
+    for g in huge.tolist():
+        one, weight = cut(graphs, g, g + 1), np.random.default_rng((seed, g)).random(graphs.node_counts[g])
+        part = surroundings(one.indptr, one.indices, weight.argmax(keepdims=True), weight, TRAINED)
+        stays[graphs.node_ptr[g] + part] = True
+    return keep_nodes(graphs, stays)
 
 
 def choose_engine(members: Sequence[Member], train: TrainConfig, *, stack: bool | None) -> EngineName:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Nodes that the text of a structure names; of larger structures the most important."""
-LARGEST_DRAWN, MOST_EDGES_DRAWN, DRAWN = 1000, 100_000, 300
+LARGEST_DRAWN, MOST_EDGES_DRAWN, DRAWN = 500, 100_000, 300
 """Nodes and edges of a graph that is drawn whole; of a larger one the structure and what is around it, so many nodes"""
 
 
@@ -192,7 +192,7 @@ class CriticalStructure:
     def drawn_part(self) -> str:
         """What pictures show of a graph that is too large to be drawn whole."""
         nodes = self.graph.n_nodes if self.whole is None else self.whole[0]
-        if nodes <= LARGEST_DRAWN and len(self.graph.edges) <= MOST_EDGES_DRAWN:
+        if self.whole is None and nodes <= LARGEST_DRAWN and len(self.graph.edges) <= MOST_EDGES_DRAWN:
             return ""
         is_part = 0 < len(self.critical_nodes) < DRAWN
         what = "the critical structure and its surroundings" if is_part else "what counts most"
@@ -206,8 +206,7 @@ class CriticalStructure:
         """
         if self.whole is not None or not self.drawn_part:
             return self
-        graph, critical = self.graph, np.zeros(self.graph.n_nodes, bool)
-        critical[self.critical_nodes] = True
+        graph = self.graph
         indptr, indices, _ = build_adjacency(graph.edges, graph.n_nodes)
         nodes = surroundings(indptr, indices, self.critical_nodes, np.abs(self.node_importance), DRAWN)
         number = np.full(graph.n_nodes, -1)
@@ -218,15 +217,13 @@ class CriticalStructure:
         part |= {name: _some(getattr(graph, name), edges) for name in EDGE_COLUMNS}
         pairs, trace = number[graph.edges[edges]], self.trace
         return replace(
-            self,
-            graph=replace(graph, n_nodes=len(nodes), edges=pairs, smiles=None, node_names=names, **part),
-            node_importance=self.node_importance[nodes],
-            edge_importance=self.edge_importance[edges],
-            critical_nodes=np.flatnonzero(critical[nodes]),
+            self, graph=replace(graph, n_nodes=len(nodes), edges=pairs, smiles=None, node_names=names, **part),
+            node_importance=self.node_importance[nodes], edge_importance=self.edge_importance[edges],
+            critical_nodes=np.flatnonzero(np.isin(nodes, self.critical_nodes)),
             critical_edges=np.flatnonzero(np.isin(edges, self.critical_edges)),
             trace=trace and Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
             whole=(graph.n_nodes, self.speaks_for, self.speaks_against),
-        )
+        )  # fmt: skip
 
     def _repr_svg_(self) -> str:
         """The picture inline in a notebook."""
@@ -353,9 +350,13 @@ class CriticalStructure:
 
 def _some(values: Any, which: Ints) -> Any:
     """Those of a column, which may be missing; texts stay a tuple"""
-    if isinstance(values, tuple):
-        return tuple(values[n] for n in which.tolist())
-    return None if values is None else values[which]
+    return (
+        tuple(np.array(values, object)[which])
+        if isinstance(values, tuple)
+        else None
+        if values is None
+        else values[which]
+    )
 
 
 def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
@@ -370,32 +371,23 @@ def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
             raise ValueError(f"no edge {pair} among those with an importance")
     predicted, fidelity, trace, true = plain["predicted"], *(plain.get(key) for key in ("fidelity", "trace", "true"))
     graph = Graph(
-        name=str(plain["name"]),
-        n_nodes=len(nodes),
-        edges=edges,
-        node_label=_texts(plain.get("node_label"), len(nodes)),
-        edge_label=_texts(plain.get("edge_label"), len(edges)),
+        name=str(plain["name"]), n_nodes=len(nodes), edges=edges,
+        node_label=_texts(plain.get("node_label"), len(nodes)), edge_label=_texts(plain.get("edge_label"), len(edges)),
         node_names=_texts(plain.get("node_names"), len(nodes)),
-        target=true if isinstance(true, str) else _optional(true),
-        smiles=_text(plain.get("smiles")),
+        target=true if isinstance(true, str) else _optional(true), smiles=_text(plain.get("smiles")),
         **dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth")),
-    )
+    )  # fmt: skip
     return CriticalStructure(
-        graph=graph,
-        predicted=predicted if isinstance(predicted, str) else float(_numbers([predicted])[0]),
-        probability=_optional(plain["probability"]),
-        explained=_text(plain["class"]),
-        technique=str(plain.get("technique", "")),
-        base=float(_numbers([plain["base"]])[0]),
-        output=float(_numbers([plain["output"]])[0]),
-        spread=_optional(plain.get("spread")),
-        node_importance=nodes,
+        graph=graph, predicted=predicted if isinstance(predicted, str) else float(_numbers([predicted])[0]),
+        probability=_optional(plain["probability"]), explained=_text(plain["class"]),
+        technique=str(plain.get("technique", "")), base=float(_numbers([plain["base"]])[0]),
+        output=float(_numbers([plain["output"]])[0]), spread=_optional(plain.get("spread")), node_importance=nodes,
         edge_importance=_numbers([x for _, _, x in triples]),
         critical_nodes=np.unique(_whole(plain["critical_nodes"], len(nodes))),
         critical_edges=np.unique(np.array([number[pair] for pair in critical], np.int64)),
         fidelity=None if fidelity is None else _fidelity(fidelity),
         trace=None if trace is None else _trace(trace, len(nodes), len(edges)),
-    )
+    )  # fmt: skip
 
 
 def _numbers(values: Any) -> Floats:
