@@ -91,10 +91,8 @@ def _portions(
     if len(graphs) == 0:
         return
     place = choose_device(device)
-    huge = np.flatnonzero(
-        model.is_huge(graphs) & (config.technique == "contributions") & (model.config.readout != "sort")
-    )
-    if len(huge):
+    in_one_pass = config.technique == "contributions" and model.config.readout != "sort"
+    if len(huge := np.flatnonzero(model.is_huge(graphs) & in_one_pass)):
         for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})):
             some, own = cut(graphs, first, last), None if classes is None else classes[first:last]
             if first in huge:
@@ -123,11 +121,17 @@ def _portions(
         whole, empty = question(None), question(np.zeros(1, np.int64))
         nobody = empty.outputs(torch.zeros_like(empty.batch.attributes[:, :0].sum(dim=1)))  # alike for all graphs
         portion = Portion(
-            model=model, graphs=graphs[some], outputs_of_each=outputs.double().cpu().numpy(),
-            classes=of_class.cpu().numpy(), output=whole.of_outputs(mean.double()).cpu().numpy(),
-            base=whole.of_outputs(nobody.double().expand(len(some), -1)).cpu().numpy(), question=question,
-            nodes=np.zeros(0), edges=np.zeros(0), trace=None,
-        )  # fmt: skip
+            model=model,
+            graphs=graphs[some],
+            outputs_of_each=outputs.double().cpu().numpy(),
+            classes=of_class.cpu().numpy(),
+            output=whole.of_outputs(mean.double()).cpu().numpy(),
+            base=whole.of_outputs(nobody.double().expand(len(some), -1)).cpu().numpy(),
+            question=question,
+            nodes=np.zeros(0),
+            edges=np.zeros(0),
+            trace=None,
+        )
         if config.technique == "occlusion":
             nodes, edges = occlude(model, portion.graphs, portion.classes, device=device)
             return replace(portion, nodes=nodes, edges=edges)

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.subgraphs import keep_nodes
 from egocnn.encode.blocks import BlockedBatch, batch_in_blocks
 from egocnn.encode.patches import NODES_AT_ONCE
 from egocnn.explain.additive import contributions, handed_to_edges
@@ -36,12 +35,10 @@ def huge_portion(model: Model, graph: Graphs, classes: Ints | None, device: torc
         output, found = _read(network.to(device).eval(), batch)
         outputs.append(output)
         held += found.cpu().numpy()
-    each = torch.stack(outputs).double()
+    each, nobody = torch.stack(outputs).double().split(1, dim=1)
     of_class = each.mean(dim=0).argmax(dim=1) if classes is None else torch.from_numpy(classes).to(device)
-    one = model.encode(keep_nodes(graph, np.arange(graph.n_nodes) == 0)).to(device).batch(torch.arange(1))
-    question = Question(model.networks, one, of_class, model)
-    nobody = question.answer(one.attributes.new_zeros(1)).double()  # alike for all graphs
-    base, answer = nobody.cpu().numpy(), question.of_outputs(each.mean(dim=0)).cpu().numpy()
+    question = Question(model.networks, batch, of_class, model)
+    answer, base = (question.of_outputs(several.mean(dim=0)).cpu().numpy() for several in (each, nobody))
     of_nodes = mean_in_groups(held[:, int(of_class)], symmetric_groups(model.encoder.told_apart(graph))[0])
     nodes = contributions(graph, of_nodes, of_nodes, answer - base)
     return Portion(
@@ -52,31 +49,32 @@ def huge_portion(model: Model, graph: Graphs, classes: Ints | None, device: torc
 
 
 def _read(network: EgoCNN, batch: BlockedBatch) -> tuple[Tensor, Tensor]:
-    """Outputs (1, C), and (N, C) what each node holds for every class, or the value, in the layers that are read out"""
+    """Outputs (2, C) of the graph and of no nodes, and what each node holds (N, C) in the layers that are read out"""
     output, kept, readout = network(batch), batch.kept, network.readout
     assert kept is not None
     assert isinstance(readout, Pool)
     kinds, C, N = readout.kind.split("+"), output.output.shape[1], len(batch.table)
     with torch.enable_grad():
         read = output.pooled.detach().requires_grad_()
-        several = margins(network.head(read).expand(C, -1), torch.arange(C, device=read.device))
-        slopes = torch.cat([torch.autograd.grad(each, read, retain_graph=True)[0] for each in several])
+        answers = margins(network.head(read).expand(C, -1), torch.arange(C, device=read.device))
+        slopes = torch.cat([torch.autograd.grad(each, read, retain_graph=True)[0] for each in answers])
     layers = kept if network.config.jump else kept[-2 if network.counted else -1 :]
     sizes = [len(kinds) * h[slice(0, 1)].shape[1] for h in layers]
     found = slopes.new_zeros(N, C)
     for h, slope, taken in zip(layers, slopes.split(sizes, 1), output.pooled[0].split(sizes), strict=True):
         if not isinstance(h, Tensor):  # the inputs
             slope, taken = by_column(slope, len(kinds)), by_column(taken, len(kinds))
-        of = dict(zip(kinds, zip(slope.chunk(len(kinds), 1), taken.chunk(len(kinds)), strict=True), strict=True))
-        most, largest = of.pop("max", (0 * slope[:, : sizes[0] // len(kinds)], torch.tensor(torch.inf)))
-        # the log of 1 + a sum grows with the sum the less, the more there is
-        way = {
-            name: above / {"mean": N, "log": value.abs().exp(), "sum": 1}[name] for name, (above, value) in of.items()
-        }
-        largest = largest.to(h[slice(0, 1)].dtype).float()
-        shared = sum((h[here].float() >= largest).sum(dim=0) for here in blocks(N, NODES_AT_ONCE))
+        of_sum, of_largest = slopes.new_zeros(2, C, slope.shape[1] // len(kinds))
+        largest = torch.full_like(of_sum[0], torch.inf)
+        for kind, above, value in zip(kinds, slope.chunk(len(kinds), 1), taken.chunk(len(kinds)), strict=True):
+            if kind == "max":
+                of_largest, largest = above, value.to(h[slice(0, 1)].dtype).float()
+            else:  # the log of 1 + a sum grows with the sum the less, the more there is
+                of_sum = of_sum + above / {"mean": N, "log": value.abs().exp(), "sum": 1}[kind]
+        several = torch.stack([(h[here].float() >= largest).sum(dim=0) for here in blocks(N, NODES_AT_ONCE)]).sum(dim=0)
+        of_largest = of_largest / several.clamp(min=1)  # nodes that attain a maximum share it
         for here in blocks(N, NODES_AT_ONCE):
             rows = h[here].float()
-            found[here] += (rows * (rows >= largest)) @ (most / shared).t() + rows @ sum(way.values(), 0 * most).t()
+            found[here] += rows @ of_sum.t() + (rows * (rows >= largest)) @ of_largest.t()
     kept.clear()  # before the next network: they take half of the memory
-    return output.output, found
+    return torch.cat([output.output, network.head(torch.zeros_like(output.pooled))]), found

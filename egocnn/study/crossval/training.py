@@ -208,10 +208,14 @@ def _run(
     is_one = len(replica.predictor.networks) == 1
     alone = [] if is_one else _of_each(replica, tested, device)
     return FoldRun(
-        score=score([predictions_of(replica, tested, device)], tested), validation_score=sign * best.validation_score,
-        restart=chosen + 1, seeds=tuple(each.seed for each, _ in restarts), best_epoch=best.epoch if is_one else None,
-        epochs=len(history.epochs), alone=None if is_one else float(np.mean([score([each], tested) for each in alone])),
-    )  # fmt: skip
+        score=score([predictions_of(replica, tested, device)], tested),
+        validation_score=sign * best.validation_score,
+        restart=chosen + 1,
+        seeds=tuple(each.seed for each, _ in restarts),
+        best_epoch=best.epoch if is_one else None,
+        epochs=len(history.epochs),
+        alone=None if is_one else float(np.mean([score([each], tested) for each in alone])),
+    )
 
 
 def _sound(task: FoldTask, restarts: Restarts, *, needed: int) -> list[int]:
@@ -325,13 +329,25 @@ def cross_validate(
     if metric not in ("r2", "spearman", "mcc"):
         bounds["least"] = 0.0
     record = CrossValidation(
-        model=name_of(model), data=data, protocol=protocol.name, score=metric,
-        **asdict(summarise([fold.score for fold in done], **bounds)), folds=tuple(done),
+        model=name_of(model),
+        data=data,
+        protocol=protocol.name,
+        score=metric,
+        **asdict(summarise([fold.score for fold in done], **bounds)),
+        folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
-        **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS}, **largest, seed=train.seed,
-        restarts=protocol.restarts, runs=protocol.runs, stacked=stacked, settings=settings, split=split,
-        fingerprint=partial.fingerprint, machine=name_machine(device, ray), versions=library_versions(),
-    )  # fmt: skip
+        **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS},
+        **largest,
+        seed=train.seed,
+        restarts=protocol.restarts,
+        runs=protocol.runs,
+        stacked=stacked,
+        settings=settings,
+        split=split,
+        fingerprint=partial.fingerprint,
+        machine=name_machine(device, ray),
+        versions=library_versions(),
+    )
     partial.finish(record)
     return record
 
