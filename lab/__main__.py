@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve_load", "two_processes")
+CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve_load", "serve_soak", "two_processes")
 
 SCRIPTS = {
     **dict.fromkeys(CPU, "cpu"),

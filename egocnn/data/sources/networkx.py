@@ -22,8 +22,8 @@ import numpy as np
 from egocnn.config import ReadConfig, split_names
 from egocnn.data.graphs import Graphs, Names
 from egocnn.data.schema import rule
-from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, check_texts, choose_field
-from egocnn.data.sources.text import listed, read_bytes, reason, short
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, choose_field
+from egocnn.data.sources.text import check_texts, listed, read_bytes, reason, short
 from egocnn.errors import DataError, MissingExtraError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
@@ -67,7 +67,7 @@ def _chosen(graphs: Sequence[Any], config: ReadConfig, where: str) -> tuple[Read
         kind: [k for k in Counter(k for row in data for k in row) if isinstance(k, str)] for kind, data in rows.items()
     }
     usual = {"node_label": "label", "edge_label": "label", "edge_weight": "weight"}
-    said = {
+    said: dict[str, Any] = {
         name: choose_field(there[name[:4]], getattr(config, name), [default], f"{where}, {name[:4]}s")
         for name, default in usual.items()
     }

@@ -118,7 +118,12 @@ def test_data_of_other_names_are_read_by_these_and_what_is_left_out_is_told(capl
     assert [record.message.partition(" (")[0] for record in caplog.records] == [
         f"networkx: read of nodes and edges: nothing; left out: {told}"
     ]
-    named = {"node_label": "job", "node_attributes": ["age", "height"], "edge_label": "kind", "edge_weight": "since"}
+    named: dict[str, Any] = {
+        "node_label": "job",
+        "node_attributes": ["age", "height"],
+        "edge_label": "kind",
+        "edge_weight": "since",
+    }
     graphs = read([friends()], **named)
     assert graphs.left_out == ()
     assert as_list(graphs.node_attr) == [[31, pytest.approx(1.7)], [45, pytest.approx(1.8)]]
