@@ -43,7 +43,7 @@ class Portion:
     """what the model is asked about the graphs with these numbers; by default about all"""
     nodes: Floats  # (N) importances
     edges: Floats  # (E) importances
-    trace: Trace | None
+    trace: Trace | None = None
     group: Ints | None = None  # (N) the same number for nodes that nothing tells apart; found by `symmetric`
     is_huge: bool = False  # whether it is one graph about whose parts nothing can be asked
 

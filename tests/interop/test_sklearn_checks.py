@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators. They come with rows of numbers, so every row becomes a graph of one node with
+"""scikit-learn's own checks of estimators. They bring rows of numbers, so every row becomes a graph of one node with
 these numbers for attributes; what fails all the same is listed, with the reason that docs/interchange.md gives."""
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def as_graphs(estimator: Any, rows: Any, *, reset: bool = False) -> Graphs:
 
 
 class RowClassifier(EgoCNNClassifier):
-    def fit(self, graphs: Any, y: Any = None) -> RowClassifier:
-        return super().fit(as_graphs(self, graphs, reset=True), y)
+    def fit(self, graphs: Any, y: Any = None, **reading: Any) -> RowClassifier:
+        return super().fit(as_graphs(self, graphs, reset=True), y, **reading)
 
     def predict(self, graphs: Any) -> Any:
         return super().predict(as_graphs(self, graphs))
@@ -54,19 +54,19 @@ class RowClassifier(EgoCNNClassifier):
     def predict_proba(self, graphs: Any) -> Any:
         return super().predict_proba(as_graphs(self, graphs))
 
-    def score(self, graphs: Any, y: Any = None) -> float:
-        return super().score(as_graphs(self, graphs), y)
+    def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
+        return super().score(as_graphs(self, graphs), y, sample_weight)
 
 
 class RowRegressor(EgoCNNRegressor):
-    def fit(self, graphs: Any, y: Any = None) -> RowRegressor:
-        return super().fit(as_graphs(self, graphs, reset=True), y)
+    def fit(self, graphs: Any, y: Any = None, **reading: Any) -> RowRegressor:
+        return super().fit(as_graphs(self, graphs, reset=True), y, **reading)
 
     def predict(self, graphs: Any) -> Any:
         return super().predict(as_graphs(self, graphs))
 
-    def score(self, graphs: Any, y: Any = None) -> float:
-        return super().score(as_graphs(self, graphs), y)
+    def score(self, graphs: Any, y: Any = None, sample_weight: Any = None) -> float:
+        return super().score(as_graphs(self, graphs), y, sample_weight)
 
 
 @pytest.mark.parametrize("kind", [RowClassifier, RowRegressor])

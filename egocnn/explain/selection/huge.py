@@ -35,7 +35,7 @@ def huge_portion(model: Model, graph: Graphs, classes: Ints | None, device: torc
         output, found = _read(network.to(device).eval(), batch)
         outputs.append(output)
         held += found.cpu().numpy()
-    each, nobody = torch.stack(outputs).double().split(1, dim=1)
+    each, nobody = torch.split(torch.stack(outputs).double(), 1, dim=1)
     of_class = each.mean(dim=0).argmax(dim=1) if classes is None else torch.from_numpy(classes).to(device)
     question = Question(model.networks, batch, of_class, model)
     answer, base = (question.of_outputs(several.mean(dim=0)).cpu().numpy() for several in (each, nobody))
@@ -43,8 +43,7 @@ def huge_portion(model: Model, graph: Graphs, classes: Ints | None, device: torc
     nodes = contributions(graph, of_nodes, of_nodes, answer - base)
     return Portion(
         model=model, graphs=graph, outputs_of_each=each.cpu().numpy(), classes=of_class.cpu().numpy(), output=answer,
-        base=base, question=lambda _: question, nodes=nodes, edges=handed_to_edges(graph, nodes), trace=None,
-        is_huge=True
+        base=base, question=lambda _: question, nodes=nodes, edges=handed_to_edges(graph, nodes), is_huge=True
     )  # fmt: skip
 
 
@@ -61,7 +60,8 @@ def _read(network: EgoCNN, batch: BlockedBatch) -> tuple[Tensor, Tensor]:
     layers = kept if network.config.jump else kept[-2 if network.counted else -1 :]
     sizes = [len(kinds) * h[slice(0, 1)].shape[1] for h in layers]
     found = slopes.new_zeros(N, C)
-    for h, slope, taken in zip(layers, slopes.split(sizes, 1), output.pooled[0].split(sizes), strict=True):
+    parts = torch.split(slopes, sizes, 1), torch.split(output.pooled[0], sizes)
+    for h, slope, taken in zip(layers, *parts, strict=True):
         if not isinstance(h, Tensor):  # the inputs
             slope, taken = by_column(slope, len(kinds)), by_column(taken, len(kinds))
         of_sum, of_largest = slopes.new_zeros(2, C, slope.shape[1] // len(kinds))
@@ -70,7 +70,7 @@ def _read(network: EgoCNN, batch: BlockedBatch) -> tuple[Tensor, Tensor]:
             if kind == "max":
                 of_largest, largest = above, value.to(h[slice(0, 1)].dtype).float()
             else:  # the log of 1 + a sum grows with the sum the less, the more there is
-                of_sum = of_sum + above / {"mean": N, "log": value.abs().exp(), "sum": 1}[kind]
+                of_sum = of_sum + above / (value.abs().exp() if kind == "log" else N if kind == "mean" else 1)
         several = torch.stack([(h[here].float() >= largest).sum(dim=0) for here in blocks(N, NODES_AT_ONCE)]).sum(dim=0)
         of_largest = of_largest / several.clamp(min=1)  # nodes that attain a maximum share it
         for here in blocks(N, NODES_AT_ONCE):
