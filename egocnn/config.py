@@ -71,6 +71,14 @@ class ReadConfig:
     """Column or field that says train, validation or test; COLUMN=test reads that part alone. Without such a column:
     random or scaffold (Bemis-Murcko, the largest groups train) draws 80, 10 and 10 per cent."""
     group: str | None = None  #: Column or field whose equal values never stand on both sides of a split.
+    node_label: str | None = (
+        None  #: networkx, GraphML, GEXF: node data that is the label (default: the one called label).
+    )
+    node_attributes: str | None = (
+        None  #: The same with numbers, or several: A,B,C (default: attr, or x where it is a list).
+    )
+    edge_label: str | None = None  #: The same of edges (default: the one called label).
+    edge_weight: str | None = None  #: The same with the weight of edges (default: the one called weight).
     task: Task = "auto"  #: Predict a class or a number (auto: words and few whole numbers are classes).
     hydrogens: bool = False  #: Make the hydrogen atoms of SMILES nodes of the graph.
     salts: Salts = "keep"
@@ -80,8 +88,9 @@ class ReadConfig:
     strict: bool = False  #: Stop at the first row that does not parse.
 
     def __post_init__(self) -> None:
-        if isinstance(self.target, (list, tuple)):  # the names of several, as Python has them
-            object.__setattr__(self, "target", ",".join(map(str, self.target)))
+        for name in ("target", "node_attributes"):
+            if isinstance(several := getattr(self, name), (list, tuple)):  # the names of several, as Python has them
+                object.__setattr__(self, name, ",".join(map(str, several)))
         check_fields(self)
         if self.strict and self.skip_invalid:
             raise ConfigError("strict and skip_invalid exclude each other: rows that do not parse stop or are left out")

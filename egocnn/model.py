@@ -24,6 +24,7 @@ from safetensors.numpy import load_file, save
 from torch import Tensor, nn
 
 from egocnn.config import ModelConfig, ReadConfig, TrainConfig
+from egocnn.data.arrays import Bools
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.text import one_line, short
 from egocnn.data.subgraphs import cut
@@ -131,6 +132,10 @@ class Model:
         """What the networks read of the graphs."""
         return self.encoder.apply(graphs, self.config)
 
+    def is_huge(self, graphs: Graphs) -> Bools:
+        """(G) the graphs that are read in blocks of nodes"""
+        return (graphs.node_counts >= HUGE) & (not self.custom_embedding)
+
     def outputs(self, graphs: Graphs, *, device: str = "auto") -> NDArray[np.float32]:
         """(G, C) logits, or (G, 1) standardised values; the mean over the networks"""
         return mean_output(self.outputs_of_each(graphs, device=device))
@@ -140,7 +145,7 @@ class Model:
         place = choose_device(device)
         networks = [network.to(place) for network in self.networks]
         found = np.zeros((len(networks), len(graphs), self.n_outputs), np.float32)
-        is_huge = np.full(len(graphs), not self.custom_embedding) & (graphs.node_counts >= HUGE)
+        is_huge = self.is_huge(graphs)
         usual = graphs if not is_huge.any() else graphs[~is_huge]
         if len(usual):
             found[:, ~is_huge] = predict_each(networks, self.encode(usual).to(place)).float().cpu().numpy()

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve_load", "two_processes")
+CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve_load", "serve_soak", "two_processes")
 
 SCRIPTS = {
     **dict.fromkeys(CPU, "cpu"),
     **dict.fromkeys(("device_agreement", "engine_agreement", "explain_agreement"), "agreement"),
-    **dict.fromkeys(("kills", "large_graph", "large_store", "out_of_memory"), "limits"),
+    **dict.fromkeys(("huge_graphs", "kills", "large_graph", "large_store", "out_of_memory"), "limits"),
     "preset_search": "search",
     "real_structures": "real",
 }

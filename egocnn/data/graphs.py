@@ -85,6 +85,12 @@ class Graphs:
     """(G) where the graphs are molecules"""
     skipped: tuple[tuple[int, str, str], ...] = ()
     """rows of the source that were left out: number, SMILES, and why it has no graph; not saved with the graphs"""
+    node_names: NDArray[Any] | None = None
+    """(N) what the source calls the nodes, as texts; not saved with the graphs"""
+    used: Names = ()
+    """of networkx graphs, GraphML and GEXF: the data of nodes and edges that were read; not saved with the graphs"""
+    left_out: Names = ()
+    """and those that were not"""
 
     @classmethod
     def from_edges(
@@ -246,14 +252,13 @@ class Graphs:
             if (codes := columns[name]) is not None:
                 names = (*getattr(self, f"{name}_names"), "?")  # the last, which -1 means, is a label not known
                 columns[name] = tuple(names[code] for code in codes)
+        names_of = columns["node_names"]
         return Graph(
-            name=self.names[g],
-            n_nodes=last - first,
-            edges=np.stack([node[once], neighbour[once]], axis=1),
-            target=None if self.targets else self.target_of(g),
-            smiles=None if self.smiles is None else self.smiles[g],
-            **{name: columns[name] for name in (*NODE_COLUMNS, *EDGE_COLUMNS)},
-        )
+            name=self.names[g], n_nodes=last - first, edges=np.stack([node[once], neighbour[once]], axis=1),
+            target=None if self.targets else self.target_of(g), smiles=None if self.smiles is None else self.smiles[g],
+            node_names=None if names_of is None else tuple(names_of),
+            **{name: columns[name] for name in (*NODE_COLUMNS, *EDGE_COLUMNS)}
+        )  # fmt: skip
 
     def target_of(self, g: int) -> str | float | None:
         """What is to be predicted for one graph.
@@ -294,14 +299,10 @@ class Graphs:
         entries_of = indptr[node_ptr[1:]] - indptr[node_ptr[:-1]]
         indices = (self.indices[entries] + np.repeat(shift, entries_of)).astype(self.indices.dtype)
         return replace(
-            self,
-            node_ptr=node_ptr,
-            indptr=indptr,
-            indices=indices,
-            names=tuple(self.names[g] for g in chosen),
+            self, node_ptr=node_ptr, indptr=indptr, indices=indices, names=tuple(self.names[g] for g in chosen),
             smiles=None if self.smiles is None else tuple(self.smiles[g] for g in chosen),
-            **take_columns(self, nodes=nodes, entries=entries, chosen=chosen),
-        )
+            **take_columns(self, nodes=nodes, entries=entries, chosen=chosen)
+        )  # fmt: skip
 
     def replace(self, **changes: Any) -> Graphs:
         """A copy with some fields exchanged, checked again.
@@ -378,6 +379,8 @@ class Graphs:
             values = [getattr(c, name) for c in parts]
             if all(v is None for v in values):
                 return None
+            if name == "node_names" and any(v is None for v in values):
+                return None
             rule(not any(v is None for v in values), f"some of these collections have {name} and some do not")
             widths = [v.shape[1] for v in values] if name == "node_attr" else [0]
             rule(len(set(widths)) == 1, f"these collections have {', '.join(map(str, widths))} node attributes")
@@ -385,7 +388,8 @@ class Graphs:
                 values = [v + before for v, before in zip(values, groups, strict=False)]
             return np.concatenate(values)
 
-        columns: dict[str, Any] = {name: column(name) for name in (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)}
+        names_of_all = (*NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS, "node_names")
+        columns: dict[str, Any] = {name: column(name) for name in names_of_all}
         joined = replace(
             parts[0],
             node_ptr=pointers(np.concatenate([c.node_counts for c in parts])),
@@ -402,7 +406,7 @@ class Graphs:
     @property
     def outline(self) -> Graphs:
         """The graphs without their nodes: nothing to copy when some are chosen."""
-        nothing: dict[str, Any] = dict.fromkeys((*NODE_COLUMNS, *EDGE_COLUMNS))
+        nothing: dict[str, Any] = dict.fromkeys((*NODE_COLUMNS, *EDGE_COLUMNS, "node_names"))
         pointer, empty = np.zeros_like(self.node_ptr), np.zeros(0, np.int32)
         return replace(self, node_ptr=pointer, indptr=np.zeros(1, np.int64), indices=empty, **nothing)
 
@@ -553,4 +557,4 @@ def recode(old: Names, new: Names) -> Ints:
 
 
 ARRAYS = ("node_ptr", "indptr", "indices", *NODE_COLUMNS, *EDGE_COLUMNS, *GRAPH_COLUMNS)
-TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in (*ARRAYS, "skipped"))
+TEXTS = tuple(f.name for f in fields(Graphs) if f.name not in (*ARRAYS, "skipped", "node_names", "used", "left_out"))

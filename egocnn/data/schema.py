@@ -45,11 +45,13 @@ class Graph:
     smiles: str | None  #: where the graph is a molecule
     node_truth: Bools | None  #: (N) whether the node is known to be critical
     edge_truth: Bools | None  #: (E) whether the edge is known to be critical
+    node_names: tuple[str, ...] | None = None  #: (N) what the source calls the nodes, where they have names
 
 
 def take_columns(graphs: Graphs, *, nodes: Any, entries: Any, chosen: Any = None) -> dict[str, Any]:
     """The columns of these nodes, adjacency entries and graphs (None: all), each an index array, a mask or a slice."""
-    units = ((NODE_COLUMNS, nodes), (EDGE_COLUMNS, entries), (GRAPH_COLUMNS, slice(None) if chosen is None else chosen))
+    by_node = (*NODE_COLUMNS, "node_names")
+    units = ((by_node, nodes), (EDGE_COLUMNS, entries), (GRAPH_COLUMNS, slice(None) if chosen is None else chosen))
     return {n: None if (v := getattr(graphs, n)) is None else v[where] for names, where in units for n in names}
 
 

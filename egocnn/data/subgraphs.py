@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from egocnn.data.arrays import Bools, Ints, pointers
+from egocnn.data.arrays import Bools, Floats, Ints, pointers, ranges
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import take_columns
 
@@ -15,14 +15,11 @@ def cut(graphs: Graphs, first: int, last: int) -> Graphs:
     indptr = graphs.indptr[node : after + 1]
     entry, end = int(indptr[0]), int(indptr[-1])
     return replace(
-        graphs,
-        node_ptr=graphs.node_ptr[first : last + 1] - node,
-        indptr=indptr - entry,
-        indices=graphs.indices[entry:end] - graphs.indices.dtype.type(node),
-        names=graphs.names[first:last],
+        graphs, node_ptr=graphs.node_ptr[first : last + 1] - node, indptr=indptr - entry,
+        indices=graphs.indices[entry:end] - graphs.indices.dtype.type(node), names=graphs.names[first:last],
         smiles=None if graphs.smiles is None else graphs.smiles[first:last],
         **take_columns(graphs, nodes=slice(node, after), entries=slice(entry, end), chosen=slice(first, last)),
-    )
+    )  # fmt: skip
 
 
 def keep_nodes(graphs: Graphs, stays: Bools) -> Graphs:
@@ -48,6 +45,23 @@ def without_each_edge(graphs: Graphs, edges: Ints) -> Graphs:
     low, high = np.minimum(copies.entry_node, copies.indices), np.maximum(copies.entry_node, copies.indices)
     gone = (low == ends.min(axis=1)[of]) & (high == ends.max(axis=1)[of])
     return _cut(copies, np.ones(copies.n_nodes, bool), ~gone)
+
+
+def surroundings(indptr: Ints, indices: Ints, first: Ints, weight: Floats, most: int) -> Ints:
+    """These nodes and those around them, nearer ones before others and of equally near ones the heavier (N); ``most``
+    in all, ascending. Where all that is joined to them has been found, it goes on from the heaviest node left."""
+    found = np.zeros(len(weight), bool)
+    left = iter(np.argsort(-weight, kind="stable"))
+    near, missing = first, min(most, len(weight))
+    while missing:
+        if not len(near):
+            near = np.array([next(node for node in left if not found[node])])
+        new = near[np.argsort(-weight[near], kind="stable")][:missing]
+        found[new] = True
+        missing -= len(new)
+        near = np.unique(indices[ranges(indptr[new], indptr[new + 1])])
+        near = near[~found[near]]
+    return np.flatnonzero(found)
 
 
 def _cut(graphs: Graphs, stays: Bools, entries: Bools) -> Graphs:

@@ -14,12 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from egocnn.config import ModelConfig
-from egocnn.data.arrays import Ints
+from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.encode.encoder import Encoder
 from egocnn.encode.patches import NODES_AT_ONCE, patch_portions
 from egocnn.encode.ranking import Order
-from egocnn.encode.words import Words
 from egocnn.nn.batch import Bags, Batch
 from egocnn.nn.embed import PatchShape
 from egocnn.nn.engines import Neighbours
@@ -27,19 +26,21 @@ from egocnn.nn.engines.reference import blocks
 from egocnn.nn.readout import counted, log_of
 from egocnn.nn.rows import Rows
 
-HUGE = 1_000_000  # Nodes from which on a graph is taken in blocks.
+HUGE = 50_000  # Nodes from which on a graph is taken in blocks.
 
 
-def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, device: torch.device) -> Batch:
+def batch_in_blocks(encoder: Encoder, config: ModelConfig, graphs: Graphs, device: torch.device) -> BlockedBatch:
     """A collection of one graph, ranked and standardised by what was fitted on the training graphs"""
     words, graphs = encoder.words(graphs), encoder.renamed(graphs)
     order = encoder.ranking.order(graphs)
     table = encoder.ranking.neighbours(graphs, max(config.k, config.slots - 1), order=order)
     near = Neighbours(torch.from_numpy(np.ascontiguousarray(table[:, : config.k])), block=NODES_AT_ONCE)
     count = torch.tensor([graphs.n_nodes], device=device)
-    batch = _BlockedBatch(
-        encoder=encoder, source=graphs, words=words, table=table, order=order,
-        **_fields_of_batch(device, {"neighbours": near, "node_counts": count}),
+    portions = patch_portions(graphs, table, encoder.shape(config), words)
+    batch = BlockedBatch(
+        encoder=encoder, source=graphs, table=table, order=order,
+        portions=list(portions) if config.embedding == "patchy-san" else [],
+        **_fields_of_batch(device, {"neighbours": near, "node_counts": count})
     )  # fmt: skip
     if config.embedding == "attributes":
         return replace(batch, attributes=batch.attributes_of(slice(0, graphs.n_nodes)))
@@ -76,7 +77,7 @@ class _BlockedRows(Rows):
 class _Inputs:
     """(N, columns) what nodes add to the counts of the inputs, worked out for those that are asked for."""
 
-    batch: _BlockedBatch
+    batch: BlockedBatch
     columns: int
 
     def to(self, kind: torch.dtype) -> _Inputs:  # noqa: ARG002 — worked out in the type of the network
@@ -87,12 +88,16 @@ class _Inputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _BlockedBatch(Batch):
+class BlockedBatch(Batch):
+    """A graph whose layers are computed, and read out, some nodes after the other."""
+
     encoder: Encoder
     source: Graphs
-    words: Words
     table: Ints  # (N, W)
     order: Order
+    portions: list[tuple[Ints, Ints, Floats]]  # the patches of every block, found once for all networks
+    kept: list[Any] | None = None
+    """where wanted, what the readout pools, layer by layer, in half precision"""
 
     @property
     def keeps_layers(self) -> bool:
@@ -118,8 +123,7 @@ class _BlockedBatch(Batch):
         """Some nodes after the other, with all that is read around them; nodes of other blocks come last."""
         found = table.new_empty(len(self.table), table.shape[1])
         device = self.attributes.device
-        portions = patch_portions(self.source, self.table, shape, self.words)
-        for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), portions, strict=True):
+        for here, (counts, rows, weight) in zip(blocks(len(self.table), NODES_AT_ONCE), self.portions, strict=True):
             local, numbers = _local(self.table[here], here)
             bags = Bags(
                 rows=torch.from_numpy(rows).to(device),
@@ -136,6 +140,8 @@ class _BlockedBatch(Batch):
         return _Inputs(self, columns)
 
     def pool(self, h: Tensor, kind: str) -> Tensor:
+        if self.kept is not None:
+            self.kept.append(h.half() if isinstance(h, Tensor) else h)
         first = h[slice(0, 0)]
         total, largest = first.sum(dim=0, dtype=torch.float64), first.new_full(first.shape[1:], -torch.inf)
         for here in blocks(len(self.table), NODES_AT_ONCE):

@@ -18,6 +18,7 @@ Colours = Words
 OWN = np.uint64(0xD6E8FEB86659FD93)  # any odd number of balanced bits; to change it changes every saved ranking
 COUNTED_ROUNDS = 3  # Rounds after which the nodes of each colour are counted, by default: ties fall to the later ones.
 MOST_ROUNDS = 256  # Enough for a chain of 500 nodes; longer ones are cut here to bound the time.
+MOST_WORK = 1 << 24  # Nodes times rounds: graphs of more than 65,536 nodes have fewer rounds.
 
 
 def initial_colours(graphs: Graphs) -> Colours:
@@ -85,12 +86,13 @@ def stable_colours(graphs: Graphs, colour: Colours, *, most: int) -> Colours:
     stable = colour.copy()
     nodes = np.arange(graphs.n_nodes)
     distinct, loops = _distinct_per_graph(graphs, colour), find_loops(graphs)
-    for _ in range(most):
+    for done in range(1, most + 1):
         refined = refine(graphs, colour, weighted=True, loops=loops)
         now = _distinct_per_graph(graphs, refined)
         grown = now > distinct  # a round that splits no class is followed by none that does
         stable[nodes] = np.where(np.repeat(grown, graphs.node_counts), refined, colour)
-        growing = np.flatnonzero(grown & (now < graphs.node_counts))
+        goes_on = grown & (now < graphs.node_counts) & (done * graphs.node_counts < MOST_WORK)
+        growing = np.flatnonzero(goes_on)
         if len(growing) == 0:
             break
         colour, distinct = refined, now

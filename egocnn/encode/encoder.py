@@ -86,19 +86,12 @@ class Encoder:
         columns = zip(graphs.targets, target.T, strict=True) if graphs.targets and target is not None else ()
         several = [(*one, *_target_scale(None if one[1] else values)) for one, values in columns]
         return Encoder(
-            ranking=colours.ranking(),
-            by_degree=by_degree,
-            node_label_names=heads(graphs.node_label_names),
-            edge_label_names=heads(graphs.edge_label_names),
-            node_words=further_words(graphs.node_label_names),
-            edge_words=further_words(graphs.edge_label_names),
-            class_names=graphs.class_names,
-            attr_mean=attr_mean,
-            attr_scale=_scale(deviation, attr_mean),
-            target_mean=mean,
-            target_scale=scale,
-            targets_of=tuple(TargetScale(*each) for each in several),
-        )
+            ranking=colours.ranking(), by_degree=by_degree, node_label_names=heads(graphs.node_label_names),
+            edge_label_names=heads(graphs.edge_label_names), node_words=further_words(graphs.node_label_names),
+            edge_words=further_words(graphs.edge_label_names), class_names=graphs.class_names, attr_mean=attr_mean,
+            attr_scale=_scale(deviation, attr_mean), target_mean=mean, target_scale=scale,
+            targets_of=tuple(TargetScale(*each) for each in several)
+        )  # fmt: skip
 
     def of_target(self, one: TargetScale) -> Encoder:
         """The encoder of a model that predicts this one of several targets alone."""
@@ -109,12 +102,9 @@ class Encoder:
         """How large Patchy-San's table is."""
         node_words, edge_words = len(self.node_words), len(self.edge_words)
         return PatchShape(
-            slots=config.slots,
-            node_labels=len(self.node_label_names) + node_words,
-            edge_labels=len(self.edge_label_names) + edge_words,
-            node_words=node_words,
-            edge_words=edge_words,
-        )
+            slots=config.slots, node_labels=len(self.node_label_names) + node_words,
+            edge_labels=len(self.edge_label_names) + edge_words, node_words=node_words, edge_words=edge_words
+        )  # fmt: skip
 
     def words(self, graphs: Graphs) -> Words:
         """What the labels of the graphs say, word by word."""

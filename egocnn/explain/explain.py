@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -12,11 +13,13 @@ import torch
 from egocnn.config import ExplainConfig
 from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graphs
+from egocnn.data.subgraphs import cut
 from egocnn.errors import ConfigError
 from egocnn.explain.attention import AttentionHead
 from egocnn.explain.contributions import EdgeNumbers
 from egocnn.explain.portion import Portion, mean_over_networks
 from egocnn.explain.question import Question
+from egocnn.explain.selection.huge import huge_portion
 from egocnn.explain.structure import CriticalStructure, Trace
 from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, occlude
 from egocnn.model import Model, check_finite
@@ -54,7 +57,8 @@ def explain(
     for portion in _portions(predictor, graphs, chosen_classes, config, attention, device):
         portion.check_finite()
         critical = portion.select(config)
-        found += portion.structures(critical, portion.fidelity(critical) if fidelity else None, config.technique)
+        measured = portion.fidelity(critical) if fidelity and not portion.is_huge else None
+        found += portion.structures(critical, measured, config.technique)
         if report is not None:
             report(len(found))
     return found
@@ -87,6 +91,15 @@ def _portions(
     if len(graphs) == 0:
         return
     place = choose_device(device)
+    in_one_pass = config.technique == "contributions" and model.config.readout != "sort"
+    if len(huge := np.flatnonzero(model.is_huge(graphs) & in_one_pass)):
+        for first, last in pairwise(sorted({0, *huge.tolist(), *(huge + 1).tolist(), len(graphs)})):
+            some, own = cut(graphs, first, last), None if classes is None else classes[first:last]
+            if first in huge:
+                yield huge_portion(model, some, own, place)
+            else:
+                yield from _portions(model, some, own, config, attention, device)
+        return
     data, networks = model.encode(graphs).to(place), [network.to(place).eval() for network in model.networks]
     heads = [None] * len(networks) if attention is None else [head.to(place) for head in attention]
 

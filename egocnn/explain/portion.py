@@ -19,12 +19,13 @@ from egocnn.encode.ranking import MOST_ROUNDS
 from egocnn.errors import DataError
 from egocnn.explain.additive import Views, contributions, handed_to_edges, integrated_gradients
 from egocnn.explain.question import Question
-from egocnn.explain.selection.grow import Evidence, grow, parts_of
-from egocnn.explain.selection.select import select_nodes
+from egocnn.explain.selection.grow import CONCENTRATED, Evidence, grow, parts_of
+from egocnn.explain.selection.select import importance_at_least, select_nodes
 from egocnn.explain.structure import CriticalStructure, Fidelity, Trace
 from egocnn.model import Model
 
 NEAR = 0.1  # A value counts as unchanged while it moves by no more than this share of the targets' standard deviation.
+MOST_OF_HUGE = 300  # Nodes of a huge graph that are critical: more are no part to look at.
 SAME = 1e-9  # Output and base that differ by less leave no evidence to have a share of.
 
 
@@ -44,8 +45,9 @@ class Portion:
     known: dict[bytes, Floats]  # (C) the outputs of parts that the model was asked about, by their nodes
     nodes: Floats  # (N) importances
     edges: Floats  # (E) importances
-    trace: Trace | None
+    trace: Trace | None = None
     group: Ints | None = None  # (N) the same number for nodes that nothing tells apart; found by `symmetric`
+    is_huge: bool = False  # whether it is one graph about whose parts nothing can be asked
 
     # ── importances ───────────────────────────────────────────────────────────────────────────────
 
@@ -111,10 +113,16 @@ class Portion:
 
     def select(self, config: ExplainConfig) -> Bools:
         """(N) the critical nodes"""
-        if config.select != "connected":
+        if config.select != "connected" and not self.is_huge:
             return select_nodes(self.graphs, self.nodes, config, self._keeps_prediction)
         unit = None if self.model.class_names else float(self.model.encoder.target_scale)
-        return grow(self.graphs, self.nodes, Evidence(self.output, self.base, unit, self.answers), config)
+        evidence = Evidence(self.output, self.base, unit, self.answers)
+        if not self.is_huge:
+            return grow(self.graphs, self.nodes, evidence, config)
+        score = self.nodes * evidence.direction
+        chosen = importance_at_least(self.graphs, score, config.threshold) & bool(evidence.is_there)
+        is_most = score[chosen].sum() >= CONCENTRATED * np.maximum(score, 0).sum()
+        return chosen & bool(is_most and chosen.sum() <= MOST_OF_HUGE)
 
     def _keeps_prediction(self, numbers: Ints, chosen: Bools) -> Bools:
         """Whether each of these graphs is still predicted as it was with nothing but the chosen nodes (N)."""
@@ -153,8 +161,7 @@ class Portion:
             best = int(predictions[g].argmax())
             critical = chosen[nodes]
             yield CriticalStructure(
-                graph=shown_labels(graph),
-                predicted=names[best] if names else float(predictions[g, 0]),
+                graph=shown_labels(graph), predicted=names[best] if names else float(predictions[g, 0]),
                 probability=float(predictions[g, best]) if names else None,
                 explained=names[int(self.classes[g])] if names else None, technique=technique,
                 base=float(self.base[g]), output=float(self.output[g]),

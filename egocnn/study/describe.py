@@ -54,6 +54,8 @@ def describe(portions: Iterable[Graphs]) -> dict[str, Any]:
         "target": None if graphs.target is None else kind,
         "class_counts": _count_values(target, graphs.class_names),
         "parts": _count_values(part, PARTS),
+        "used": list(graphs.used),
+        "left_out": list(graphs.left_out),
         "problems": list(_problems(count, look, target, graphs)),
     }
 

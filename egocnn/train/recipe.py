@@ -32,7 +32,9 @@ from egocnn.data.collection import Collection
 from egocnn.data.graphs import Graphs
 from egocnn.data.scalefree import Counts, Judgement, judge_counts
 from egocnn.data.schema import PARTS
+from egocnn.data.subgraphs import cut, keep_nodes, surroundings
 from egocnn.encode.batch import EncodedGraphs
+from egocnn.encode.blocks import HUGE
 from egocnn.encode.cache import CachedGraphs, EncodedCache, Worker
 from egocnn.encode.degrees import describe_by_degree
 from egocnn.encode.encoder import Encoder, check_nodes
@@ -41,6 +43,7 @@ from egocnn.errors import ConfigError, DivergedError
 from egocnn.model import FITTED, Model, mean_output
 from egocnn.nn.batch import Batchable
 from egocnn.nn.device import choose_device
+from egocnn.nn.memory import warn
 from egocnn.nn.model import EgoCNN
 from egocnn.nn.predict import predict_each
 from egocnn.nn.stacked import check_stackable
@@ -52,6 +55,7 @@ from egocnn.train.loop import EngineName, fit, free_megabytes
 from egocnn.train.metrics import loss_of
 from egocnn.train.validation import part_numbers, tell_look_alikes
 
+TRAINED = 4096  # Nodes of a huge graph that are learned from.
 WHOLE_BYTES = 1 << 25  # A store up to this size is read whole: all of it fits into any memory, and that is quicker.
 LEAST_VARIANCE = 1e-12  # Of a standardised value: also where graphs are predicted exactly, the logarithm is finite.
 WORTH_WORKERS = 1 << 20  # Nodes and edges in all collections to be encoded that are worth starting processes for.
@@ -100,6 +104,7 @@ def learn(
     with the model, and with what tests it. ``folder``: where encoded graphs that do not fit into memory are kept
     meanwhile, by default that for temporary files."""
     device = choose_device(train.device)  # first, to refuse early one that is not there
+    whole, collection = collection, bounded(collection, train.seed)
     learned, chosen_by = part_numbers(collection.outline, train)
     plan = TrainingPlan.of(collection.choose(learned), model)
     seeds = network_seeds(train.seed, train.networks)
@@ -126,11 +131,29 @@ def learn(
         def test() -> Tensor | None:
             part = collection.outline.part
             tested = np.flatnonzero(part == PARTS.index("test") if part is not None else [])
+            if (whole.node_counts[tested] >= HUGE).any():
+                return torch.from_numpy(predictor.outputs_of_each(whole.choose(tested).whole(), device=train.device))
             return predict_each(predictor.networks, encoded(tested).to(device)).float().cpu() if len(tested) else None
 
         if trained is not None:
             trained(predictor, history, test)
     return predictor, history
+
+
+def bounded(collection: Collection, seed: int) -> Collection:
+    """A collection in memory, of its huge graphs a connected part each, drawn by the seed: all layers of one, with what
+    their gradients need, take gigabytes, and every epoch minutes. Whole graphs are predicted all the same."""
+    huge = np.flatnonzero(collection.node_counts >= HUGE)
+    if not len(huge) or stays_on_disk(collection):
+        return collection
+    warn(f"{len(huge)} graphs of {HUGE:,} nodes or more: a connected part of each, {TRAINED:,} nodes, is learned from")
+    graphs = collection.whole()
+    stays = ~np.isin(graphs.graph_of, huge)
+    for g in huge.tolist():
+        one, weight = cut(graphs, g, g + 1), np.random.default_rng((seed, g)).random(graphs.node_counts[g])
+        part = surroundings(one.indptr, one.indices, weight.argmax(keepdims=True), weight, TRAINED)
+        stays[graphs.node_ptr[g] + part] = True
+    return keep_nodes(graphs, stays)
 
 
 def choose_engine(members: Sequence[Member], train: TrainConfig, *, stack: bool | None) -> EngineName:
@@ -329,6 +352,7 @@ def make_replica(plan: TrainingPlan, parts: tuple[Batchable, Batchable], seed: i
 def _prepare(
     graphs: Graphs, model: ModelConfig, train: TrainConfig
 ) -> tuple[TrainingPlan, tuple[EncodedGraphs, EncodedGraphs]]:
+    graphs = bounded(graphs, train.seed).whole()
     learned, chosen_by = (graphs.choose(numbers) for numbers in part_numbers(graphs.outline, train))
     plan = TrainingPlan.of(learned, model)
     return plan, (plan.encode(learned), plan.encode(chosen_by))

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
+from egocnn.encode.blocks import batch_in_blocks
 from egocnn.explain.evidence import evidence, evidence_of_inputs, margins, slopes
+from egocnn.explain.selection.huge import _read as read_in_one_pass
 from egocnn.explain.techniques import by_gradient, by_integrated_gradients, by_relevance
 from egocnn.model import Model
 from egocnn.nn.readout import counted
 from tests.explain.random_models import assert_close, forward_pass, predictor_for
 from tests.support.samples import one_graph
-from tests.support.strategies import random_graphs
+from tests.support.strategies import random_connected, random_graphs
 
 READOUTS = pytest.mark.parametrize("readout", get_args(Readout))
 
@@ -205,3 +207,31 @@ def test_nodes_are_important_for_what_their_labels_and_attributes_count(readout:
     if readout == "sum" and not attributes:
         for number in range(3):  # all of a label alike
             assert len(set(np.round(importances.numpy()[np.asarray(graphs.node_label) == number], 5))) == 1
+
+
+@pytest.mark.parametrize("readout", ["max", "mean", "sum", "log", "mean+log+max"])
+@pytest.mark.parametrize("changes", [{}, {"jump": True, "count_inputs": True, "pool_norm": True}], ids=str)
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_graph_that_is_read_in_blocks_holds_the_same_evidence(
+    readout: Readout, changes: dict[str, Any], outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("encode.blocks", "encode.patches", "explain.selection.huge"):
+        monkeypatch.setattr(f"egocnn.{module}.NODES_AT_ONCE", 17)
+    graphs = random_connected(1, nodes=60, extra=80, seed=3)
+    predictor = predictor_for(graphs, outputs=outputs, seed=1, readout=readout, **changes)
+    [network] = predictor.networks
+    batch = batch_in_blocks(predictor.encoder, predictor.config, graphs, torch.device("cpu"))
+    with torch.no_grad():
+        both, held = read_in_one_pass(network.eval(), replace(batch, kept=[]))
+    for number in range(outputs):
+        explained = forward_pass(predictor, graphs, [number])
+        of_nodes = sum(each.sum(dim=1) for each in evidence(explained))
+        if network.counted:
+            of_nodes = of_nodes + evidence_of_inputs(explained).sum(dim=1)
+        assert isinstance(of_nodes, torch.Tensor)
+        expected, size = of_nodes.detach(), float(of_nodes.detach().abs().max())
+        near = (held[:, number].double() - expected).abs() <= 3e-3 * size  # layers are kept in half precision
+        assert near.float().mean() > 0.9  # in which two nodes may share a maximum that one has
+        assert_close(held[:, number].double().sum(), expected.sum(), tolerance=3e-3 * size)
+        assert_close(both[:1].double(), explained.output.output.detach(), tolerance=1e-4)
+        network.float()

@@ -349,3 +349,20 @@ def test_by_default_contributions_are_found_and_a_connected_part_chosen(trained:
     one = explain(trained, alcohols())
     other = explain_by(trained, alcohols(), "contributions", select="connected", steps=3)
     assert [each.to_plain(trace=True) for each in one] == [each.to_plain(trace=True) for each in other]
+
+
+def test_huge_graphs_among_others_are_explained_in_their_order_and_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring, hub = one_graph(9, cycle(*range(9))), one_graph(41, [(0, leaf) for leaf in range(1, 41)])
+    graphs = Graphs.concat([ring, hub, ring])
+    predictor = predictor_for(graphs, outputs=2, networks=2, jump=True, readout="mean+log+max")
+    expected = explain(predictor, graphs, device="cpu")
+    monkeypatch.setattr("egocnn.model.HUGE", 30)
+    found = explain(predictor, graphs, device="cpu")
+    for one, other in zip(found, expected, strict=True):
+        assert (one.name, len(one.node_importance)) == (other.name, other.graph.n_nodes)
+        assert (one.output, one.base) == pytest.approx((other.output, other.base), abs=1e-4)
+        assert one.base + one.node_importance.sum() == pytest.approx(one.output, abs=1e-5)
+    assert [structure.fidelity is None for structure in found] == [False, True, False]
+    leaves = found[1].node_importance[1:]
+    assert np.ptp(leaves) <= 1e-9 * np.abs(leaves).max()  # nothing tells them apart
+    assert found[1].critical_nodes.tolist() in ([], [0])

@@ -425,3 +425,42 @@ def test_structures_become_a_table_with_a_row_for_each_graph() -> None:
 
 def test_a_picture_has_a_caption_in_one_line() -> None:
     assert water().caption == "water: yes, 75%"
+
+
+def large_star(leaves: int, **changes: Any) -> CriticalStructure:
+    graph = one_graph(leaves + 1, [(0, leaf) for leaf in range(1, leaves + 1)])[0]
+    return structure_of(graph, **{"critical_nodes": np.array([0]), "critical_edges": np.zeros(0, np.int64), **changes})
+
+
+def test_of_a_large_graph_the_critical_structure_and_its_surroundings_are_drawn_and_everywhere_said_to_be() -> None:
+    star = large_star(2000)
+    told = "drawn: the critical structure and its surroundings, 300 of 2,001 nodes"
+    part = star.drawn()
+    assert (part.graph.n_nodes, len(part.graph.edges), part.critical_nodes.tolist()) == (300, 299, [0])
+    heaviest = np.sort(1 + np.argsort(-np.abs(star.node_importance[1:]))[:299])
+    assert part.graph.node_names == ("0", *map(str, heaviest))
+    assert part.node_importance.tolist() == star.node_importance[[0, *heaviest]].tolist()
+    assert (part.speaks_for, part.speaks_against) == (star.speaks_for, star.speaks_against)
+    assert part.drawn() is part
+    assert star.draw().count("<circle") < 310
+    assert all(told in text for text in (str(star), star.caption, part.caption, part.drawn_part))
+    assert len(star.to_plain()["node_importance"]) == 2001
+    small = large_star(499)
+    assert small.drawn() is small
+    assert "drawn" not in str(small) + small.caption
+    empty = large_star(2000, critical_nodes=np.zeros(0, np.int64))
+    assert "drawn: what counts most, 300 of 2,001 nodes" in str(empty)
+    apart = one_graph(600, [(0, 1)])[0]
+    assert structure_of(apart, critical_nodes=np.array([0, 1])).drawn().graph.n_nodes == 300
+
+
+def test_names_of_nodes_come_back_in_text_picture_json_and_networkx() -> None:
+    names = ("alice", "<b>bob</b>", "c\x1b[31m")
+    structure = structure_of(replace(one_graph(3, [(0, 1), (1, 2)])[0], node_names=names))
+    assert "alice" in str(structure)
+    assert "\x1b" not in str(replace(structure, critical_nodes=np.array([2])))
+    ET.fromstring(structure.draw())
+    assert "&lt;b&gt;bob" in structure.draw()
+    assert CriticalStructure.from_plain(structure.to_plain()).graph.node_names == names
+    assert set(structure.to_networkx().edges) == {("alice", names[1]), (names[1], names[2])}
+    assert "node_names" not in water().to_plain()

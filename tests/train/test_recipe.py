@@ -227,3 +227,23 @@ def test_graphs_that_look_like_one_of_another_class_are_counted_and_two_are_name
     assert caplog.messages == [line] * told
     tell_look_alikes(graphs.replace(target=np.array([0.5, 1.5, 2]), class_names=()))
     assert len(caplog.messages) == told
+
+
+def test_of_a_huge_graph_a_connected_part_is_learned_from_and_the_whole_is_tested(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = one_graph(60, [(n, n + 1) for n in range(59)])
+    small = [one_graph(5 + n, [(m, m + 1) for m in range(4 + n)]) for n in range(6)]
+    graphs = Graphs.concat([path, *small]).replace(target=np.array([0, 1, 0, 1, 0, 1, 0]), class_names=("a", "b"))
+    monkeypatch.setattr(recipe, "HUGE", 50)
+    monkeypatch.setattr(recipe, "TRAINED", 20)
+    part = recipe.bounded(graphs, seed=0).whole()
+    assert part.node_counts.tolist() == [20, 5, 6, 7, 8, 9, 10]
+    assert part[0].edges.tolist() == [[n, n + 1] for n in range(19)]
+    assert "a connected part of each, 20 nodes" in caplog.text
+    assert recipe.bounded(graphs[1:], seed=0) is not None
+    tested: list[Any] = []
+    config = replace(plain_train(), epochs=1, networks=1)
+    marked = graphs.with_parts(np.array([2, 0, 0, 0, 0, 1, 1]))
+    model, _ = learn(marked, plain_model(), config, trained=lambda *found: tested.append(found[2]()))
+    assert np.allclose(tested[0][0], model.outputs(graphs[:1], device="cpu"), atol=1e-5)

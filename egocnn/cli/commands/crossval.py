@@ -65,17 +65,10 @@ def crossval(options: Options) -> None:
     ) as callbacks:
         graphs = open_graphs(options)
         result = cross_validate(
-            graphs if isinstance(model, ModelConfig) and not options.stack else graphs.whole(),
-            *(model, train),
-            protocol=protocol,
-            stack=options.stack,
-            jobs=options.jobs,
-            ray=options.ray,
-            data=options.data,
-            out=options.out,
-            overwrite=options.overwrite,
-            **callbacks,
-        )
+            graphs if isinstance(model, ModelConfig) and not options.stack else graphs.whole(), *(model, train),
+            protocol=protocol, stack=options.stack, jobs=options.jobs, ray=options.ray, data=options.data,
+            out=options.out, overwrite=options.overwrite, **callbacks
+        )  # fmt: skip
     plain, lines = asdict(result), list(result.lines())
     if against is not None:
         plain["comparison"] = compare(result, against).to_plain()

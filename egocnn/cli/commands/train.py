@@ -51,15 +51,10 @@ def train_and_print(options: Options, graphs: Collection, reading: dict[str, Any
     visible = not options.quiet and World.here().rank == 0
     with training_report(config, visible=visible) as report:
         metrics = train_run(
-            *(graphs, folder, from_options(options, ModelConfig), config),
-            test=options.test,
-            about={"data": source, "read": reading},
-            settings=used_settings(options),
-            resume=options.resume,
-            overwrite=options.overwrite,
-            report=report,
-            log=tensorboard_report if options.tensorboard else None,
-        )
+            *(graphs, folder, from_options(options, ModelConfig), config), test=options.test,
+            about={"data": source, "read": reading}, settings=used_settings(options), resume=options.resume,
+            overwrite=options.overwrite, report=report, log=tensorboard_report if options.tensorboard else None
+        )  # fmt: skip
     is_beside = metrics["interrupted"] and options.overwrite
     place = growing_place(folder) if is_beside else folder
     print_result(options, metrics, score_lines(metrics, place))

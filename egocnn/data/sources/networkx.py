@@ -1,13 +1,17 @@
 """networkx graphs, and GraphML and GEXF files through networkx -> Graphs. Read are the node data ``label`` and ``attr``
-(or ``x``; numbers), the edge data ``label`` and ``weight``, and of ``graph.graph`` name, target, split and group, as of
-a table, and ``smiles``. Directed graphs become undirected and parallel edges one, if labels and weights agree."""
+(or ``x``; numbers), the edge data ``label`` and ``weight``, or those that the settings name, and of ``graph.graph``
+name, target, split and group, as of a table, and ``smiles``; what is left out is told in one line. Directed graphs
+become undirected and parallel edges one, if labels and weights agree. Nodes keep the names that they have."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,16 +19,16 @@ from xml.parsers import expat
 
 import numpy as np
 
-from egocnn.config import ReadConfig
-from egocnn.data.graphs import Graphs
+from egocnn.config import ReadConfig, split_names
+from egocnn.data.graphs import Graphs, Names
 from egocnn.data.schema import rule
-from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
-from egocnn.data.sources.text import read_bytes, reason, short
+from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble, choose_field
+from egocnn.data.sources.text import check_texts, listed, read_bytes, reason, short
 from egocnn.errors import DataError, MissingExtraError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
 GRAPH_SUFFIXES = (".graphml", ".gexf")
-READ_FIELDS = ("label", "weight", *ATTRIBUTE_FIELDS)  # data of nodes and edges that are read
+log = logging.getLogger("egocnn")
 
 
 def from_networkx(graphs: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
@@ -35,45 +39,78 @@ def from_networkx(graphs: Sequence[Any], config: ReadConfig | None = None) -> Gr
 
 def _collect(found: Sequence[tuple[Any, str, str]], config: ReadConfig, where: str) -> Graphs:
     """Graphs, each with its place for error messages and the name that it has if it brings none -> one collection."""
-    records = [_record(graph, place) for graph, place, _ in found]
+    for graph, place, _ in found:
+        if not all(hasattr(graph, part) for part in ("nodes", "edges", "graph")):
+            raise DataError(f"{place}: {short(graph)} is not a networkx graph")
+    config, used, left_out = _chosen([graph for graph, _, _ in found], config, where)
+    records = [_record(graph, place, config) for graph, place, _ in found]
     fields = GraphFields(where, config)
     for graph, place, name in found:
         fields.add(place, name, {str(key): value for key, value in graph.graph.items()}, graph.graph.get("smiles"))
-    return assemble(records, where, **fields.columns())
+    graphs = assemble(records, where, **fields.columns())
+    if left_out:
+        read = f"read of nodes and edges: {listed(used) or 'nothing'}; left out: {listed(left_out)}"
+        log.warning("%s: %s (--node-label, --node-attributes, --edge-label and --edge-weight choose)", where, read)
+    names = [[str(node) for node in graph.nodes] for graph, _, _ in found]
+    check_texts(where, chain(*names))
+    has_names = any(own != [str(n) for n in range(len(own))] for own in names)
+    is_unique = all(len(set(own)) == len(own) for own in names)  # 1 and "1" are two nodes to networkx
+    own = np.array(list(chain(*names)), object) if has_names and is_unique else None
+    return replace(graphs, used=used, left_out=left_out, node_names=own)
 
 
-def _record(graph: Any, place: str) -> GraphRecord:
-    if not all(hasattr(graph, part) for part in ("nodes", "edges", "graph")):
-        raise DataError(f"{place}: {short(graph)} is not a networkx graph")
+def _chosen(graphs: Sequence[Any], config: ReadConfig, where: str) -> tuple[ReadConfig, Names, Names]:
+    """The settings with the data of nodes and edges that are read, these, and those that are left out."""
+    rows = {"node": [data for graph in graphs for _, data in graph.nodes(data=True)]}
+    rows["edge"] = [data for graph in graphs for *_, data in graph.edges(data=True)]
+    there = {
+        kind: [k for k in Counter(k for row in data for k in row) if isinstance(k, str)] for kind, data in rows.items()
+    }
+    usual = {"node_label": "label", "edge_label": "label", "edge_weight": "weight"}
+    said: dict[str, Any] = {
+        name: choose_field(there[name[:4]], getattr(config, name), [default], f"{where}, {name[:4]}s")
+        for name, default in usual.items()
+    }
+    attributes = split_names(config.node_attributes)
+    for name in attributes:
+        choose_field(there["node"], name, (), f"{where}, nodes")
+    # a lone x is where a drawing program put the node, not an attribute
+    is_place = any(np.ndim(row.get("x", ())) == 0 for row in rows["node"])
+    default = [name for name in ATTRIBUTE_FIELDS if name in there["node"] and not (name == "x" and is_place)][:1]
+    said["node_attributes"] = ",".join(attributes or default) or None
+    pairs = [(name[:4], own) for name, own in said.items() if own and name != "node_attributes"]
+    pairs += [("node", name) for name in attributes or default]
+    used = tuple(f"{kind} {name}" for kind, name in dict.fromkeys(pairs))
+    left_out = tuple(f"{kind} {key}" for kind, keys in there.items() for key in keys if (kind, key) not in pairs)
+    return replace(config, **said), used, left_out
+
+
+def _record(graph: Any, place: str, config: ReadConfig) -> GraphRecord:
     position = {node: i for i, node in enumerate(graph.nodes)}
     node_data = [data for _, data in graph.nodes(data=True)]
     edges = list(graph.edges(data=True))
     edge_data = [data for _, _, data in edges]
-    weights = _column(edge_data, "weight", f"{place}: edge")
+    weights = _column(edge_data, config.edge_weight, f"{place}: edge")
     _check_numbers(weights or (), f"{place}: edge weight")
     return GraphRecord(
-        place=place,
-        n_nodes=len(position),
-        edges=[(position[u], position[v]) for u, v, _ in edges],
-        node_label=_labels(_column(node_data, "label", f"{place}: node")),
-        edge_label=_labels(_column(edge_data, "label", f"{place}: edge")),
-        edge_weight=weights,
-        node_attr=_attributes(node_data, place),
-    )
+        place=place, n_nodes=len(position), edges=[(position[u], position[v]) for u, v, _ in edges],
+        node_label=_labels(_column(node_data, config.node_label, f"{place}: node")),
+        edge_label=_labels(_column(edge_data, config.edge_label, f"{place}: edge")), edge_weight=weights,
+        node_attr=_attributes(node_data, split_names(config.node_attributes), place)
+    )  # fmt: skip
 
 
-def _attributes(node_data: Sequence[Mapping[str, Any]], place: str) -> list[list[Any]] | None:
-    """Numbers of every node (N, A): the data called attr or x."""
-    for name in ATTRIBUTE_FIELDS:
-        values = _column(node_data, name, f"{place}: node")
-        # a lone x is where a drawing program put the node, not an attribute
-        if values is not None and not (name == "x" and any(np.ndim(value) == 0 for value in values)):
-            rows = [list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] for value in values]
-            for row in rows:
-                _check_numbers(row, f"{place}: node attribute")
-                rule(len(row) == len(rows[0]), f"{place}: node attributes must be as many for every node")
-            return rows
-    return None
+def _attributes(node_data: Sequence[Mapping[str, Any]], names: Sequence[str], place: str) -> list[list[Any]] | None:
+    """Numbers of every node (N, A): the data of these names, each a number or a list of them."""
+    columns = [values for name in names if (values := _column(node_data, name, f"{place}: node")) is not None]
+    rows = [
+        [x for value in own for x in (value if isinstance(value, (list, tuple, np.ndarray)) else [value])]
+        for own in zip(*columns, strict=True)
+    ]
+    for row in rows:
+        _check_numbers(row, f"{place}: node attribute")
+        rule(len(row) == len(rows[0]), f"{place}: node attributes must be as many for every node")
+    return rows or None
 
 
 def _check_numbers(values: Sequence[object], what: str) -> None:
@@ -82,8 +119,10 @@ def _check_numbers(values: Sequence[object], what: str) -> None:
             raise DataError(f"{what} {short(value)} must be a number")
 
 
-def _column(data: Sequence[Mapping[str, Any]], name: str, what: str) -> list[Any] | None:
+def _column(data: Sequence[Mapping[str, Any]], name: str | None, what: str) -> list[Any] | None:
     """The value called ``name`` of every node or edge, None where none has it."""
+    if name is None:
+        return None
     having = [name in row for row in data]
     if not any(having):
         return None
@@ -103,7 +142,7 @@ def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> G
     """The graphs of the files as one collection, called after their files; GraphML may hold several."""
     found: list[tuple[Any, str, str]] = []
     for path in paths:
-        graphs = _parse_file(path)
+        graphs = _parse_file(path, config)
         if len(graphs) == 1:
             found.append((graphs[0], path.name, path.stem))
         else:
@@ -111,7 +150,7 @@ def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> G
     return _collect(found, config, where)
 
 
-def _parse_file(path: Path) -> list[Any]:
+def _parse_file(path: Path, config: ReadConfig) -> list[Any]:
     try:
         import networkx as nx
     except ImportError:
@@ -121,7 +160,7 @@ def _parse_file(path: Path) -> list[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # networkx warns of what it leaves out: ports, untyped keys
-            return [_read_gexf(data, nx)] if path.suffix.lower() == ".gexf" else _read_graphml(data, nx)
+            return [_read_gexf(data, nx)] if path.suffix.lower() == ".gexf" else _read_graphml(data, nx, config)
     except DataError as error:
         raise DataError(f"{path.name}: {error}") from None
     except Exception as error:  # networkx lets pass whatever its conversions raise
@@ -144,7 +183,7 @@ def _check_xml(data: bytes, where: str) -> None:
         raise DataError(f"{where}: not XML that can be read ({error})") from None
 
 
-def _read_graphml(data: bytes, nx: Any) -> list[Any]:
+def _read_graphml(data: bytes, nx: Any, config: ReadConfig) -> list[Any]:
     namespace = nx.readwrite.graphml.GraphML.NS_GRAPHML
     root = ElementTree.fromstring(data)
     for element in root.iter():
@@ -155,7 +194,9 @@ def _read_graphml(data: bytes, nx: Any) -> list[Any]:
     keys, defaults = reader.find_graphml_keys(root)
     # one default for each thing that is read: to fill in thousands at thousands of nodes would take all memory
     last = {(keys[key]["for"], keys[key]["name"]): key for key in defaults}  # which counts, as networkx has it
-    read = [key for (of, name), key in last.items() if of in ("node", "edge") and name in READ_FIELDS]
+    wanted = {"label", "weight", *ATTRIBUTE_FIELDS, config.node_label, config.edge_label, config.edge_weight}
+    wanted.update(split_names(config.node_attributes))
+    read = [key for (of, name), key in last.items() if of in ("node", "edge") and name in wanted]
     defaults = {key: defaults[key] for key in read}
     graphs = []
     for element in root.findall(f"{{{namespace}}}graph"):

@@ -105,17 +105,11 @@ def _count(
     # P(``both`` or more members among the holders), were they drawn blindly: Fisher's exact test, one-sided
     chance = float(hypergeom.sf(both - 1, len(samples), members, holders))
     return fragment, PatternCounts(
-        class_name=name,
-        critical=len(fragment.where[name]),
+        class_name=name, critical=len(fragment.where[name]),
         of_predicted=sum(any(explained == name for explained, _ in sample.critical) for sample in samples),
-        in_class=both,
-        of_class=members,
-        in_others=holders - both,
-        of_others=len(samples) - members,
-        p_value=min(1.0, chance * tests),
-        tests=tests,
-        undecided=int(undecided.sum()),
-    )
+        in_class=both, of_class=members, in_others=holders - both, of_others=len(samples) - members,
+        p_value=min(1.0, chance * tests), tests=tests, undecided=int(undecided.sum()),
+    )  # fmt: skip
 
 
 def _adds_little(one: Counted, better: Counted) -> bool:
@@ -136,13 +130,10 @@ def _pattern(fragment: Fragment, counts: PatternCounts, samples: Sequence[Sample
     examples = [Occurrence(sample.graph, sample.spread(nodes)) for sample, nodes in places[:MOST_EXAMPLES]]
     name, is_molecule = name_fragment(fragment.shape, places), samples[0].is_molecule
     return Pattern(
-        name=name,
-        graph=_cut(examples[0], fragment, is_molecule, name),
+        name=name, graph=_cut(examples[0], fragment, is_molecule, name),
         smiles=to_smiles(fragment.shape) if is_molecule else None,
-        smarts=to_smarts(fragment.shape) if is_molecule else None,
-        examples=tuple(examples),
-        **asdict(counts),
-    )
+        smarts=to_smarts(fragment.shape) if is_molecule else None, examples=tuple(examples), **asdict(counts),
+    )  # fmt: skip
 
 
 def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) -> Graph:
@@ -158,13 +149,10 @@ def _cut(example: Occurrence, fragment: Fragment, is_molecule: bool, name: str) 
             own = tuple(label if label.startswith("H") else label.split("H")[0] for label in own)
         labels = own + hydrogens
     return Graph(
-        name=name,
-        n_nodes=len(example.nodes),
-        edges=np.array(edges, np.int64).reshape(-1, 2),
-        node_label=labels,
+        name=name, n_nodes=len(example.nodes), edges=np.array(edges, np.int64).reshape(-1, 2), node_label=labels,
         edge_label=None if whole.edge_label is None else tuple(bonds.get((u, v), "single") for u, v in edges),
         **dict.fromkeys(("edge_weight", "node_attr", "target", "smiles", "node_truth", "edge_truth")),
-    )
+    )  # fmt: skip
 
 
 def _distinguished(patterns: list[Pattern]) -> list[Pattern]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from egocnn.data.arrays import Floats, Ints
+from egocnn.data.arrays import Floats, Ints, build_adjacency
 from egocnn.data.graphs import Graph
+from egocnn.data.schema import EDGE_COLUMNS, NODE_COLUMNS
 from egocnn.data.sources.text import one_line
+from egocnn.data.subgraphs import surroundings
 from egocnn.errors import DataError, MissingExtraError
 from egocnn.explain.structure import wording
 from egocnn.files import finite_json, replacing
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Nodes that the text of a structure names; of larger structures the most important."""
+LARGEST_DRAWN, MOST_EDGES_DRAWN, DRAWN = 500, 100_000, 300
+"""Nodes and edges of a graph that is drawn whole; of a larger one the structure and what is around it, so many nodes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ class CriticalStructure:
     """what is predicted without the structure, and with nothing else; None where that was not computed"""
     trace: Trace | None = None
     """how the evidence travelled down the layers; None with techniques that do not go layer by layer"""
+    whole: tuple[int, float, float] | None = None
+    """of a part that :meth:`drawn` took: the nodes of the whole graph, what spoke for and what against in it"""
 
     @property
     def name(self) -> str:
@@ -121,12 +127,12 @@ class CriticalStructure:
     @property
     def speaks_for(self) -> float:
         """the sum of the positive contributions"""
-        return float(np.maximum(self.node_importance, 0).sum())
+        return float(np.maximum(self.node_importance, 0).sum()) if self.whole is None else self.whole[1]
 
     @property
     def speaks_against(self) -> float:
         """the sum of the negative contributions"""
-        return float(np.minimum(self.node_importance, 0).sum())
+        return float(np.minimum(self.node_importance, 0).sum()) if self.whole is None else self.whole[2]
 
     def __str__(self) -> str:
         certainty = wording.doubt(self)
@@ -135,7 +141,7 @@ class CriticalStructure:
         other = f", explained for {self.explained}" if self.explained not in (None, self.predicted) else ""
         critical = f"critical: {self._named_nodes()}" if len(self.critical_nodes) else self.nothing
         lines = (self._headline + certainty + other, critical, wording.balance(self), wording.evidence(self))
-        return "\n  ".join(filter(None, lines))
+        return "\n  ".join(filter(None, (*lines, self.drawn_part)))
 
     def _named_nodes(self) -> str:
         """The critical nodes, the most important first; of a value, what raised it and what lowered it apart"""
@@ -148,8 +154,9 @@ class CriticalStructure:
     def _texts_of(self, nodes: Ints) -> str:
         importance = self.node_importance[nodes]
         ordered = nodes[np.argsort(-importance if self.explained is not None else -abs(importance), kind="stable")]
-        labels = self.graph.node_label or ("",) * self.graph.n_nodes
+        labels, names = self.graph.node_label or ("",) * self.graph.n_nodes, self.graph.node_names
         texts = [f"{labels[n]}:{n}" if labels[n][-1:].isdigit() else f"{labels[n]}{n}" for n in ordered[:SHOWN]]
+        texts = texts if names is None else [one_line(names[n], 40) for n in ordered[:SHOWN]]
         more = len(nodes) - SHOWN
         return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
 
@@ -178,8 +185,46 @@ class CriticalStructure:
 
         settings.setdefault("caption", "" if path is None else self.caption)
         settings.setdefault("words", ("for", "against") if self.explained is not None else ("raised", "lowered"))
-        settings |= {"critical_nodes": self.critical_nodes, "critical_edges": self.critical_edges}
-        return draw(self.graph, self.node_importance, self.edge_importance, path=path, **settings)
+        part = self.drawn()
+        settings |= {"critical_nodes": part.critical_nodes, "critical_edges": part.critical_edges}
+        return draw(part.graph, part.node_importance, part.edge_importance, path=path, **settings)
+
+    @property
+    def drawn_part(self) -> str:
+        """What pictures show of a graph that is too large to be drawn whole."""
+        nodes = self.graph.n_nodes if self.whole is None else self.whole[0]
+        if self.whole is None and nodes <= LARGEST_DRAWN and len(self.graph.edges) <= MOST_EDGES_DRAWN:
+            return ""
+        is_part = 0 < len(self.critical_nodes) < DRAWN
+        what = "the critical structure and its surroundings" if is_part else "what counts most"
+        return f"drawn: {what}, {min(DRAWN, nodes)} of {nodes:,} nodes"
+
+    def drawn(self) -> CriticalStructure:
+        """What pictures and pages show: of a large graph the critical structure and the nodes around it.
+
+        Returns:
+            The structure itself where the graph is drawn whole; else that of a part, whose nodes are counted anew.
+        """
+        if self.whole is not None or not self.drawn_part:
+            return self
+        graph = self.graph
+        indptr, indices, _ = build_adjacency(graph.edges, graph.n_nodes)
+        nodes = surroundings(indptr, indices, self.critical_nodes, np.abs(self.node_importance), DRAWN)
+        number = np.full(graph.n_nodes, -1)
+        number[nodes] = np.arange(len(nodes))
+        edges = np.flatnonzero((number[graph.edges] >= 0).all(axis=1))
+        names = tuple(map(str, nodes.tolist())) if graph.node_names is None else _some(graph.node_names, nodes)
+        part: dict[str, Any] = {name: _some(getattr(graph, name), nodes) for name in NODE_COLUMNS}
+        part |= {name: _some(getattr(graph, name), edges) for name in EDGE_COLUMNS}
+        pairs, trace = number[graph.edges[edges]], self.trace
+        return replace(
+            self, graph=replace(graph, n_nodes=len(nodes), edges=pairs, smiles=None, node_names=names, **part),
+            node_importance=self.node_importance[nodes], edge_importance=self.edge_importance[edges],
+            critical_nodes=np.flatnonzero(np.isin(nodes, self.critical_nodes)),
+            critical_edges=np.flatnonzero(np.isin(edges, self.critical_edges)),
+            trace=trace and Trace(trace.nodes[:, nodes], trace.edges[:, edges]),
+            whole=(graph.n_nodes, self.speaks_for, self.speaks_against),
+        )  # fmt: skip
 
     def _repr_html_(self) -> str:
         """The picture inline in a notebook, and the text beneath."""
@@ -196,7 +241,7 @@ class CriticalStructure:
         """Name, prediction and probability in one line, and whether nothing stands out."""
         sure = f", {self.probability:.0%}" if self.probability is not None else ""
         empty = "" if len(self.critical_nodes) else f"; {wording.nothing_in_short(self)}"
-        return self._headline + sure + empty
+        return "; ".join(filter(None, (self._headline + sure + empty, self.drawn_part)))
 
     def named(self) -> CriticalStructure:
         """The same with its classes by name, as files and pages have them.
@@ -234,7 +279,7 @@ class CriticalStructure:
             "critical_edges": self.critical_pairs.tolist(),
             "fidelity": None if self.fidelity is None else asdict(self.fidelity),
         }
-        for key in ("smiles", "node_label", "edge_label"):
+        for key in ("smiles", "node_label", "edge_label", "node_names"):
             if (value := getattr(graph, key)) is not None:
                 plain[key] = value
         if trace and self.trace is not None:
@@ -265,7 +310,8 @@ class CriticalStructure:
         """The graph for networkx.
 
         Returns:
-            Nodes and edges with their ``importance``, ``label``, and whether they are ``critical``.
+            Nodes, by their names where they have any, and edges with their ``importance``, ``label``, and whether they
+            are ``critical``.
         """
         try:
             import networkx as nx
@@ -273,12 +319,13 @@ class CriticalStructure:
             raise MissingExtraError("networkx", "networks") from None
         graph, whole = nx.Graph(name=self.name), self.graph
         critical, chosen = set(self.critical_nodes.tolist()), set(self.critical_edges.tolist())
+        names: Sequence[Any] = whole.node_names or range(whole.n_nodes)
         for n, importance in enumerate(self.node_importance.tolist()):
             label = {} if whole.node_label is None else {"label": whole.node_label[n]}
-            graph.add_node(n, importance=importance, critical=n in critical, **label)
+            graph.add_node(names[n], importance=importance, critical=n in critical, **label)
         for n, ((u, v), importance) in enumerate(zip(whole.edges.tolist(), self.edge_importance.tolist(), strict=True)):
             label = {} if whole.edge_label is None else {"label": whole.edge_label[n]}
-            graph.add_edge(u, v, importance=importance, critical=n in chosen, **label)
+            graph.add_edge(names[u], names[v], importance=importance, critical=n in chosen, **label)
         return graph
 
     def to_pyg(self) -> Explanation:
@@ -303,6 +350,17 @@ class CriticalStructure:
         )
 
 
+def _some(values: Any, which: Ints) -> Any:
+    """Those of a column, which may be missing; texts stay a tuple"""
+    return (
+        tuple(np.array(values, object)[which])
+        if isinstance(values, tuple)
+        else None
+        if values is None
+        else values[which]
+    )
+
+
 def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
     nodes = _numbers(plain["node_importance"])
     triples = [(u, v, x) for u, v, x in plain["edge_importance"]]
@@ -315,31 +373,23 @@ def _from_plain(plain: Mapping[str, Any]) -> CriticalStructure:
             raise ValueError(f"no edge {pair} among those with an importance")
     predicted, fidelity, trace, true = plain["predicted"], *(plain.get(key) for key in ("fidelity", "trace", "true"))
     graph = Graph(
-        name=str(plain["name"]),
-        n_nodes=len(nodes),
-        edges=edges,
-        node_label=_texts(plain.get("node_label"), len(nodes)),
-        edge_label=_texts(plain.get("edge_label"), len(edges)),
-        target=true if isinstance(true, str) else _optional(true),
-        smiles=_text(plain.get("smiles")),
+        name=str(plain["name"]), n_nodes=len(nodes), edges=edges,
+        node_label=_texts(plain.get("node_label"), len(nodes)), edge_label=_texts(plain.get("edge_label"), len(edges)),
+        node_names=_texts(plain.get("node_names"), len(nodes)),
+        target=true if isinstance(true, str) else _optional(true), smiles=_text(plain.get("smiles")),
         **dict.fromkeys(("edge_weight", "node_attr", "node_truth", "edge_truth")),
-    )
+    )  # fmt: skip
     return CriticalStructure(
-        graph=graph,
-        predicted=predicted if isinstance(predicted, str) else float(_numbers([predicted])[0]),
-        probability=_optional(plain["probability"]),
-        explained=_text(plain["class"]),
-        technique=str(plain.get("technique", "")),
-        base=float(_numbers([plain["base"]])[0]),
-        output=float(_numbers([plain["output"]])[0]),
-        spread=_optional(plain.get("spread")),
-        node_importance=nodes,
+        graph=graph, predicted=predicted if isinstance(predicted, str) else float(_numbers([predicted])[0]),
+        probability=_optional(plain["probability"]), explained=_text(plain["class"]),
+        technique=str(plain.get("technique", "")), base=float(_numbers([plain["base"]])[0]),
+        output=float(_numbers([plain["output"]])[0]), spread=_optional(plain.get("spread")), node_importance=nodes,
         edge_importance=_numbers([x for _, _, x in triples]),
         critical_nodes=np.unique(_whole(plain["critical_nodes"], len(nodes))),
         critical_edges=np.unique(np.array([number[pair] for pair in critical], np.int64)),
         fidelity=None if fidelity is None else _fidelity(fidelity),
         trace=None if trace is None else _trace(trace, len(nodes), len(edges)),
-    )
+    )  # fmt: skip
 
 
 def _numbers(values: Any) -> Floats:

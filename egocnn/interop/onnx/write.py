@@ -93,14 +93,10 @@ def export_onnx(predictor: Model, path: str | Path, *, seed: int = 0) -> Exporte
             raise EgoCNNError(f"{path}: does not pass onnx's check ({str(error).splitlines()[0]})") from None
         graphs, difference = _compare(predictor, stored, seed)
     return Exported(
-        file=str(path),
-        bytes=len(stored),
-        opset=next(each.version for each in written.opset_import if each.domain == ""),
-        inputs=network.names,
-        outputs=network.answers,
-        graphs=graphs,
-        largest_difference=difference,
-    )
+        file=str(path), bytes=len(stored),
+        opset=next(each.version for each in written.opset_import if each.domain == ""), inputs=network.names,
+        outputs=network.answers, graphs=graphs, largest_difference=difference,
+    )  # fmt: skip
 
 
 def metadata(predictor: Model) -> dict[str, Any]:
@@ -134,14 +130,9 @@ def _convert(predictor: Model, network: PlainNetwork, seed: int) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
-                network.eval(),
-                tuple(torch.from_numpy(arrays[name]) for name in network.names),
-                dynamo=True,
-                dynamic_shapes=(dynamic,),
-                input_names=network.names,
-                output_names=network.answers,
-                verbose=False,
-            )
+                network.eval(), tuple(torch.from_numpy(arrays[name]) for name in network.names), dynamo=True,
+                dynamic_shapes=(dynamic,), input_names=network.names, output_names=network.answers, verbose=False,
+            )  # fmt: skip
     finally:
         log.setLevel(level)
     assert program is not None

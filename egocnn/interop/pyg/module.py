@@ -73,17 +73,11 @@ class _Maskable:
         order = torch.argsort(owner, stable=True)
         counts = torch.bincount(owner, minlength=len(slots))
         return _Maskable(
-            batch=batch,
-            rows=torch.cat([batch.bags.rows.long()[is_edge], label_rows])[order],
-            offsets=counts.cumsum(0) - counts,
-            order=order,
+            batch=batch, rows=torch.cat([batch.bags.rows.long()[is_edge], label_rows])[order],
+            offsets=counts.cumsum(0) - counts, order=order,
             edge_weight=torch.ones(int(is_edge.sum()), device=device) if weight is None else weight[is_edge],
-            u=places.u[is_edge],
-            v=places.v[is_edge],
-            node=node,
-            slot=slot,
-            holds=slots[node, slot],
-        )
+            u=places.u[is_edge], v=places.v[is_edge], node=node, slot=slot, holds=slots[node, slot]
+        )  # fmt: skip
 
 
 class _EdgeMasks(nn.Module):

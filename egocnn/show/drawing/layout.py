@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import to_molecule
 
 ASPECT = 4 / 3  # Width to height of the picture that a layout is meant to fill.
-MOST_FOR_STRESS = 300  # Nodes of a component whose distances are all looked at; the work grows with their square.
-STRESS_STEPS, FORCE_STEPS = 200, 220
-CELLS = 16  # Cells for each node of the grid on which nodes push each other away.
+MOST_FOR_STRESS = 500  # Nodes of a component whose distances are all looked at; the work grows with their square.
+STRESS_STEPS = 200
 PIVOTS = 24
 GAP = 1.2  # Free space between components, in edge lengths.
 MOST_ATOMS, MOST_RINGS = 500, 200  # Of a molecule without SMILES that RDKit lays out: larger ones take it minutes.
@@ -100,7 +98,7 @@ def _place_component(adjacency: Any, generator: np.random.Generator) -> Floats:
         rows = [dijkstra(adjacency, unweighted=True, indices=int(np.bincount(pairs[:, 0]).argmax()))]
         while len(rows) < PIVOTS:
             rows.append(dijkstra(adjacency, unweighted=True, indices=int(np.min(rows, axis=0).argmax())))
-        placed = _by_forces(pairs, _project(np.stack(rows), generator))
+        placed = _project(np.stack(rows), generator)
     return _upright(_unit_edges(placed, pairs))
 
 
@@ -131,47 +129,6 @@ def _by_stress(distances: Floats, placed: Floats) -> Floats:
         if shift < 1e-3:
             break
     return placed
-
-
-def _by_forces(pairs: Ints, placed: Floats) -> Floats:
-    """Edges pull, nodes push each other away, in steps that grow smaller."""
-    N = len(placed)
-    degree = np.bincount(pairs[:, 0], minlength=N)
-    mass = np.sqrt(degree + 1.0)
-    placed = placed * (np.sqrt(N) / placed.std())
-    kernels = _kernels(int(np.clip(round(np.sqrt(CELLS * N) / 16) * 16, 64, 512)))
-    for step in range(FORCE_STEPS):
-        gap = placed[pairs[:, 1]] - placed[pairs[:, 0]]
-        # a pull that grows with the length alone spreads the leaves of a hub evenly over a disc
-        force = np.stack([np.bincount(pairs[:, 0], gap[:, axis], minlength=N) for axis in (0, 1)], axis=1)
-        force += mass[:, None] * _repulsion(placed, mass, kernels)
-        strength = np.linalg.norm(force, axis=1, keepdims=True)
-        limit = np.sqrt(N) * 0.1 * (1 - step / FORCE_STEPS) ** 2 + 0.01
-        placed = placed + force / np.maximum(strength, 1e-9) * np.minimum(strength * 0.1, limit)
-    return placed
-
-
-def _kernels(side: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The push of a unit of mass along each axis, 1 / distance, transformed; twice the side, for transforms wrap."""
-    offset = np.fft.fftfreq(2 * side, 1 / (2 * side)).astype(np.float32)
-    squared = offset[:, None] ** 2 + offset[None] ** 2 + np.float32(0.25)
-    return np.fft.rfft2(offset[:, None] / squared), np.fft.rfft2(offset[None] / squared)
-
-
-def _repulsion(placed: Floats, mass: Floats, kernels: tuple[NDArray[Any], NDArray[Any]]) -> Floats:
-    """(N, 2) sum over all other nodes of mass / distance, pointing away, on a grid by Fourier transform"""
-    side = len(kernels[0]) // 2
-    cell = float(np.ptp(placed, axis=0).max()) / (side - 2) + 1e-12
-    where = (placed - placed.min(axis=0)) / cell
-    corner = where.astype(np.int64)
-    part = where - corner
-    cells = np.stack([(corner[:, 0] + i) * side + corner[:, 1] + j for i in (0, 1) for j in (0, 1)])
-    shares = np.stack([np.abs(1 - i - part[:, 0]) * np.abs(1 - j - part[:, 1]) for i in (0, 1) for j in (0, 1)])
-    density = np.bincount(cells.ravel(), (shares * mass).ravel(), minlength=side * side).reshape(side, side)
-    transformed = np.fft.rfft2(density.astype(np.float32), (2 * side, 2 * side))
-    fields = [np.fft.irfft2(transformed * kernel)[:side, :side].ravel() for kernel in kernels]
-    force: Floats = np.stack([(shares * field[cells]).sum(axis=0) for field in fields], axis=1) / cell
-    return force
 
 
 def _unit_edges(placed: Floats, edges: Ints) -> Floats:

@@ -101,7 +101,8 @@ def _nodes(picture: Picture, at: Floats, wanted: Bools, radii: Floats) -> Iterat
         if not critical and radii[which[0]] < 2 * unit:
             outline, width = colour, 0.0
         titled = which if graph.n_nodes <= MOST_TITLED else ()
-        names = (f"node {node} ({labels[node]})" if labels[node] else f"node {node}" for node in titled)
+        called = graph.node_names or range(graph.n_nodes)
+        names = (f"node {called[node]}" + (f" ({labels[node]})" if labels[node] else "") for node in titled)
         titles = [f"{name}: {x:.3g}" for name, x in zip(names, picture.nodes.importance[which].tolist(), strict=False)]
         yield Discs(at[which], radii[which], colour, outline, width, titles)
         if _is_labelled(picture):

@@ -96,11 +96,9 @@ def compose(
     # nothing stands out: colours at full strength would say that something does
     most = QUIET if critical_nodes is not None and not len(critical_nodes) else 1.0
     return Picture(
-        graph=graph,
-        nodes=_items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name, most),
-        edges=_items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name, most),
-        **settings,
-    )
+        graph=graph, nodes=_items(node_importance, critical_nodes, graph.n_nodes, "node", graph.name, most),
+        edges=_items(edge_importance, critical_edges, len(graph.edges), "edge", graph.name, most), **settings
+    )  # fmt: skip
 
 
 def _items(importance: Floats, critical: Ints | None, count: int, what: str, name: str, most: float) -> PictureItems:

@@ -45,8 +45,8 @@ def write_explanations(
     def passing() -> Iterator[CriticalStructure]:
         for structure in chain(first, remaining):
             if on_page is None or len(on_the_page) < on_page:
-                on_the_page.append(structure)
-            facts.append(structure if on_page is None else _without_graph(structure))
+                on_the_page.append(structure.drawn())  # once, for page and figures
+            facts.append(_without_graph(structure))
             yield structure
 
     with replacing_in(folder, first=MARK, last=PAGE) as temporary:

@@ -82,7 +82,7 @@ def policy() -> str:
 
 def encode(structures: Sequence[CriticalStructure], summary: Summary, positions: Positions) -> dict[str, Any]:
     """Everything that the page shows."""
-    structures, labels = [structure.named() for structure in structures], dict[str, int]()
+    structures, labels = [structure.drawn().named() for structure in structures], dict[str, int]()
     data = PurePath(summary.data).stem
     graphs = [shown_labels(name_atoms(structure.graph, data)) for structure in structures]
     return {
@@ -111,11 +111,13 @@ def _structure(
         "balance": wording.balance(structure),
         "fidelity": None if fidelity is None else {name: _plain(value) for name, value in asdict(fidelity).items()},
         "evidence": wording.evidence(structure) if len(structure.critical_nodes) else structure.nothing,
+        "drawn": structure.drawn_part,
         "molecule": is_molecule(graph),
         "nodes": graph.n_nodes,
         "edges": packed_integers(np.asarray(graph.edges, np.int64).ravel()),
         "positions": packed(places.ravel()),
         "nodeLabels": _labels(graph.node_label, labels),
+        "nodeNames": _labels(graph.node_names, labels),
         "edgeLabels": _labels(graph.edge_label, labels),
         "nodeImportance": packed(structure.node_importance),
         "edgeImportance": packed(structure.edge_importance),

@@ -131,24 +131,13 @@ def sweep(
         rows = ranked(points, _score_all(settings, points, tasks, saved), lower=metric in LOWER_IS_BETTER)
         best, first = rows[0]
         record = Sweep(
-            data=data,
-            protocol=protocol.name,
-            folds=protocol.folds,
-            restarts=protocol.restarts,
-            score=metric,
-            over={axis.name: list(axis.values) for axis in axes},
-            sampled=sampled,
-            rows=tuple(row for _, row in rows),
+            data=data, protocol=protocol.name, folds=protocol.folds, restarts=protocol.restarts, score=metric,
+            over={axis.name: list(axis.values) for axis in axes}, sampled=sampled, rows=tuple(row for _, row in rows),
             chosen={"model": asdict(best.model), "train": asdict(best.train)},
-            flags=flags(changed(reading or ReadConfig(), best.model, best.train)),
-            test=None,
-            seed=train.seed,
-            seconds=sum(row.seconds for _, row in rows),
-            command=command,
-            date=date.today().isoformat(),
-            machine=name_machine(device, execution.ray),
-            versions=library_versions(),
-        )
+            flags=flags(changed(reading or ReadConfig(), best.model, best.train)), test=None, seed=train.seed,
+            seconds=sum(row.seconds for _, row in rows), command=command, date=date.today().isoformat(),
+            machine=name_machine(device, execution.ray), versions=library_versions(),
+        )  # fmt: skip
         write_text(folder / "sweep.csv", record.csv())
         write_json(folder / "sweep.json", asdict(record))
         if test_chosen and first.mean is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
+from egocnn.data.graphs import Graphs
+from egocnn.data.read import read
 from egocnn.data.sources.networkx import from_networkx
 from egocnn.errors import DataError
 from tests.support.samples import as_list, refusal
@@ -98,3 +101,49 @@ def single(node: dict[str, Any] | None = None, edge: dict[str, Any] | None = Non
 )
 def test_what_is_wrong_with_a_graph_is_said_in_one_line(graphs: list[Any], message: str) -> None:
     assert refusal(from_networkx, graphs) == message
+
+
+def friends() -> Any:
+    graph = nx.Graph()
+    graph.add_node("alice", job="baker", age=31, height=1.7)
+    graph.add_node("bob", job="smith", age=45, height=1.8)
+    graph.add_edge("alice", "bob", kind="cousin", since=4.0)
+    return graph
+
+
+def test_data_of_other_names_are_read_by_these_and_what_is_left_out_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    graphs = from_networkx([friends()])
+    told = "node job, node age, node height, edge kind, edge since"
+    assert (graphs.used, graphs.left_out) == ((), tuple(told.split(", ")))
+    assert [record.message.partition(" (")[0] for record in caplog.records] == [
+        f"networkx: read of nodes and edges: nothing; left out: {told}"
+    ]
+    named: dict[str, Any] = {
+        "node_label": "job",
+        "node_attributes": ["age", "height"],
+        "edge_label": "kind",
+        "edge_weight": "since",
+    }
+    graphs = read([friends()], **named)
+    assert graphs.left_out == ()
+    assert as_list(graphs.node_attr) == [[31, pytest.approx(1.7)], [45, pytest.approx(1.8)]]
+    graph = graphs[0]
+    assert (graph.node_label, graph.edge_label, as_list(graph.edge_weight)) == (("baker", "smith"), ("cousin",), [4])
+    with pytest.raises(
+        DataError, match="networkx, nodes: no column or field is called 'jobs'; there are job, age, height"
+    ):
+        read([friends()], node_label="jobs")
+
+
+def test_nodes_keep_the_names_that_they_have(tmp_path: Path) -> None:
+    two = from_networkx([friends(), nx.path_graph(3)])
+    assert [graph.node_names for graph in two] == [("alice", "bob"), ("0", "1", "2")]
+    assert two[[1]][0].node_names == ("0", "1", "2")
+    assert Graphs.concat([two, two])[2].node_names == ("alice", "bob")
+    assert from_networkx([nx.path_graph(3)]).node_names is None
+    assert from_networkx([nx.Graph([(1, "1")])]).node_names is None
+    nx.write_graphml(friends(), tmp_path / "friends.graphml")
+    graphs = read(tmp_path / "friends.graphml", edge_label="kind")
+    assert (graphs[0].node_names, graphs.used) == (("alice", "bob"), ("edge kind",))
+    two.save(tmp_path / "two.safetensors")
+    assert Graphs.load(tmp_path / "two.safetensors").digest == two.digest

@@ -31,7 +31,8 @@ def info(options: Options) -> None:
     columns = describe_columns(table_rows(path)) if is_table and facts.get("target") is None else {}
     lines = []
     for name, value in facts.items():
-        if name != "problems" and value not in ({}, None):
+        if name != "problems" and value not in ({}, [], None):
+            value = ", ".join(map(one_line, value)) if isinstance(value, list) else value
             shown = ", ".join(f"{k}: {v}" for k, v in value.items()) if isinstance(value, dict) else value
             lines.append(f"{name.replace('_', ' '):16}{f'{shown:.2f}' if isinstance(shown, float) else shown}")
     for name, column in columns.items():

@@ -24,15 +24,18 @@ const Viewer = (() => {
     return `${word()} ${Data.signed(value)} (${value > 0 ? raised : lowered} ${what})`;
   }
 
+  // what the data call a node, or its number
+  const called = (n) => (shown.graph.nodeNames ? shown.graph.nodeNames[n] : String(n));
+
   function describeNode(n) {
     const label = shown.graph.nodeLabels ? ` · ${shown.graph.nodeLabels[n]}` : "";
-    return `Node ${n}${label} · ${side(row().nodes[n])}`;
+    return `Node ${called(n)}${label} · ${side(row().nodes[n])}`;
   }
 
   function describeEdge(e) {
     const { edges, edgeLabels } = shown.graph;
     const label = edgeLabels ? ` · ${edgeLabels[e]}` : "";
-    return `Edge ${edges[2 * e]}–${edges[2 * e + 1]}${label} · ${side(row().edges[e])}`;
+    return `Edge ${called(edges[2 * e])}–${called(edges[2 * e + 1])}${label} · ${side(row().edges[e])}`;
   }
 
   // n7: the node 7, e5: the edge 5
@@ -67,7 +70,8 @@ const Viewer = (() => {
     list.push(["True", Data.said(graph.truth) + mark]);
     if (graph.error !== null) list.push(["Error", Data.number(graph.error)]);
     if (graph.explained !== null) list.push(["Explained", graph.explained]);
-    list.push(["Size", `${Data.count(graph.nodes)} nodes, ${Data.count(graph.edges.length / 2)} edges`]);
+    if (graph.drawn) list.push(["Drawn", graph.drawn.replace("drawn: ", "")]);
+    else list.push(["Size", `${Data.count(graph.nodes)} nodes, ${Data.count(graph.edges.length / 2)} edges`]);
     if (graph.smiles) list.push(["SMILES", graph.smiles, "code"]);
     byId("facts").replaceChildren(
       ...list.flatMap(([name, value, kind]) => [element("dt", {}, name), element("dd", { class: kind }, value)]),
@@ -88,7 +92,7 @@ const Viewer = (() => {
     const most = Math.abs(values[order[0]]);
     byId("ranking").replaceChildren(
       ...order.slice(0, LISTED).map((n) => {
-        const pick = element("button", { type: "button", "aria-label": `Show node ${n}` }, String(n));
+        const pick = element("button", { type: "button", "aria-label": `Show node ${called(n)}` }, called(n));
         pick.addEventListener("click", () => choose(`n${n}`, true));
         pick.addEventListener("focus", () => choose(`n${n}`, false));
         const bar = element("span", { class: values[n] < 0 ? "bar-against" : "bar-for", "aria-hidden": "true" });
@@ -224,6 +228,7 @@ const Viewer = (() => {
       critical_nodes: ascending(selection.nodes),
       critical_edges: ascending(selection.edges).map(ends),
       fidelity: graph.fidelity,
+      ...(graph.nodeNames ? { node_names: graph.nodeNames } : {}),
       ...(selection.own ? {} : { threshold: short(selection.threshold) }),
     };
     save(new Blob([JSON.stringify(plain)], { type: "application/json" }), "json");
