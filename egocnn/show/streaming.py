@@ -55,7 +55,8 @@ def read_as_trained(source: Any, predictor: Model, **said: Any) -> Graphs:
 def usual_settings(predictor: Model) -> dict[str, Any]:
     """How the training data of the model were read, as far as that is of use for others."""
     trained = predictor.about.get("read", {})
-    kinds = "smiles target name hydrogens salts node_label node_attributes edge_label edge_weight".split()
+    of_rows, of_networks = ("smiles", "target", "name", "hydrogens", "salts"), ("node_label", "node_attributes")
+    kinds = (*of_rows, *of_networks, "edge_label", "edge_weight")
     usual = {name: trained[name] for name in kinds if trained.get(name)}
     if predictor.targets:  # as words: some rows alone do not show which are numbers
         return {**usual, "task": "classification", "target": ",".join((*predictor.targets, IF_THERE))}
