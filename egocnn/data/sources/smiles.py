@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from egocnn.config import ReadConfig
+from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import SEPARATOR, rule
+from egocnn.data.schema import SEPARATOR, checked, rule
 from egocnn.data.sources import builder
 from egocnn.data.sources.builder import GraphFields, GraphRecord, choose_field
 from egocnn.data.sources.text import listed, short, table_rows
@@ -22,6 +23,14 @@ from egocnn.errors import DataError, MissingExtraError
 LARGE_RING = 8  # larger rings are told apart no further
 MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
+
+PLAIN = re.compile(
+    r"(?:[^][*/\\~$<>]|\[(?:H|B|C|N|O|F|P|S|I|Cl|Br|Si|Se|b|c|n|o|p|s|se)@{0,2}(?:H[0-4]?)?(?:[+-][1-4]?)?\]){1,500}"
+)
+"""SMILES of organic molecules without isotopes, marks of double bonds and bonds of rare kinds. Of their atoms RDKit's
+invariant, a number for element, bonds, hydrogens and charge together, differs where one of these does."""
+ORDERS = {2: "single", 4: "double", 6: "triple", 3: "aromatic"}  # by twice the order of the bond
+MOST_IN_MATRIX = 500  # atoms of a molecule whose bonds are read as a matrix; others would take too much memory
 
 MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES or molecule
 
@@ -141,6 +150,96 @@ def molecule_record(molecule: Any, place: str) -> GraphRecord:
     )
 
 
+def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> Graphs:
+    """What :func:`builder.assemble` makes of their records, bit for bit, without asking RDKit for every atom and bond.
+
+    Arguments:
+        molecules: As :func:`parse_smiles` returns them.
+        where: The source, for error messages.
+        columns: The fields of :class:`Graphs` with one entry per graph, the SMILES among them.
+    """
+    from rdkit.Chem import GetAdjacencyMatrix
+    from rdkit.Chem.rdMolDescriptors import GetConnectivityInvariants
+    from rdkit.Chem.rdqueries import HasPropQueryAtom
+
+    sizes = np.array([molecule.GetNumAtoms() for molecule in molecules])
+    if sizes.max(initial=0) > MOST_IN_MATRIX:
+        return builder.assemble([molecule_record(molecule, where) for molecule in molecules], where, **columns)
+    node_ptr, has_code = builder.pointers(sizes), HasPropQueryAtom("_CIPCode")
+    atoms: list[int] = []  # a number for what is said of an atom, but for whether it is aromatic
+    named: dict[str, int] = {}  # labels that RDKit was asked for -> numbers, which count down from -1
+    matrices: list[Any] = []  # the kind of bond between two atoms: its order, or the number of its label
+    rings: list[tuple[int, int]] = []  # first node of the molecule, length; ring_atoms: their atoms, end to end
+    ring_atoms: list[int] = []
+    for molecule, text, first in zip(molecules, columns["smiles"], node_ptr.tolist(), strict=False):
+        if not PLAIN.fullmatch(text):
+            record, own = molecule_record(molecule, where), np.zeros((molecule.GetNumAtoms(),) * 2)
+            atoms += [named.setdefault(label, -1 - len(named)) for label in record.node_label or ()]
+            numbers = [named.setdefault(label, -1 - len(named)) for label in record.edge_label or ()]
+            for u, v in (record.edges.T, record.edges.T[::-1]):  # type: ignore[union-attr]
+                own[u, v] = numbers
+            matrices.append(own)
+            continue
+        matrices.append(GetAdjacencyMatrix(molecule, useBO=True))
+        atoms += GetConnectivityInvariants(molecule, False)
+        if "@" in text:
+            for atom in molecule.GetAtomsMatchingQuery(has_code):
+                atoms[first + atom.GetIdx()] |= ord(atom.GetProp("_CIPCode")) << 33
+        for ring in molecule.GetRingInfo().AtomRings():
+            rings.append((first, len(ring)))
+            ring_atoms += map(ring.__getitem__, range(len(ring)))  # RDKit's own iterator is slow
+    return _from_matrices(molecules, node_ptr, np.array(atoms), matrices, rings, ring_atoms, list(named), columns)
+
+
+def _from_matrices(
+    molecules: Sequence[Any],
+    node_ptr: Ints,
+    atom: Ints,
+    matrices: Sequence[Any],
+    rings: Sequence[tuple[int, int]],
+    ring_atoms: Sequence[int],
+    named: Sequence[str],
+    columns: Mapping[str, Any],
+) -> Graphs:
+    sizes, flat = np.diff(node_ptr), np.concatenate([matrix.ravel() for matrix in matrices])
+    square = builder.pointers(sizes**2)
+    entry = np.flatnonzero(flat)
+    graph = np.searchsorted(square, entry, side="right") - 1
+    node, neighbour = np.divmod(entry - square[graph], sizes[graph]) + node_ptr[graph]
+    bond = flat[entry]
+    atom[node[bond == 1.5]] |= 1 << 32  # exactly the atoms with an aromatic bond are aromatic
+    numbers, seen, kind = np.unique(atom, return_index=True, return_inverse=True)
+    owner = np.searchsorted(node_ptr, seen, side="right") - 1
+    words = [
+        named[-1 - number] if number < 0 else atom_words(molecules[g].GetAtomWithIdx(n))
+        for number, g, n in zip(numbers.tolist(), owner.tolist(), (seen - node_ptr[owner]).tolist(), strict=True)
+    ]
+    columns = {**columns, **_labels("node", words, kind)}
+    ring = np.full(len(entry), LARGE_RING + 1)
+    if rings:
+        first, length = np.array(rings).T
+        end, at = np.array(ring_atoms) + np.repeat(first, length), builder.pointers(length)
+        other = np.roll(end, -1)
+        other[at[1:] - 1] = end[at[:-1]]  # the last atom of a ring is bonded to its first
+        for u, v in ((end, other), (other, end)):
+            place = np.searchsorted(node * node_ptr[-1] + neighbour, u * node_ptr[-1] + v)
+            np.minimum.at(ring, place, np.repeat(np.minimum(length, LARGE_RING), length))
+    pairs, kind = np.unique((2 * bond).astype(np.int64) * 16 + ring, return_inverse=True)
+    words = [
+        named[-1 - order // 2] if order < 0 else ORDERS[order] + (f"|ring{size}" if size <= LARGE_RING else "")
+        for order, size in (divmod(pair, 16) for pair in pairs.tolist())
+    ]
+    columns = {**columns, **(_labels("edge", words, kind) if len(entry) else {})}
+    indptr = builder.pointers(np.bincount(node, minlength=node_ptr[-1]))
+    return checked(Graphs(node_ptr=node_ptr, indptr=indptr, indices=neighbour.astype(np.int32), **columns))
+
+
+def _labels(unit: str, words: Sequence[str], kind: Ints) -> dict[str, Any]:
+    """Labels, and for each node or entry the position of its own -> the columns; equal labels become one."""
+    numbers, names = builder.encode_labels(words)
+    return {f"{unit}_label": numbers[kind.reshape(-1)], f"{unit}_label_names": names}
+
+
 def _collect(records: Iterator[GraphRecord], fields: GraphFields) -> Graphs:
     found = list(records)
     rule(found, f"{fields.where}: no molecules in it")
@@ -194,19 +293,20 @@ def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
     if not isinstance(text, str):
         raise DataError(f"SMILES {short(text)} must be a text")
     text = text.strip()
-    shown = f"SMILES {short(text)}"
-    rule(len(text) <= MOST_CHARACTERS, f"{shown} has {len(text)} characters; {MOST_CHARACTERS} are read at most")
-    rule(text.isascii(), f"{shown} does not parse (a character that SMILES does not know)")
     options: Any = Chem.SmilesParserParams()
     options.parseName = options.allowCXSMILES = False
     with rdBase.BlockLogs():
         try:
+            rule(len(text) <= MOST_CHARACTERS, f"has {len(text)} characters; {MOST_CHARACTERS} are read at most")
+            rule(text.isascii(), "does not parse (a character that SMILES does not know)")
             molecule = Chem.MolFromSmiles(text, options)
+            if molecule is None:
+                raise DataError(f"does not parse ({_reason(text, options)})")
+            rule(molecule.GetNumAtoms(), "has no atoms")
+        except DataError as error:  # the text is made fit for a message where there is one
+            raise DataError(f"SMILES {short(text)} {error}") from None
         except (RuntimeError, ValueError) as error:  # RDKit's own broken invariants
-            raise DataError(f"{shown} does not parse ({_one_line(str(error))})") from None
-        if molecule is None:
-            raise DataError(f"{shown} does not parse ({_reason(text, options)})")
-        rule(molecule.GetNumAtoms(), f"{shown} has no atoms")
+            raise DataError(f"SMILES {short(text)} does not parse ({_one_line(str(error))})") from None
         return Chem.AddHs(molecule) if hydrogens else molecule
 
 
