@@ -99,7 +99,11 @@ class Batch:
         """The same graphs with nodes that are present to a degree (N), which multiplies what is read of them."""
         return replace(self, presence=presence, attributes=self.attributes * presence[:, None])
 
-    def ranked(self, k: int) -> Neighbours:
+    def of_nodes(self, h: Tensor, layer: int) -> Tensor:  # noqa: ARG002 — here every node has a row of its own
+        """Rows of a layer, the embedding being layer 0, as the nodes (N) have them."""
+        return h
+
+    def ranked(self, k: int, layer: int = 1) -> Neighbours:  # noqa: ARG002 — the same for every layer
         """The first k neighbours of every node."""
         if k not in self._ranked:
             self._ranked[k] = self.neighbours.first(k)

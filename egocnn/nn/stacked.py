@@ -72,7 +72,10 @@ class StackedBatch:
         """The same graphs with nodes that are present to a degree (R, M), 0 for padding."""
         return replace(self, presence=presence, attributes=self.attributes * presence[..., None])
 
-    def ranked(self, k: int) -> Neighbours:
+    def of_nodes(self, h: Tensor, layer: int) -> Tensor:  # noqa: ARG002
+        return h
+
+    def ranked(self, k: int, layer: int = 1) -> Neighbours:  # noqa: ARG002
         """The first k neighbours of every node."""
         if k not in self._ranked:
             self._ranked[k] = Neighbours.of(self.table[..., :k])

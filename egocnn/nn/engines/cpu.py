@@ -96,7 +96,7 @@ def _own_first(own: Tensor, counts: Tensor, node: Tensor, product: Tensor) -> Te
 
 def ego_conv_ragged(x: Tensor, plan: Plan, weight: Tensor, bias: Tensor) -> Tensor:
     """The same function as :func:`~egocnn.nn.engines.reference.ego_conv_reference`, absent neighbours skipped."""
-    if len(x) != len(plan.count) or len(weight) != plan.table.shape[1] + 1:
+    if len(x) != len(plan.products.made_from) or len(weight) != plan.table.shape[1] + 1:
         N, K = plan.table.shape
         raise ConfigError(f"a table of {N} nodes and {K} ranks fits neither {len(x)} nodes nor {len(weight)} filters")
     if torch.is_autocast_enabled("cpu"):  # in float32 all the same: a CPU gains nothing from less
