@@ -147,7 +147,8 @@ class EgoCNN(nn.Module):
 
     def _output_of(self, h: Tensor, batch: Batch, layer: int) -> Tensor:
         """What the output holds of a layer; of a graph too large to hold them all, what the readout takes of it."""
-        return batch.of_nodes(h, layer) if batch.keeps_layers else self.readout(h, batch)
+        h = h.index_select(0, batch.kinds[layer]) if batch.kinds else h
+        return h if batch.keeps_layers else self.readout(h, batch)
 
     def read_out(self, layers: Sequence[Tensor], batch: Batch) -> Tensor:
         """From nodes to graphs: activations of the layers -> what the head reads.

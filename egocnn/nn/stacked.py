@@ -51,6 +51,7 @@ class StackedBatch:
     target: Tensor  # (R, B)
     learning: Learning | None = None  # how norms and dropout treat the step; None in evaluation
     presence: Tensor | None = None  # (R, M) how far each node is there, 0 for padding; None: all of them are
+    kinds: tuple[Tensor, ...] = ()
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -71,9 +72,6 @@ class StackedBatch:
     def at_presence(self, presence: Tensor) -> Self:
         """The same graphs with nodes that are present to a degree (R, M), 0 for padding."""
         return replace(self, presence=presence, attributes=self.attributes * presence[..., None])
-
-    def of_nodes(self, h: Tensor, layer: int) -> Tensor:  # noqa: ARG002
-        return h
 
     def ranked(self, k: int, layer: int = 1) -> Neighbours:  # noqa: ARG002
         """The first k neighbours of every node."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, add_shard_options
 from egocnn.cli.data import answer_shards, open_rows
 from egocnn.cli.options import Options, Parser
@@ -27,13 +25,12 @@ def predict(options: Options) -> None:
     from egocnn.encode.familiar import Familiarity
     from egocnn.model import Model
     from egocnn.scale.shards import find_shards
-    from egocnn.show.streaming import predict_to_file, prediction_kinds, prediction_rows
+    from egocnn.show.streaming import predict_to_file, prediction_kinds
     from egocnn.train.metrics import in_words
 
     if (shards := find_shards(options.data)) is not None:
         model = Model.load(options.run_folder)
-        answer = partial(prediction_rows, model, device=options.device)
-        answer_shards(options, model, shards, {}, kinds=prediction_kinds(model), answer=answer)
+        answer_shards(options, model, shards, {}, kinds=prediction_kinds(model))
         return
     check_table(options.out, options.data)
     model = Model.load(options.run_folder)

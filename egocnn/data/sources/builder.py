@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NoReturn, TypeAlias
@@ -193,23 +193,18 @@ class GraphFields:
     smiles: list[Any] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)  # of molecules: copies of one molecule share a number
     available: dict[str, None] = field(default_factory=dict)
-    keys: Set[str] = frozenset()  # of the last row, and of these
-    read: Sequence[str] = ()  # those that may be read
     skipped: Sequence[SkippedRow] = ()
     lenient: bool = False  # whether a target that is not a number where numbers are predicted counts as unknown
 
     def add(self, place: str, name: str, row: Mapping[str, Any], smiles: Any = None) -> None:
         """Add one graph; of its fields only those are stored that may be read: a table may have a thousand others."""
-        if row.keys() != self.keys:  # mostly they are those of the row before
-            config = self.config
-            named = (config.name, config.target, *split_names(config.target), config.split, config.group)
-            self.keys = row.keys()
-            self.read = [k for k in row if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)]
-            self.available.update(dict.fromkeys(row))
+        config = self.config
+        named = (config.name, config.target, *split_names(config.target), config.split, config.group)
         self.places.append(place)
         self.names.append(name)
-        self.rows.append({k: row[k] for k in self.read})
+        self.rows.append({k: v for k, v in row.items() if k in named or k.lower() in (*NAME_FIELDS, *TARGET_FIELDS)})
         self.smiles.append(smiles)
+        self.available.update(dict.fromkeys(row))
 
     def columns(self) -> dict[str, Any]:
         """Names, target, class_names, part, group and smiles of Graphs, once all graphs are added."""

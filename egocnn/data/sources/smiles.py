@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from egocnn.config import ReadConfig
-from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, checked, rule
 from egocnn.data.sources import builder
@@ -151,13 +150,8 @@ def molecule_record(molecule: Any, place: str) -> GraphRecord:
 
 
 def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> Graphs:
-    """What :func:`builder.assemble` makes of their records, bit for bit, without asking RDKit for every atom and bond.
-
-    Arguments:
-        molecules: As :func:`parse_smiles` returns them.
-        where: The source, for error messages.
-        columns: The fields of :class:`Graphs` with one entry per graph, the SMILES among them.
-    """
+    """What :func:`builder.assemble` makes of their records, bit for bit, without asking RDKit for every atom and bond;
+    ``columns`` have the SMILES that they were parsed from."""
     from rdkit.Chem import GetAdjacencyMatrix
     from rdkit.Chem.rdMolDescriptors import GetConnectivityInvariants
     from rdkit.Chem.rdqueries import HasPropQueryAtom
@@ -173,12 +167,13 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
     ring_atoms: list[int] = []
     for molecule, text, first in zip(molecules, columns["smiles"], node_ptr.tolist(), strict=False):
         if not PLAIN.fullmatch(text):
-            record, own = molecule_record(molecule, where), np.zeros((molecule.GetNumAtoms(),) * 2)
-            atoms += [named.setdefault(label, -1 - len(named)) for label in record.node_label or ()]
-            numbers = [named.setdefault(label, -1 - len(named)) for label in record.edge_label or ()]
-            for u, v in (record.edges.T, record.edges.T[::-1]):  # type: ignore[union-attr]
-                own[u, v] = numbers
-            matrices.append(own)
+            record = molecule_record(molecule, where)
+            labels = (*(record.node_label or ()), *(record.edge_label or ()))
+            numbers = [named.setdefault(str(label), -1 - len(named)) for label in labels]
+            atoms += numbers[: record.n_nodes]
+            matrices.append(own := np.zeros((record.n_nodes, record.n_nodes)))
+            u, v = np.asarray(record.edges).T
+            own[u, v] = own[v, u] = numbers[record.n_nodes :]
             continue
         matrices.append(GetAdjacencyMatrix(molecule, useBO=True))
         atoms += GetConnectivityInvariants(molecule, False)
@@ -188,37 +183,26 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
         for ring in molecule.GetRingInfo().AtomRings():
             rings.append((first, len(ring)))
             ring_atoms += map(ring.__getitem__, range(len(ring)))  # RDKit's own iterator is slow
-    return _from_matrices(molecules, node_ptr, np.array(atoms), matrices, rings, ring_atoms, list(named), columns)
-
-
-def _from_matrices(
-    molecules: Sequence[Any],
-    node_ptr: Ints,
-    atom: Ints,
-    matrices: Sequence[Any],
-    rings: Sequence[tuple[int, int]],
-    ring_atoms: Sequence[int],
-    named: Sequence[str],
-    columns: Mapping[str, Any],
-) -> Graphs:
-    sizes, flat = np.diff(node_ptr), np.concatenate([matrix.ravel() for matrix in matrices])
+    flat = np.concatenate([matrix.ravel() for matrix in matrices])
     square = builder.pointers(sizes**2)
     entry = np.flatnonzero(flat)
     graph = np.searchsorted(square, entry, side="right") - 1
     node, neighbour = np.divmod(entry - square[graph], sizes[graph]) + node_ptr[graph]
     bond = flat[entry]
-    atom[node[bond == 1.5]] |= 1 << 32  # exactly the atoms with an aromatic bond are aromatic
-    numbers, seen, kind = np.unique(atom, return_index=True, return_inverse=True)
+    said = np.array(atoms)
+    said[node[bond == 1.5]] |= 1 << 32  # exactly the atoms with an aromatic bond are aromatic
+    kinds, seen, kind = np.unique(said, return_index=True, return_inverse=True)
     owner = np.searchsorted(node_ptr, seen, side="right") - 1
     words = [
-        named[-1 - number] if number < 0 else atom_words(molecules[g].GetAtomWithIdx(n))
-        for number, g, n in zip(numbers.tolist(), owner.tolist(), (seen - node_ptr[owner]).tolist(), strict=True)
+        list(named)[-1 - number] if number < 0 else atom_words(molecules[g].GetAtomWithIdx(n))
+        for number, g, n in zip(kinds.tolist(), owner.tolist(), (seen - node_ptr[owner]).tolist(), strict=True)
     ]
-    columns = {**columns, **_labels("node", words, kind)}
+    numbers, columns["node_label_names"] = builder.encode_labels(words)
+    columns["node_label"] = numbers[kind]
     ring = np.full(len(entry), LARGE_RING + 1)
     if rings:
-        first, length = np.array(rings).T
-        end, at = np.array(ring_atoms) + np.repeat(first, length), builder.pointers(length)
+        start, length = np.array(rings).T
+        end, at = np.array(ring_atoms) + np.repeat(start, length), builder.pointers(length)
         other = np.roll(end, -1)
         other[at[1:] - 1] = end[at[:-1]]  # the last atom of a ring is bonded to its first
         for u, v in ((end, other), (other, end)):
@@ -226,18 +210,13 @@ def _from_matrices(
             np.minimum.at(ring, place, np.repeat(np.minimum(length, LARGE_RING), length))
     pairs, kind = np.unique((2 * bond).astype(np.int64) * 16 + ring, return_inverse=True)
     words = [
-        named[-1 - order // 2] if order < 0 else ORDERS[order] + (f"|ring{size}" if size <= LARGE_RING else "")
+        list(named)[-1 - order // 2] if order < 0 else ORDERS[order] + (f"|ring{size}" if size <= LARGE_RING else "")
         for order, size in (divmod(pair, 16) for pair in pairs.tolist())
     ]
-    columns = {**columns, **(_labels("edge", words, kind) if len(entry) else {})}
+    numbers, columns["edge_label_names"] = builder.encode_labels(words)
+    columns["edge_label"] = numbers[kind]
     indptr = builder.pointers(np.bincount(node, minlength=node_ptr[-1]))
     return checked(Graphs(node_ptr=node_ptr, indptr=indptr, indices=neighbour.astype(np.int32), **columns))
-
-
-def _labels(unit: str, words: Sequence[str], kind: Ints) -> dict[str, Any]:
-    """Labels, and for each node or entry the position of its own -> the columns; equal labels become one."""
-    numbers, names = builder.encode_labels(words)
-    return {f"{unit}_label": numbers[kind.reshape(-1)], f"{unit}_label_names": names}
 
 
 def _collect(records: Iterator[GraphRecord], fields: GraphFields) -> Graphs:
@@ -267,16 +246,11 @@ def bond_words(molecule: Any) -> list[str]:
     rings: dict[int, int] = {}
     for ring in molecule.GetRingInfo().BondRings():
         rings |= {bond: min(len(ring), rings.get(bond, LARGE_RING)) for bond in ring}
-    stereo = {"STEREOE": "E", "STEREOZ": "Z"}
-    several = (
-        (
-            bond_label(bond),
-            f"ring{rings[at]}" if (at := bond.GetIdx()) in rings else "",
-            stereo.get(bond.GetStereo().name),
-        )
-        for bond in molecule.GetBonds()
-    )
-    return [SEPARATOR.join(filter(None, words)) for words in several]
+    words = []
+    for at, bond in enumerate(molecule.GetBonds()):
+        stereo = {"STEREOE": "E", "STEREOZ": "Z"}.get(bond.GetStereo().name, "")
+        words.append([bond_label(bond), f"ring{rings[at]}" if at in rings else "", stereo])
+    return [SEPARATOR.join(filter(None, own)) for own in words]
 
 
 def bond_label(bond: Any) -> str:

@@ -4,7 +4,6 @@ and :func:`ego_conv` chooses; :mod:`norm`, :mod:`pool` and :mod:`dropout` are fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -17,22 +16,16 @@ from egocnn.nn.engines.reference import ego_conv_blocks, ego_conv_reference
 __all__ = ["Neighbours", "ego_conv", "ego_conv_fused", "ego_conv_ragged", "ego_conv_reference"]
 
 
-@dataclass(frozen=True, eq=False)  # without slots, so that a plan is made when it is asked for
+@dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
     """A neighbour table with what the engines work out from it once for all layers."""
 
     table: Tensor  # (N, K) node ids, -1 where absent; or (R, N, K), the ids counted in every replica by itself
-    ready: Plan | None = None  # a plan that is there already
+    plan: Plan | None = None
     tiles: Tiles | None = None
     replicas: tuple[Neighbours, ...] = ()  # of R replicas on a device that works through them one by one
     gate: Tensor | None = None  # (N, at least K) what is let through from each neighbour; None: everything
     block: int | None = None  # nodes to compute at a time, where all together take too much memory; None: all at once
-    planned: bool = False  # whether the engine for CPUs computes it
-
-    @cached_property
-    def plan(self) -> Plan | None:
-        """Who is multiplied with whom on a CPU; None where another engine computes."""
-        return self.ready or (Plan.of(self.table) if self.planned else None)
 
     @staticmethod
     def of(table: Tensor) -> Neighbours:
@@ -40,7 +33,7 @@ class Neighbours:
             return Neighbours(table, tiles=Tiles.of(table, gradients=torch.is_grad_enabled()))
         if table.dim() == 3:
             return Neighbours(table, replicas=tuple(map(Neighbours.of, table)))
-        return Neighbours(table, planned=table.device.type == "cpu")
+        return Neighbours(table, plan=Plan.of(table) if table.device.type == "cpu" else None)
 
     def first(self, k: int) -> Neighbours:
         """Of each node the first k neighbours alone."""

@@ -49,7 +49,8 @@ class Plan:
         # ranks 0 to c - 1 are the c different ones with the smallest sum: any gap makes it larger
         if len(node) < int(count.sum()) or int(rank.sum()) > int((count * (count - 1)).sum()) // 2:
             return None
-        return Plan(neighbours, count, _products(node, rank, neighbours[node, rank].long(), count, ranks))
+        own, near = torch.arange(len(count), device=node.device), neighbours[node, rank].long()
+        return Plan(neighbours, count, products_of(node, rank, near, own, ranks, len(own)))
 
     @cached_property
     def groups(self) -> tuple[tuple[Tensor, Tensor], ...]:
@@ -58,10 +59,10 @@ class Plan:
         return tuple((n, torch.cat([n[:, None], self.table[n, :c].long()], 1)) for c, n in enumerate(chosen) if len(n))
 
 
-def _products(node: Tensor, rank: Tensor, neighbour: Tensor, count: Tensor, ranks: int) -> Products:
-    """From the pairs of a node and its neighbour at a rank, node after node."""
-    N = len(count)
-    own = torch.arange(N, device=node.device)
+def products_of(node: Tensor, rank: Tensor, neighbour: Tensor, own: Tensor, ranks: int, N: int) -> Products:
+    """From the pairs of a node and its neighbour at a rank, node after node, and what each node is itself (n), both as
+    numbers of the N rows that are multiplied."""
+    count = torch.bincount(node, minlength=len(own))
     wanted = neighbour + rank * N
     used = torch.zeros(ranks * N, dtype=torch.bool, device=node.device)
     used[wanted] = True
@@ -77,7 +78,7 @@ def _products(node: Tensor, rank: Tensor, neighbour: Tensor, count: Tensor, rank
         received_from=_starts(count + 1),
         readers=node[torch.argsort(received, stable=True)],
         readers_from=_starts(readers),
-        made=_own_first(own, used.sum(dim=0), source, product[at, source]),
+        made=_own_first(torch.arange(N, device=node.device), used.sum(dim=0), source, product[at, source]),
         made_from=_starts(used.sum(dim=0) + 1),
     )
 
@@ -89,7 +90,7 @@ def _starts(counts: Tensor) -> Tensor:
 def _own_first(own: Tensor, counts: Tensor, node: Tensor, product: Tensor) -> Tensor:
     """The product of each node itself before its other products, which stand node after node already"""
     result = product.new_empty(len(own) + len(product))
-    result[own + _starts(counts)] = own
+    result[torch.arange(len(own), device=own.device) + _starts(counts)] = own
     result[torch.arange(len(product), device=own.device) + node + 1] = product
     return result
 
