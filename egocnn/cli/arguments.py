@@ -112,10 +112,9 @@ def add_chosen_rows(command: Parser) -> None:
     """Options of shards, and which rows are explained, by what is predicted of them."""
     add_shard_options(command)
     group = command.group("explanation").add_mutually_exclusive_group()
-    some = "explain the rows whose prediction is so: 'p_toxic > 0.9 and spread < 0.1'"
-    group.add_argument("--where", metavar="CONDITION", help=some)
+    group.add_argument("--where", metavar="CONDITION", help="explain the rows whose prediction is so: 'p_toxic > 0.9'")
     group.add_argument("--highest", **COUNT, help="explain the N rows with the highest prediction")
-    by = "with --highest: the column that counts [the value, or p_CLASS of the last class]"
+    by = "with --highest: the column that counts [the value, or the last p_CLASS]"
     command.add_option("explanation", "--by", metavar="COLUMN", help=by)
 
 

@@ -3,8 +3,6 @@
 Molecules repeat themselves: of the atoms of two thousand, Patchy-San sees one in ten differently, and three layers two
 in three. Kinds are told apart by hashes of 64 bits, as colours are in :mod:`egocnn.encode.colours`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -44,14 +44,13 @@ class Choice:
 
     def __call__(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
         """The numbers of these rows, ascending; of equals the first, and none of which something asked is not known."""
+        terms, by = self.terms, self.by if self.highest else None
         known = (
-            (row.get(self.by), -n)
+            (row[by] if by else 0, -n)
             for n, row in enumerate(rows)
-            if all((own := row.get(column)) is not None and COMPARE[sign](own, v) for column, sign, v in self.terms)
+            if all((own := row.get(column)) is not None and COMPARE[sign](own, v) for column, sign, v in terms)
         )
-        if self.highest is not None:
-            known = iter(heapq.nlargest(self.highest, (pair for pair in known if pair[0] is not None)))
-        return sorted(-n for _, n in known)
+        return sorted(-n for _, n in (heapq.nlargest(self.highest, known) if self.highest else known))
 
     def cut(self, tables: Sequence[Any]) -> Any:
         """Of tables of Arrow, one after the other, the rows with the highest values."""

@@ -35,7 +35,6 @@ NOTE = "egocnn"  # The key in the footer of a file.
 MANIFEST = "manifest.json"
 HIGHEST = "highest.parquet"  # of all shards together, where such rows are asked for
 WATCHER = "egocnn watches its parent"
-SECONDS = 1.0
 load = cache(Model.load)
 
 
@@ -81,8 +80,7 @@ class Answer:
                 portion, found = portion.choose([valid[n] for n in chosen]), [found[n] for n in chosen]
             if portion.graphs is not None and self.explains is not None:
                 how: dict[str, Any] = {"classes": self.explained, "fidelity": False, "device": self.device}
-                several = explain_portions(load(self.folder), [portion.graphs], self.explains, **how)
-                more = map(explanation_row, several)
+                more = map(explanation_row, explain_portions(load(self.folder), [portion.graphs], self.explains, **how))
                 found = [{**own, **row} for own, row in zip(more, found, strict=True)] if found else list(more)
         return arrow_table(list(echo.rows(portion, found)), echo.kinds)
 
@@ -100,7 +98,7 @@ def answer_rows(reader: RowReader, answer: Answer | None, echo: Echo, rows: Sequ
 def _end_with(parent: int) -> None:
     """A worker whose parent was killed would wait for rows for ever."""
     while os.getppid() == parent:
-        time.sleep(SECONDS)
+        time.sleep(1.0)
     os._exit(1)
 
 
@@ -122,16 +120,14 @@ class ShardWork:
         """Write what is missing of the i-th of n shares of the shards; the manifest of all that is there then."""
         targets = {out / f"{shard.name.split('.', 1)[0]}.parquet": shard for shard in shards}
         if len(targets) < len(shards):
-            raise DataError(
-                f"{len(shards)} shards, and {len(targets)} names of what is written; give each its own name"
-            )
+            raise DataError(f"{len(shards)} shards, and {len(targets)} names of files to write; give each its own name")
         check_is_no_file(out)
         if any(shard.parent.resolve() == out.resolve() for shard in shards):
             raise DataError(f"{out}: holds the shards to be read; write to another folder")
         missing = {target for target, shard in targets.items() if not self._is_written(target, shard)}
         out.mkdir(exist_ok=True)
-        own = [target.resolve() for target in list(targets)[share[0] - 1 :: share[1]] if target in missing]
-        calls = [(targets[out / target.name].resolve(), target) for target in own]
+        own = list(targets)[share[0] - 1 :: share[1]]
+        calls = [(targets[target].resolve(), target.resolve()) for target in own if target in missing]
         alone = self if self.ray is None else replace(self, jobs=1)
         try:
             for written in run_jobs(alone.write, calls, jobs=self.jobs if self.ray else 1, ray=self.ray):
@@ -176,22 +172,21 @@ class ShardWork:
         file = RowFile.open(shard, self.usual, self.said, self.part)
         echo, footer = Echo.of(column_kinds(shard, file.echoed), self.answer.kinds), dict[str, str]()
         on_gpu = choose_device(self.answer.device).type == "cuda"  # which one process uses, the others parse
-        best: list[Any] = []
         # the highest of a shard may not be among those of all: they are explained at the end
         answer = replace(self.answer, explains=None) if self.highest else self.answer
         call = partial(answer_rows, file.reader, None if on_gpu else answer, echo, parent=os.getpid())
         # a few portions ahead: no process waits, and memory stays as it is
         several = Parallel(n_jobs=self.jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
+        best = arrow_table([], echo.kinds)
         with table_writer(target, echo.kinds, footer) as write:
             for read, without, found in several(delayed(call)(chunk) for chunk in file.chunks):
                 rows, failed = rows + read, failed + without
                 table = answer(found, echo) if on_gpu else found
                 if self.highest:
-                    best = [self.highest.cut([*best, table])]
+                    best = self.highest.cut([best, table])
                 elif table.num_rows:
                     write(table)
-            for table in best:
-                write(table)
+            write(best)  # without a row where all are written
             counts = {"rows": rows, "failed": failed, "seconds": round(time.perf_counter() - started, 3)}
             footer[NOTE] = finite_json({"about": digest_of_plain(self.about), **state, "output": target.name, **counts})
         return str(target)

@@ -141,10 +141,8 @@ def prediction_rows(
                 raise DataError(f"graph {graphs.names[g]!r}: what is predicted is not a finite number")
             columns: dict[str, Any] = {"predicted": predicted[g].item()} if not one.class_names else {}
             if one.class_names:
-                columns |= {
-                    "predicted": one.class_names[int(predicted[g].argmax())],
-                    "probability": predicted[g].max().item(),
-                }
+                best = int(predicted[g].argmax())
+                columns = {"predicted": one.class_names[best], "probability": predicted[g, best].item()}
                 columns |= {f"p_{label}": p for label, p in zip(one.class_names, predicted[g].tolist(), strict=True)}
             columns |= {**({} if spread is None else {"spread": float(spread[g])}), "true": own.target_of(g)}
             row |= {f"{name} {column}" if name else column: value for column, value in columns.items()}
@@ -254,12 +252,8 @@ def explain_portions(
     from egocnn.explain import explain
 
     done = 0
-
-    def tell(some: int) -> None:
-        if report is not None:
-            report(done + some)
-
     for graphs in portions:
+        tell = None if report is None else (lambda some, before=done: report(before + some))
         found = explain(predictor, graphs, config, report=tell, **settings)
         done += len(found)
         yield from found

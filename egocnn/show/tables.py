@@ -42,11 +42,8 @@ def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None
     """
     with replacing(path) as temporary:
         if path.suffix.lower() == ".parquet":
-            empty = arrow_table([], kinds)
-            with arrow().parquet.ParquetWriter(temporary, empty.schema) as writer:
-                yield lambda rows: writer.write_table(
-                    rows if isinstance(rows, type(empty)) else arrow_table(rows, kinds)
-                )
+            with arrow().parquet.ParquetWriter(temporary, arrow_table([], kinds).schema) as writer:
+                yield lambda rows: writer.write_table(rows if hasattr(rows, "schema") else arrow_table(rows, kinds))
                 writer.add_key_value_metadata(note or {})
             return
         with temporary.open("w", encoding="utf-8", newline="") as file:
@@ -65,13 +62,10 @@ def arrow_table(rows: Sequence[Mapping[str, Any]], kinds: Kinds) -> Any:
     pa = arrow()
     types = {"string": pa.string(), "double": pa.float64()}
     types |= {"list<float>": pa.list_(pa.float32()), "list<int>": pa.list_(pa.int32())}
-    columns = {}
-    for name, kind in kinds.items():
-        values = [row.get(name) for row in rows]
-        if kind == "string":
-            values = [v if v is None or isinstance(v, str) else finite_json(_plain(v)) for v in values]
-        columns[name] = pa.array(values, types.get(kind, kind))
-    return pa.table(columns)
+    columns = {name: [row.get(name) for row in rows] for name in kinds}
+    for values in (columns[name] for name, kind in kinds.items() if kind == "string"):
+        values[:] = [v if v is None or isinstance(v, str) else finite_json(_plain(v)) for v in values]
+    return pa.table({name: pa.array(columns[name], types.get(kind, kind)) for name, kind in kinds.items()})
 
 
 def _plain(value: Any) -> Any:

@@ -165,3 +165,60 @@ def test_a_molecule_is_no_pattern_and_a_folder_of_other_things_holds_no_shards(t
     assert find_shards(str(tmp_path)) is None
     with pytest.raises(DataError, match="no file matches"):
         find_shards(str(tmp_path / "*.csv"))
+
+
+def explain(run: Run, model: Path, shards: Path, out: str, *more: object) -> Path:
+    folder = shards.parent / out
+    printed(run, "explain", model, shards, "-o", folder, "--jobs", 1, "--quiet", *more)
+    return folder
+
+
+def test_only_rows_that_are_asked_for_are_explained(run: Run, model: Path, shards: Path) -> None:
+    for kind in ("b.csv", "c.smi.gz", "d.jsonl"):
+        (shards / kind).unlink()
+    parquet.write_table(
+        pyarrow.table({"smiles": ["CCCCCO", "CC", "C((", "CO"], "key": [5, 6, 7, 8]}), shards / "e.parquet"
+    )
+    whole = explain(run, model, shards, "all")
+    rows = [row for name in "ae" for row in table(whole / f"{name}.parquet").to_pylist()]
+    printed(run, "predict", model, shards, "-o", shards.parent / "p", "--jobs", 1, "--quiet")
+    values = {
+        row["key"]: row["p_1"] for name in "ae" for row in table(shards.parent / "p" / f"{name}.parquet").to_pylist()
+    }
+    known = {key: value for key, value in values.items() if value is not None}
+    middle = sorted(known.values())[2]
+    some = explain(run, model, shards, "some", "--where", f"p_1 > {middle!r}")
+    found = [row for name in "ae" for row in table(some / f"{name}.parquet").to_pylist()]
+    assert [row["key"] for row in found] == [key for key, value in known.items() if value > middle]
+    assert all(row["p_1"] == known[row["key"]] for row in found)
+    best = explain(run, model, shards, "best", "--highest", 2, "--by", "p_1")
+    highest = table(best / "highest.parquet").to_pylist()
+    assert {row["key"] for row in highest} == set(sorted(known, key=known.__getitem__)[-2:])
+    for row in (*found, *highest):
+        (same,) = (one for one in rows if one["key"] == row["key"])
+        assert row["contributions"] == pytest.approx(same["contributions"], abs=1e-6)
+        assert row["critical_atoms"] == same["critical_atoms"]
+    check_refused(run, "the columns are", "explain", model, shards, "-o", shards.parent / "x", "--where", "y > 1")
+    check_refused(run, "--by key: is none of", *explain_words(model, shards, "--highest", 2, "--by", "key"))
+    check_refused(run, "not allowed with", *explain_words(model, shards, "--highest", 2, "--where", "p_1 > 0"))
+
+
+def explain_words(model: Path, shards: Path, *more: object) -> list[object]:
+    return ["explain", model, shards, "-o", shards.parent / "x", *more]
+
+
+def test_of_one_file_too_only_the_rows_asked_for_are_explained(run: Run, model: Path, shards: Path) -> None:
+    words = ["explain", model, shards / "a.parquet", "--skip-invalid", "--quiet", "--json", "-o"]
+    answer = json.loads(printed(run, *words, shards.parent / "one", "--highest", 2))
+    assert answer["graphs"] == 2
+    check_refused(run, "no graph is chosen", *words, shards.parent / "none", "--where", "p_1 > 2")
+
+
+def test_ray_writes_the_same_files_bit_for_bit(run: Run, model: Path, shards: Path) -> None:
+    pytest.importorskip("ray")
+    for out, more in (("here", ()), ("there", ("--ray", "local"))):
+        printed(run, "predict", model, shards, "-o", shards.parent / out, "--jobs", 1, "--quiet", *more)
+    for name in "abcd":
+        one, other = (table(shards.parent / out / f"{name}.parquet") for out in ("here", "there"))
+        assert one.equals(other)
+        assert one.schema.equals(other.schema)

@@ -78,7 +78,7 @@ def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
     config = from_options(options, ExplainConfig)
     if config.technique == "paper":
         raise ConfigError(
-            "the paper's attention is fitted to all graphs together; choose another --technique for shards"
+            "the paper's attention is fitted to all graphs at once; for shards choose another --technique"
         )
     choice = chosen_rows(options, model)
     settings = {**asdict(config), "class": options.explained, **({"choice": asdict(choice)} if choice else {})}

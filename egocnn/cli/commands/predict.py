@@ -12,12 +12,8 @@ def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_settings_files(parser, "read")
     add_shard_options(parser)
-    add_out(
-        parser,
-        "FILE",
-        "where to write: .csv, .jsonl, .parquet, or a folder for shards [%(default)s]",
-        default="predictions.csv",
-    )
+    place = "where to write: .csv, .jsonl, .parquet, or a folder for shards [%(default)s]"
+    add_out(parser, "FILE", place, default="predictions.csv")
 
 
 def predict(options: Options) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from egocnn.config import ReadConfig
+from egocnn.data.arrays import pointers
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, checked, rule
 from egocnn.data.sources import builder
@@ -159,12 +160,11 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
     sizes = np.array([molecule.GetNumAtoms() for molecule in molecules])
     if sizes.max(initial=0) > MOST_IN_MATRIX:
         return builder.assemble([molecule_record(molecule, where) for molecule in molecules], where, **columns)
-    node_ptr, has_code = builder.pointers(sizes), HasPropQueryAtom("_CIPCode")
+    node_ptr, has_code = pointers(sizes), HasPropQueryAtom("_CIPCode")
     atoms: list[int] = []  # a number for what is said of an atom, but for whether it is aromatic
     named: dict[str, int] = {}  # labels that RDKit was asked for -> numbers, which count down from -1
     matrices: list[Any] = []  # the kind of bond between two atoms: its order, or the number of its label
-    rings: list[tuple[int, int]] = []  # first node of the molecule, length; ring_atoms: their atoms, end to end
-    ring_atoms: list[int] = []
+    rings: list[tuple[int, Any]] = []  # the first node of the molecule, and the ring's atoms in their order
     for molecule, text, first in zip(molecules, columns["smiles"], node_ptr.tolist(), strict=False):
         if not PLAIN.fullmatch(text):
             record = molecule_record(molecule, where)
@@ -180,11 +180,9 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
         if "@" in text:
             for atom in molecule.GetAtomsMatchingQuery(has_code):
                 atoms[first + atom.GetIdx()] |= ord(atom.GetProp("_CIPCode")) << 33
-        for ring in molecule.GetRingInfo().AtomRings():
-            rings.append((first, len(ring)))
-            ring_atoms += map(ring.__getitem__, range(len(ring)))  # RDKit's own iterator is slow
+        rings += [(first, ring) for ring in molecule.GetRingInfo().AtomRings()]
     flat = np.concatenate([matrix.ravel() for matrix in matrices])
-    square = builder.pointers(sizes**2)
+    square = pointers(sizes**2)
     entry = np.flatnonzero(flat)
     graph = np.searchsorted(square, entry, side="right") - 1
     node, neighbour = np.divmod(entry - square[graph], sizes[graph]) + node_ptr[graph]
@@ -197,13 +195,13 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
         list(named)[-1 - number] if number < 0 else atom_words(molecules[g].GetAtomWithIdx(n))
         for number, g, n in zip(kinds.tolist(), owner.tolist(), (seen - node_ptr[owner]).tolist(), strict=True)
     ]
-    numbers, columns["node_label_names"] = builder.encode_labels(words)
-    columns["node_label"] = numbers[kind]
+    codes, columns["node_label_names"] = builder.encode_labels(words)
+    columns["node_label"] = codes[kind]
     ring = np.full(len(entry), LARGE_RING + 1)
     if rings:
-        start, length = np.array(rings).T
-        end, at = np.array(ring_atoms) + np.repeat(start, length), builder.pointers(length)
-        other = np.roll(end, -1)
+        length = np.array([len(ring) for _, ring in rings])
+        end = np.array([start + ring[n] for start, ring in rings for n in range(len(ring))])  # iterators are slow
+        at, other = pointers(length), np.roll(end, -1)
         other[at[1:] - 1] = end[at[:-1]]  # the last atom of a ring is bonded to its first
         for u, v in ((end, other), (other, end)):
             place = np.searchsorted(node * node_ptr[-1] + neighbour, u * node_ptr[-1] + v)
@@ -213,9 +211,9 @@ def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> 
         list(named)[-1 - order // 2] if order < 0 else ORDERS[order] + (f"|ring{size}" if size <= LARGE_RING else "")
         for order, size in (divmod(pair, 16) for pair in pairs.tolist())
     ]
-    numbers, columns["edge_label_names"] = builder.encode_labels(words)
-    columns["edge_label"] = numbers[kind]
-    indptr = builder.pointers(np.bincount(node, minlength=node_ptr[-1]))
+    codes, columns["edge_label_names"] = builder.encode_labels(words)
+    columns["edge_label"] = codes[kind]
+    indptr = pointers(np.bincount(node, minlength=node_ptr[-1]))
     return checked(Graphs(node_ptr=node_ptr, indptr=indptr, indices=neighbour.astype(np.int32), **columns))
 
 
@@ -277,10 +275,11 @@ def parse_smiles(text: object, *, hydrogens: bool = False) -> Any:
             if molecule is None:
                 raise DataError(f"does not parse ({_reason(text, options)})")
             rule(molecule.GetNumAtoms(), "has no atoms")
-        except DataError as error:  # the text is made fit for a message where there is one
-            raise DataError(f"SMILES {short(text)} {error}") from None
-        except (RuntimeError, ValueError) as error:  # RDKit's own broken invariants
-            raise DataError(f"SMILES {short(text)} does not parse ({_one_line(str(error))})") from None
+        except (DataError, RuntimeError, ValueError) as error:  # our own, or RDKit's broken invariants
+            ours = isinstance(error, DataError)
+            raise DataError(
+                f"SMILES {short(text)} {error if ours else f'does not parse ({_one_line(str(error))})'}"
+            ) from None
         return Chem.AddHs(molecule) if hydrogens else molecule
 
 

@@ -60,8 +60,7 @@ class Plan:
 
 
 def products_of(node: Tensor, rank: Tensor, neighbour: Tensor, own: Tensor, ranks: int, N: int) -> Products:
-    """From the pairs of a node and its neighbour at a rank, node after node, and what each node is itself (n), both as
-    numbers of the N rows that are multiplied."""
+    """From the pairs of a node and its neighbour at a rank, node after node; ``own`` (n): each among the N rows."""
     count = torch.bincount(node, minlength=len(own))
     wanted = neighbour + rank * N
     used = torch.zeros(ranks * N, dtype=torch.bool, device=node.device)
