@@ -13,18 +13,18 @@ from egocnn.nn.batch import Batch
 from egocnn.nn.engines import Neighbours
 from egocnn.nn.engines.cpu import Plan, products_of
 
-FEWEST = 1 << 12  # nodes of a batch from which on it pays; in small products the number of rows changes the rounding
+FEWEST = 1 << 12  # nodes of a batch, or 16 times its kinds: below, the number of rows changes the rounding of products
 
 
 def distinct(batch: Batch, k: int, depth: int) -> Batch:
     """The batch for networks of ``depth`` layers that read ``k`` neighbours; as it is where nothing is gained."""
     bags, near = batch.bags, batch.neighbours.table[:, :k].numpy()
-    if len(near) < FEWEST or batch.attributes.shape[1] or bags.weight is not None:
-        return batch
     ranks = int((near >= 0).any(axis=0).sum())
     pointer = np.append(bags.offsets.numpy().astype(np.int64), len(bags.rows))
     key = sum_rows(mix(bits(bags.rows.numpy())), pointer)
     first, kind = np.unique(key, return_index=True, return_inverse=True)[1:]  # where each kind stands first, and (N)
+    if len(near) < FEWEST or 16 * len(first) < FEWEST or batch.attributes.shape[1] or bags.weight is not None:
+        return batch
     starts = pointer[first], pointer[first + 1]
     rows, offsets = bags.rows[ranges(*starts)], pointers(starts[1] - starts[0])[:-1]
     kinds, between = [kind], []

@@ -54,5 +54,5 @@ class Choice:
 
     def cut(self, tables: Sequence[Any]) -> Any:
         """Of tables of Arrow, one after the other, the rows with the highest values."""
-        together = arrow().concat_tables(tables)
+        together = arrow().concat_tables(tables, promote_options="permissive")
         return together.take(self(together.select([self.by]).to_pylist()))
