@@ -1,7 +1,7 @@
 """How many molecules a second are predicted and explained, and what takes the time: shards of SMILES -> JSON.
 
     python -m lab molecules 100000 -o shards --rows 10000 --broken 0.01
-    python -m lab measure throughput RUN [RUN …] --shards shards
+    python -m lab measure throughput RUN [RUN …] --shards shards [MORE …]
 
 Each RUN is the folder of a trained model. Stages are timed in this process, in processor seconds, which other work on
 the machine changes less than the time that passes; the commands as they are called, with their processes. From the
@@ -72,7 +72,7 @@ def stages(run: Path, shard: Path) -> dict[str, Any]:
 
 def command(name: str, run: Path, shards: Path, out: Path, *more: str) -> dict[str, Any]:
     """One call of egocnn: rows a second, processor seconds, and the memory of its largest process."""
-    words = [sys.executable, "-m", "egocnn", name, str(run), str(shards), "-o", str(out), "--quiet"]
+    words = [sys.executable, "-m", "egocnn", name, str(run.resolve()), str(shards.resolve()), "-o", str(out), "--quiet"]
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     jobs = ["--jobs", str(CORES), *more]
     subprocess.run([*words, *jobs], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -101,7 +101,7 @@ def command(name: str, run: Path, shards: Path, out: Path, *more: str) -> dict[s
 def main(words: Sequence[str]) -> None:
     parser = arguments("throughput", __doc__)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
-    parser.add_argument("--shards", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--shards", type=Path, nargs="+", required=True, metavar="FOLDER")
     parser.add_argument("--explain", type=Path, metavar="FOLDER", help="fewer shards to explain; by default none are")
     options = parser.parse_args(words)
     measured: dict[str, Any] = {
@@ -110,11 +110,13 @@ def main(words: Sequence[str]) -> None:
         "goals_a_second": GOALS,
         "models": [],
     }
-    first = min(options.shards.glob("*.parquet"))
+    first = min(options.shards[0].glob("*.parquet"))
     for run in options.runs:
         found: dict[str, Any] = {"networks": len(Model.load(run).networks), "stages": stages(run, first)}
         with tempfile.TemporaryDirectory() as folder:
-            found["predict"] = command("predict", run, options.shards, Path(folder, "predict"))
+            found["predict"] = [
+                command("predict", run, shards, Path(folder, f"predict{n}")) for n, shards in enumerate(options.shards)
+            ]
             if options.explain:
                 found["explain"] = command("explain", run, options.explain, Path(folder, "explain"))
         measured["models"].append(found)
