@@ -5,6 +5,7 @@ python -m lab reproduce NAME …         the same as egocnn reproduce
 python -m lab bench NAME …             the same as egocnn bench
 python -m lab measure NAME …           a script that measures one thing on this machine
 python -m lab truths PART …            tasks of known truth: make, halves, score
+python -m lab molecules N -o FOLDER …  shards of N different molecules, to predict
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve_load", "serve_soak", "two_processes")
+CPU = ("cpu_step", "explain_speed", "networks", "prepare", "read_collab", "serve_load", "serve_soak", "throughput")
 
 SCRIPTS = {
-    **dict.fromkeys(CPU, "cpu"),
+    **dict.fromkeys((*CPU, "two_processes"), "cpu"),
     **dict.fromkeys(("device_agreement", "engine_agreement", "explain_agreement"), "agreement"),
     **dict.fromkeys(("huge_graphs", "kills", "large_graph", "large_store", "out_of_memory"), "limits"),
     "preset_search": "search",
@@ -49,7 +50,10 @@ def main(words: Sequence[str] | None = None) -> int:
         return measure(words[1:])
     if words[0] == "truths":
         return truths(words[1:])
-    return _refuse(f"no part of the lab is called {words[0]!r}; there are reproduce, bench, measure and truths")
+    if words[0] == "molecules":
+        return molecules(words[1:])
+    parts = "reproduce, bench, measure, truths and molecules"
+    return _refuse(f"no part of the lab is called {words[0]!r}; there are {parts}")
 
 
 def measure(words: Sequence[str]) -> int:
@@ -77,6 +81,18 @@ def truths(words: Sequence[str]) -> int:
     try:
         command.main(words)
     except EgoCNNError as error:
+        return _refuse(str(error))
+    return 0
+
+
+def molecules(words: Sequence[str]) -> int:
+    """Write shards of molecules."""
+    from egocnn.errors import EgoCNNError
+    from lab import molecules
+
+    try:
+        molecules.main(words)
+    except (EgoCNNError, FileNotFoundError) as error:
         return _refuse(str(error))
     return 0
 

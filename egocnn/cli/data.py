@@ -86,11 +86,11 @@ def open_rows(options: Options, model: Model) -> tuple[dict[str, Any], Iterator[
     return column_kinds(path, file.echoed), _first_rows(map(file.reader, file.chunks), options.limit)
 
 
-def answer_shards(options: Options, model: Model, shards: list[Path], settings: Mapping[str, Any], **work: Any) -> None:
-    """Write what the model says of the rows of all shards, and print how many there are; ``work``: kinds, answer."""
+def answer_shards(options: Options, model: Model, shards: list[Path], settings: Mapping[str, Any], **how: Any) -> None:
+    """Write what the model says of the rows of all shards, and print how many there are; ``how``: as Answer has it."""
     from joblib import cpu_count
 
-    from egocnn.scale.shards import ShardWork, model_digest
+    from egocnn.scale.shards import Answer, ShardWork, model_digest
     from egocnn.show.streaming import usual_settings
 
     if options.limit is not None:
@@ -99,10 +99,11 @@ def answer_shards(options: Options, model: Model, shards: list[Path], settings: 
     said, part = said_settings(options, model), split_and_part(options)[1]
     about = {"command": options.command, "model": model_digest(options.run_folder)}
     about["settings"] = {**said, "part": part, **settings}
-    how: dict[str, Any] = {"usual": usual_settings(model), "said": said, "jobs": options.jobs or cpu_count()}
-    manifest = ShardWork(**work, about=about, part=part, **how).over(
-        shards, options.out, options.shard, remarks(options)
-    )
+    jobs = options.jobs or (None if options.ray else cpu_count())
+    answer = Answer(folder=options.run_folder.resolve(), device=options.device, **how)
+    read: dict[str, Any] = {"usual": usual_settings(model), "said": said, "part": part}
+    work = ShardWork(answer=answer, about=about, **read, jobs=jobs, ray=options.ray)
+    manifest = work.over(shards, options.out, options.shard, remarks(options))
     rows, failed = (sum(shard[what] for shard in manifest["shards"]) for what in ("rows", "failed"))
     result = {"shards": len(manifest["shards"]), "rows": rows, "failed": failed, "folder": str(options.out)}
     text = f"{result['shards']} of {len(shards)} shards in {options.out}: {rows} rows, {failed} without a graph"

@@ -15,7 +15,7 @@ from egocnn.data.collection import graphs_of_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
-from egocnn.data.sources.smiles import molecule_and_smiles, molecule_record, smiles_column
+from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, smiles_column
 from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
 from egocnn.errors import DataError
 
@@ -63,15 +63,14 @@ class RowReader:
 
     def __call__(self, rows: Sequence[Row]) -> RowPortion:
         fields = GraphFields(self.where, self.config, typed=self.smiles is None, lenient=True)
-        records: list[GraphRecord] = []
+        found: list[Any] = []  # molecules of RDKit, or records where rows bring their graphs
         errors: list[str] = []
         for number, row, graph in rows:
             place, smiles = f"{self.where}, {self.unit} {number}", row.get(self.smiles or "smiles")
             try:
                 if not isinstance(graph, GraphRecord):
-                    molecule, smiles = molecule_and_smiles(smiles if graph is None else graph, self.config)
-                    graph = molecule_record(molecule, place)
-                records.append(graph)
+                    graph, smiles = molecule_and_smiles(smiles if graph is None else graph, self.config)
+                found.append(graph)
                 errors.append("")
             except DataError as error:
                 if self.config.strict:
@@ -88,10 +87,10 @@ class RowReader:
                 columns[name] = tuple(values[row] for row in valid)
         if not self.has_truth:
             columns |= {"target": None, "class_names": (), "targets": ()}
-        found = RowPortion(
-            [row for _, row, _ in rows], names, errors, assemble(records, self.where, **columns) if records else None
-        )
-        return found.choose(graphs_of_part(part, self.part).tolist()) if self.part else found
+        put_together = assemble if self.smiles is None else assemble_molecules
+        graphs = put_together(found, self.where, **columns) if found else None
+        portion = RowPortion([row for _, row, _ in rows], names, errors, graphs)
+        return portion.choose(graphs_of_part(part, self.part).tolist()) if self.part else portion
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ class Batch:
     target: Tensor | None  # (B) class numbers, or values
     inputs: Tensor | None = None  # (N, columns) added to counts of inputs, if labels and attributes do not say it
     presence: Tensor | None = None  # (N) how far each node is there, from 0 to 1; None: all of them are
+    kinds: tuple[Tensor, ...] = ()  # (N) the row of each node in every layer; empty: each has its own
+    between: tuple[Neighbours, ...] = ()  # then: from the rows of each layer to those of the next; bags: of layer 0
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -99,8 +101,10 @@ class Batch:
         """The same graphs with nodes that are present to a degree (N), which multiplies what is read of them."""
         return replace(self, presence=presence, attributes=self.attributes * presence[:, None])
 
-    def ranked(self, k: int) -> Neighbours:
+    def ranked(self, k: int, layer: int = 1) -> Neighbours:
         """The first k neighbours of every node."""
+        if self.between:
+            return self.between[layer - 1]
         if k not in self._ranked:
             self._ranked[k] = self.neighbours.first(k)
         return self._ranked[k]

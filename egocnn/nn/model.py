@@ -120,11 +120,11 @@ class EgoCNN(nn.Module):
             batch = batch.at_presence(presence)
         h = self._embed(batch) if embedded is None else embedded
         h = self._present(h, presence)  # (N, D)
-        layers = [self._output_of(h, batch)]
+        layers = [self._output_of(h, batch, 0)]
         for layer, conv in enumerate(self.convs, 1):
-            h = conv(h, batch.ranked(self.config.k), self._after(layer, batch))
+            h = conv(h, batch.ranked(self.config.k, layer), self._after(layer, batch))
             h = self._present(h, presence)  # (N, D), one hop wider each time
-            layers.append(self._output_of(h, batch))
+            layers.append(self._output_of(h, batch, layer))
         pooled = self.read_out(layers, batch)  # (B, ...)
         return Output(self.head(pooled, batch), tuple(layers), pooled)
 
@@ -141,8 +141,9 @@ class EgoCNN(nn.Module):
     def _present(self, h: Tensor, presence: Tensor | None) -> Tensor:
         return h if presence is None else h * presence[..., None].to(h.dtype)
 
-    def _output_of(self, h: Tensor, batch: Batch) -> Tensor:
+    def _output_of(self, h: Tensor, batch: Batch, layer: int) -> Tensor:
         """What the output holds of a layer; of a graph too large to hold them all, what the readout takes of it."""
+        h = h.index_select(0, batch.kinds[layer]) if batch.kinds else h
         return h if batch.keeps_layers else self.readout(h, batch)
 
     def read_out(self, layers: Sequence[Tensor], batch: Batch) -> Tensor:

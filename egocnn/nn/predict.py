@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from egocnn.nn.batch import Batchable
+from egocnn.nn.distinct import distinct
 from egocnn.nn.memory import by_halves
 from egocnn.nn.model import EgoCNN
 
@@ -26,6 +27,8 @@ def predict_each(networks: Sequence[EgoCNN], data: Batchable) -> Tensor:
 
     def run(chosen: Tensor) -> Tensor:
         batch = data.batch(chosen)
+        if batch.place.device.type == "cpu" and not networks[0].custom_embedding:
+            batch = distinct(batch, networks[0].config.k, networks[0].config.depth)
         return torch.stack([network(batch).output for network in networks])
 
     return torch.cat([outputs for chosen in portions(data) for outputs in by_halves(run, chosen)], dim=1)

@@ -50,6 +50,7 @@ class StackedBatch:
     learning: Learning | None = None  # how norms and dropout treat the step; None in evaluation
     presence: Tensor | None = None  # (R, M) how far each node is there, 0 for padding; None: all of them are
     keeps_layers: ClassVar[bool] = True
+    kinds: tuple[Tensor, ...] = ()
     _ranked: dict[int, Neighbours] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -67,7 +68,7 @@ class StackedBatch:
         """The same graphs with nodes that are present to a degree (R, M), 0 for padding."""
         return replace(self, presence=presence, attributes=self.attributes * presence[..., None])
 
-    def ranked(self, k: int) -> Neighbours:
+    def ranked(self, k: int, layer: int = 1) -> Neighbours:  # noqa: ARG002
         """The first k neighbours of every node."""
         if k not in self._ranked:
             self._ranked[k] = Neighbours.of(self.table[..., :k])

@@ -239,12 +239,8 @@ def explain_portions(
     from egocnn.explain import explain
 
     done = 0
-
-    def tell(some: int) -> None:
-        if report is not None:
-            report(done + some)
-
     for graphs in portions:
+        tell = None if report is None else (lambda some, before=done: report(before + some))
         found = explain(predictor, graphs, config, report=tell, **settings)
         done += len(found)
         yield from found

@@ -12,7 +12,7 @@ from egocnn.files import csv_text, finite_json, replacing
 
 FORMATS = (".csv", ".jsonl", ".parquet")
 Kinds = Mapping[str, Any]  # What each column holds: string, double, list<float>, list<int>, or a type of Arrow.
-Write = Callable[[Sequence[Mapping[str, Any]]], None]
+Write = Callable[[Any], None]  # takes rows, or a table of Arrow where it writes Parquet
 
 
 def check_format(path: Path) -> None:
@@ -37,14 +37,8 @@ def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None
     ``note``: texts that a Parquet file keeps beside its rows; they may be added until the end"""
     with replacing(path) as temporary:
         if path.suffix.lower() == ".parquet":
-            pa = arrow()
-            types = {"string": pa.string(), "double": pa.float64()}
-            types |= {"list<float>": pa.list_(pa.float32()), "list<int>": pa.list_(pa.int32())}
-            schema = pa.schema({name: types.get(kind, kind) for name, kind in kinds.items()})
-            with pa.parquet.ParquetWriter(temporary, schema) as writer:
-                yield lambda rows: writer.write_table(
-                    pa.table([_column(rows, name, kind, schema) for name, kind in kinds.items()], schema=schema)
-                )
+            with arrow().parquet.ParquetWriter(temporary, arrow_table([], kinds).schema) as writer:
+                yield lambda rows: writer.write_table(rows if hasattr(rows, "schema") else arrow_table(rows, kinds))
                 writer.add_key_value_metadata(note or {})
             return
         with temporary.open("w", encoding="utf-8", newline="") as file:
@@ -58,11 +52,15 @@ def table_writer(path: Path, kinds: Kinds, note: Mapping[str, str] | None = None
             yield lambda rows: file.writelines([csv_text([row.get(name) for name in kinds] for row in rows)])
 
 
-def _column(rows: Sequence[Mapping[str, Any]], name: str, kind: Any, schema: Any) -> Any:
-    values = [row.get(name) for row in rows]
-    if kind == "string":
-        values = [value if value is None or isinstance(value, str) else finite_json(_plain(value)) for value in values]
-    return arrow().array(values, schema.field(name).type)
+def arrow_table(rows: Sequence[Mapping[str, Any]], kinds: Kinds) -> Any:
+    """The rows as Arrow and Parquet hold them."""
+    pa = arrow()
+    types = {"string": pa.string(), "double": pa.float64()}
+    types |= {"list<float>": pa.list_(pa.float32()), "list<int>": pa.list_(pa.int32())}
+    columns = {name: [row.get(name) for row in rows] for name in kinds}
+    for values in (columns[name] for name, kind in kinds.items() if kind == "string"):
+        values[:] = [v if v is None or isinstance(v, str) else finite_json(_plain(v)) for v in values]
+    return pa.table({name: pa.array(columns[name], types.get(kind, kind)) for name, kind in kinds.items()})
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from egocnn.cli import main
-from egocnn.errors import DataError
+from egocnn.errors import ConfigError, DataError
+from egocnn.scale.choose import Choice
 from egocnn.scale.shards import find_shards
 from tests.support.commands import SHORT, Run, check_refused, kill_once, printed, runner
 from tests.support.tiny import names_in
@@ -165,3 +166,100 @@ def test_a_molecule_is_no_pattern_and_a_folder_of_other_things_holds_no_shards(t
     assert find_shards(str(tmp_path)) is None
     with pytest.raises(DataError, match="no file matches"):
         find_shards(str(tmp_path / "*.csv"))
+
+
+def explain(run: Run, model: Path, shards: Path, out: str, *more: object) -> Path:
+    folder = shards.parent / out
+    printed(run, "explain", model, shards, "-o", folder, "--jobs", 1, "--quiet", *more)
+    return folder
+
+
+def test_only_rows_that_are_asked_for_are_explained(run: Run, model: Path, shards: Path) -> None:
+    for kind in ("b.csv", "c.smi.gz", "d.jsonl"):
+        (shards / kind).unlink()
+    parquet.write_table(
+        pyarrow.table({"smiles": ["CCCCCO", "CC", "C((", "CO"], "key": [5, 6, 7, 8]}), shards / "e.parquet"
+    )
+    whole = explain(run, model, shards, "all")
+    rows = [row for name in "ae" for row in table(whole / f"{name}.parquet").to_pylist()]
+    printed(run, "predict", model, shards, "-o", shards.parent / "p", "--jobs", 1, "--quiet")
+    values = {
+        row["key"]: row["p_1"] for name in "ae" for row in table(shards.parent / "p" / f"{name}.parquet").to_pylist()
+    }
+    known = {key: value for key, value in values.items() if value is not None}
+    middle = sorted(known.values())[2]
+    some = explain(run, model, shards, "some", "--where", f"p_1 > {middle!r}")
+    found = [row for name in "ae" for row in table(some / f"{name}.parquet").to_pylist()]
+    assert [row["key"] for row in found] == [key for key, value in known.items() if value > middle]
+    assert all(row["p_1"] == known[row["key"]] for row in found)
+    best = explain(run, model, shards, "best", "--highest", 2, "--by", "p_1")
+    highest = table(best / "highest.parquet").to_pylist()
+    assert {row["key"] for row in highest} == set(sorted(known, key=known.__getitem__)[-2:])
+    for row in (*found, *highest):
+        (same,) = (one for one in rows if one["key"] == row["key"])
+        assert row["contributions"] == pytest.approx(same["contributions"], abs=1e-6)
+        assert row["critical_atoms"] == same["critical_atoms"]
+    check_refused(run, "the columns are", "explain", model, shards, "-o", shards.parent / "x", "--where", "y > 1")
+    check_refused(run, "--by key: is none of", *explain_words(model, shards, "--highest", 2, "--by", "key"))
+    check_refused(run, "not allowed with", *explain_words(model, shards, "--highest", 2, "--where", "p_1 > 0"))
+
+
+def explain_words(model: Path, shards: Path, *more: object) -> list[object]:
+    return ["explain", model, shards, "-o", shards.parent / "x", *more]
+
+
+def test_of_one_file_too_only_the_rows_asked_for_are_explained(run: Run, model: Path, shards: Path) -> None:
+    words = ["explain", model, shards / "a.parquet", "--skip-invalid", "--quiet", "--json", "-o"]
+    answer = json.loads(printed(run, *words, shards.parent / "one", "--highest", 2))
+    assert answer["graphs"] == 2
+    check_refused(run, "no graph is chosen", *words, shards.parent / "none", "--where", "p_1 > 2")
+
+
+def test_ray_writes_the_same_files_bit_for_bit(run: Run, model: Path, shards: Path) -> None:
+    pytest.importorskip("ray")
+    for out, more in (("here", ()), ("there", ("--ray", "local"))):
+        printed(run, "predict", model, shards, "-o", shards.parent / out, "--jobs", 1, "--quiet", *more)
+    for name in "abcd":
+        one, other = (table(shards.parent / out / f"{name}.parquet") for out in ("here", "there"))
+        assert one.equals(other)
+        assert one.schema.equals(other.schema)
+
+
+KINDS = {"predicted": "string", "p_toxic": "double", "NR-AhR p_1": "double", "spread": "double"}
+ROWS = [
+    {"predicted": "toxic", "p_toxic": 0.95, "NR-AhR p_1": 0.1, "spread": 0.2},
+    {"predicted": "toxic", "p_toxic": 0.9, "NR-AhR p_1": 0.3, "spread": 0.1},
+    {"predicted": "not and never", "p_toxic": 0.2, "NR-AhR p_1": 0.3, "spread": None},
+    {"predicted": "toxic", "p_toxic": 0.95, "NR-AhR p_1": 0.9, "spread": 0.1},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p_toxic > 0.9", [0, 3]),
+        ("p_toxic>=.9 and spread<1.5e-1", [1, 3]),
+        ("NR-AhR p_1 == 0.3", [1, 2]),
+        ("predicted != toxic", [2]),
+        ("predicted == 'not and never' and p_toxic < 1", [2]),
+        ("spread != 0.2", [1, 3]),
+    ],
+)
+def test_a_condition_chooses_the_rows_of_which_all_terms_hold(text: str, expected: list[int]) -> None:
+    assert Choice.parse(text, KINDS)(ROWS) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "p_toxic", "p_toxic = 1", "p_toxic > high", "predicted > a", "unknown == 1", "p_toxic > 1 or spread < 1",
+     "p_toxic > 0.5 and", "__import__('os') == 1", "p_toxic > 0.5 and spread"],
+)  # fmt: skip
+def test_what_is_no_condition_on_these_columns_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="the columns are predicted, p_toxic"):
+        Choice.parse(text, KINDS)
+
+
+def test_the_highest_come_in_their_order_and_of_equals_the_first() -> None:
+    assert Choice(highest=1, by="p_toxic")(ROWS) == [0]
+    assert Choice(highest=3, by="p_toxic")(ROWS) == [0, 1, 3]
+    assert Choice(highest=9, by="p_toxic")(iter(ROWS)) == [0, 1, 2, 3]

@@ -8,24 +8,26 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egocnn.cli.arguments import add_explanation_options, add_out, add_run_and_data, add_shard_options, whole_number
+import numpy as np
+
+from egocnn.cli.arguments import add_chosen_rows, add_explanation_options, add_out, add_run_and_data, whole_number
 from egocnn.cli.data import answer_shards, open_graphs
 from egocnn.cli.options import Options, Parser, from_options
 from egocnn.cli.output import print_remark, print_result
 from egocnn.config import ExplainConfig
-from egocnn.errors import ConfigError
+from egocnn.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from egocnn.data.collection import Collection
-    from egocnn.data.graphs import Graphs
     from egocnn.explain.structure import CriticalStructure
     from egocnn.model import Model
+    from egocnn.scale.choose import Choice
 
 
 def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_explanation_options(parser)
-    add_shard_options(parser)
+    add_chosen_rows(parser)
     add_out(parser, "REPORT", "the folder for the report")
     pictures = "pictures to write to figures/ [24]"
     parser.add_option("output", "--figures", type=whole_number, default=24, metavar="N", help=pictures)
@@ -39,7 +41,7 @@ def explain(options: Options) -> None:
     from egocnn.scale.shards import find_shards
     from egocnn.show.report import sentences
     from egocnn.show.report.folder import check_folder, write_explanations
-    from egocnn.show.streaming import ON_PAGE
+    from egocnn.show.streaming import ON_PAGE, prediction_rows
 
     if (shards := find_shards(options.data)) is not None:
         explain_shards(options, Model.load(options.run_folder), shards)
@@ -47,7 +49,12 @@ def explain(options: Options) -> None:
     check_folder(options.out)
     model = Model.load(options.run_folder)
     class_names = model.of_target(options.explain_target).class_names
-    graphs = open_graphs(options, model)
+    graphs, choice = open_graphs(options, model), chosen_rows(options, model)
+    if choice is not None:
+        rows = (row for portion in graphs.portions() for row in prediction_rows(model, portion, device=options.device))
+        graphs = graphs.choose(np.array(choice(rows), np.int64))
+        if not len(graphs):
+            raise DataError(f"{options.data}: no graph is chosen by --where {options.where}")
     structures = find_structures(options, model, graphs, run_folder=options.run_folder)
     shown = list(islice(structures, options.show))
     summary = write_explanations(
@@ -65,21 +72,34 @@ def explain(options: Options) -> None:
 
 
 def explain_shards(options: Options, model: Model, shards: list[Path]) -> None:
-    """Contributions and critical atoms of every row, as columns; no report and no fidelity."""
-    from egocnn.show.streaming import explain_portions, explanation_kinds, explanation_row
+    """Contributions and critical atoms of every row, or of those chosen, as columns; no report and no fidelity."""
+    from egocnn.show.streaming import explanation_kinds, prediction_kinds
 
     config = from_options(options, ExplainConfig)
     if config.technique == "paper":
         raise ConfigError(
-            "the paper's attention is fitted to all graphs together; choose another --technique for shards"
+            "the paper's attention is fitted to all graphs at once; for shards choose another --technique"
         )
-    how: dict[str, Any] = {"classes": options.explained, "fidelity": False, "device": options.device}
+    choice = chosen_rows(options, model)
+    settings = {**asdict(config), "class": options.explained, **({"choice": asdict(choice)} if choice else {})}
+    kinds = {**(prediction_kinds(model) if choice else {}), **explanation_kinds(model)}
+    how: dict[str, Any] = {"explains": config, "explained": options.explained, "choice": choice}
+    answer_shards(options, model, shards, settings, kinds=kinds, **how)
 
-    def answer(graphs: Graphs) -> Iterator[dict[str, Any]]:
-        return map(explanation_row, explain_portions(model, [graphs], config, **how))
 
-    settings = {**asdict(config), "class": options.explained}
-    answer_shards(options, model, shards, settings, kinds=explanation_kinds(model), answer=answer)
+def chosen_rows(options: Options, model: Model) -> Choice | None:
+    """Which rows are to be explained, by what is predicted of them; None: all."""
+    from egocnn.scale.choose import Choice
+    from egocnn.show.streaming import prediction_kinds
+
+    kinds = prediction_kinds(model)
+    if options.where is not None:
+        return Choice.parse(options.where, kinds)
+    numbers = [name for name, kind in kinds.items() if kind == "double" and not name.endswith("true")]
+    by = options.by or next(name for name in reversed(numbers) if not name.endswith("spread"))
+    if by not in numbers:
+        raise ConfigError(f"--by {by}: is none of {', '.join(numbers)}")
+    return None if options.highest is None else Choice(highest=options.highest, by=by)
 
 
 def find_structures(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from egocnn.cli.arguments import add_out, add_run_and_data, add_settings_files, add_shard_options
 from egocnn.cli.data import answer_shards, open_rows
 from egocnn.cli.options import Options, Parser
@@ -14,12 +12,8 @@ def add_arguments(parser: Parser) -> None:
     add_run_and_data(parser)
     add_settings_files(parser, "read")
     add_shard_options(parser)
-    add_out(
-        parser,
-        "FILE",
-        "where to write: .csv, .jsonl, .parquet, or a folder for shards [%(default)s]",
-        default="predictions.csv",
-    )
+    place = "where to write: .csv, .jsonl, .parquet, or a folder for shards [%(default)s]"
+    add_out(parser, "FILE", place, default="predictions.csv")
 
 
 def predict(options: Options) -> None:
@@ -27,13 +21,12 @@ def predict(options: Options) -> None:
     from egocnn.encode.familiar import Familiarity
     from egocnn.model import Model
     from egocnn.scale.shards import find_shards
-    from egocnn.show.streaming import predict_to_file, prediction_kinds, prediction_rows
+    from egocnn.show.streaming import predict_to_file, prediction_kinds
     from egocnn.train.metrics import in_words
 
     if (shards := find_shards(options.data)) is not None:
         model = Model.load(options.run_folder)
-        answer = partial(prediction_rows, model, device=options.device)
-        answer_shards(options, model, shards, {}, kinds=prediction_kinds(model), answer=answer)
+        answer_shards(options, model, shards, {}, kinds=prediction_kinds(model))
         return
     check_table(options.out, options.data)
     model = Model.load(options.run_folder)

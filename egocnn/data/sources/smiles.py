@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from egocnn.config import ReadConfig
+from egocnn.data.arrays import pointers
 from egocnn.data.graphs import Graphs
-from egocnn.data.schema import SEPARATOR, rule
+from egocnn.data.schema import SEPARATOR, checked, rule
 from egocnn.data.sources import builder
 from egocnn.data.sources.builder import GraphFields, GraphRecord, choose_field
 from egocnn.data.sources.text import MOLECULE, MolBlock, listed, one_line, short, table_rows
@@ -24,6 +25,14 @@ MOST_CHARACTERS = 5_000
 """RDKit walks a molecule recursively and takes the process down with it when a SMILES is several times as long."""
 COUNTS = re.compile(r"^M +V30 +COUNTS((?:[^\S\n]+[^\s=]+)+)", re.MULTILINE | re.IGNORECASE)
 OTHER_NAMES = ("smi", "structure", "molecule", "mol", "romol")  # Of a column of SMILES; the last is that of RDKit.
+
+PLAIN = re.compile(
+    r"(?:[^][*/\\~$<>]|\[(?:H|B|C|N|O|F|P|S|I|Cl|Br|Si|Se|b|c|n|o|p|s|se)@{0,2}(?:H[0-4]?)?(?:[+-][1-4]?)?\]){1,500}"
+)
+"""SMILES of organic molecules without isotopes, marks of double bonds and bonds of rare kinds. Of their atoms RDKit's
+invariant, a number for element, bonds, hydrogens and charge together, differs where one of these does."""
+ORDERS = {2: "single", 4: "double", 6: "triple", 3: "aromatic"}  # by twice the order of the bond
+MOST_IN_MATRIX = 500  # atoms of a molecule whose bonds are read as a matrix; others would take too much memory
 
 MoleculeRow: TypeAlias = tuple[str, int, Mapping[str, object], Any]  # place, number, fields, SMILES or molecule
 
@@ -147,6 +156,73 @@ def molecule_record(molecule: Any, place: str) -> GraphRecord:
     )
 
 
+def assemble_molecules(molecules: Sequence[Any], where: str, **columns: Any) -> Graphs:
+    """What :func:`builder.assemble` makes of their records, bit for bit, without asking RDKit for every atom and bond;
+    ``columns`` have the SMILES that they were parsed from."""
+    from rdkit.Chem import GetAdjacencyMatrix
+    from rdkit.Chem.rdMolDescriptors import GetConnectivityInvariants
+    from rdkit.Chem.rdqueries import HasPropQueryAtom
+
+    sizes = np.array([molecule.GetNumAtoms() for molecule in molecules])
+    if sizes.max(initial=0) > MOST_IN_MATRIX:
+        return builder.assemble([molecule_record(molecule, where) for molecule in molecules], where, **columns)
+    node_ptr, has_code = pointers(sizes), HasPropQueryAtom("_CIPCode")
+    atoms: list[int] = []  # a number for what is said of an atom, but for whether it is aromatic
+    named: dict[str, int] = {}  # labels that RDKit was asked for -> numbers, which count down from -1
+    matrices: list[Any] = []  # the kind of bond between two atoms: its order, or the number of its label
+    rings: list[tuple[int, Any]] = []  # the first node of the molecule, and the ring's atoms in their order
+    for molecule, text, first in zip(molecules, columns["smiles"], node_ptr.tolist(), strict=False):
+        if not PLAIN.fullmatch(text):
+            record = molecule_record(molecule, where)
+            labels = (*(record.node_label or ()), *(record.edge_label or ()))
+            numbers = [named.setdefault(str(label), -1 - len(named)) for label in labels]
+            atoms += numbers[: record.n_nodes]
+            matrices.append(own := np.zeros((record.n_nodes, record.n_nodes)))
+            u, v = np.asarray(record.edges).T
+            own[u, v] = own[v, u] = numbers[record.n_nodes :]
+            continue
+        matrices.append(GetAdjacencyMatrix(molecule, useBO=True))
+        atoms += GetConnectivityInvariants(molecule, False)
+        if "@" in text:
+            for atom in molecule.GetAtomsMatchingQuery(has_code):
+                atoms[first + atom.GetIdx()] |= ord(atom.GetProp("_CIPCode")) << 33
+        rings += [(first, ring) for ring in molecule.GetRingInfo().AtomRings()]
+    flat = np.concatenate([matrix.ravel() for matrix in matrices])
+    square = pointers(sizes**2)
+    entry = np.flatnonzero(flat)
+    graph = np.searchsorted(square, entry, side="right") - 1
+    node, neighbour = np.divmod(entry - square[graph], sizes[graph]) + node_ptr[graph]
+    bond = flat[entry]
+    said = np.array(atoms)
+    said[node[bond == 1.5]] |= 1 << 32  # exactly the atoms with an aromatic bond are aromatic
+    kinds, seen, kind = np.unique(said, return_index=True, return_inverse=True)
+    owner = np.searchsorted(node_ptr, seen, side="right") - 1
+    words = [
+        list(named)[-1 - number] if number < 0 else atom_words(molecules[g].GetAtomWithIdx(n))
+        for number, g, n in zip(kinds.tolist(), owner.tolist(), (seen - node_ptr[owner]).tolist(), strict=True)
+    ]
+    codes, columns["node_label_names"] = builder.encode_labels(words)
+    columns["node_label"] = codes[kind]
+    ring = np.full(len(entry), LARGE_RING + 1)
+    if rings:
+        length = np.array([len(ring) for _, ring in rings])
+        end = np.array([start + ring[n] for start, ring in rings for n in range(len(ring))])  # iterators are slow
+        at, other = pointers(length), np.roll(end, -1)
+        other[at[1:] - 1] = end[at[:-1]]  # the last atom of a ring is bonded to its first
+        for u, v in ((end, other), (other, end)):
+            place = np.searchsorted(node * node_ptr[-1] + neighbour, u * node_ptr[-1] + v)
+            np.minimum.at(ring, place, np.repeat(np.minimum(length, LARGE_RING), length))
+    pairs, kind = np.unique((2 * bond).astype(np.int64) * 16 + ring, return_inverse=True)
+    words = [
+        list(named)[-1 - order // 2] if order < 0 else ORDERS[order] + (f"|ring{size}" if size <= LARGE_RING else "")
+        for order, size in (divmod(pair, 16) for pair in pairs.tolist())
+    ]
+    codes, columns["edge_label_names"] = builder.encode_labels(words)
+    columns["edge_label"] = codes[kind]
+    indptr = pointers(np.bincount(node, minlength=node_ptr[-1]))
+    return checked(Graphs(node_ptr=node_ptr, indptr=indptr, indices=neighbour.astype(np.int32), **columns))
+
+
 def _collect(records: Iterator[GraphRecord], fields: GraphFields) -> Graphs:
     found = list(records)
     rule(found, f"{fields.where}: no molecules in it")
@@ -174,16 +250,11 @@ def bond_words(molecule: Any) -> list[str]:
     rings: dict[int, int] = {}
     for ring in molecule.GetRingInfo().BondRings():
         rings |= {bond: min(len(ring), rings.get(bond, LARGE_RING)) for bond in ring}
-    stereo = {"STEREOE": "E", "STEREOZ": "Z"}
-    several = (
-        (
-            bond_label(bond),
-            f"ring{rings[at]}" if (at := bond.GetIdx()) in rings else "",
-            stereo.get(bond.GetStereo().name),
-        )
-        for bond in molecule.GetBonds()
-    )
-    return [SEPARATOR.join(filter(None, words)) for words in several]
+    words = []
+    for at, bond in enumerate(molecule.GetBonds()):
+        stereo = {"STEREOE": "E", "STEREOZ": "Z"}.get(bond.GetStereo().name, "")
+        words.append([bond_label(bond), f"ring{rings[at]}" if at in rings else "", stereo])
+    return [SEPARATOR.join(filter(None, own)) for own in words]
 
 
 def bond_label(bond: Any) -> str:

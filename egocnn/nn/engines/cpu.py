@@ -44,8 +44,8 @@ class Plan:
         present = neighbours >= 0
         ranks = int(present.any(dim=0).nonzero().flatten()[-1:].sum()) + 1 if present.any() else 0
         node, rank = torch.nonzero(present[:, :ranks], as_tuple=True)
-        count = present.sum(dim=1)
-        return Plan(neighbours, count, _products(node, rank, neighbours[node, rank].long(), count, ranks))
+        own, near = torch.arange(len(present), device=node.device), neighbours[node, rank].long()
+        return Plan(neighbours, present.sum(dim=1), products_of(node, rank, near, own, ranks, len(own)))
 
     @cached_property
     def groups(self) -> tuple[tuple[Tensor, Tensor], ...]:
@@ -54,10 +54,9 @@ class Plan:
         return tuple((n, torch.cat([n[:, None], self.table[n, :c].long()], 1)) for c, n in enumerate(chosen) if len(n))
 
 
-def _products(node: Tensor, rank: Tensor, neighbour: Tensor, count: Tensor, ranks: int) -> Products:
-    """From the pairs of a node and its neighbour at a rank, node after node."""
-    N = len(count)
-    own = torch.arange(N, device=node.device)
+def products_of(node: Tensor, rank: Tensor, neighbour: Tensor, own: Tensor, ranks: int, N: int) -> Products:
+    """From the pairs of a node and its neighbour at a rank, node after node; ``own`` (n): each among the N rows."""
+    count = torch.bincount(node, minlength=len(own))
     wanted = neighbour + rank * N
     used = torch.zeros(ranks * N, dtype=torch.bool, device=node.device)
     used[wanted] = True
@@ -73,7 +72,7 @@ def _products(node: Tensor, rank: Tensor, neighbour: Tensor, count: Tensor, rank
         received_from=_starts(count + 1),
         readers=node[torch.argsort(received, stable=True)],
         readers_from=_starts(readers),
-        made=_own_first(own, used.sum(dim=0), source, product[at, source]),
+        made=_own_first(torch.arange(N, device=node.device), used.sum(dim=0), source, product[at, source]),
         made_from=_starts(used.sum(dim=0) + 1),
     )
 
@@ -85,14 +84,14 @@ def _starts(counts: Tensor) -> Tensor:
 def _own_first(own: Tensor, counts: Tensor, node: Tensor, product: Tensor) -> Tensor:
     """The product of each node itself before its other products, which stand node after node already"""
     result = product.new_empty(len(own) + len(product))
-    result[own + _starts(counts)] = own
+    result[torch.arange(len(own), device=own.device) + _starts(counts)] = own
     result[torch.arange(len(product), device=own.device) + node + 1] = product
     return result
 
 
 def ego_conv_ragged(x: Tensor, plan: Plan, weight: Tensor, bias: Tensor) -> Tensor:
     """The same function as :func:`~egocnn.nn.engines.reference.ego_conv_reference`, absent neighbours skipped."""
-    if len(x) != len(plan.count) or len(weight) != plan.table.shape[1] + 1:
+    if len(x) != len(plan.products.made_from) or len(weight) != plan.table.shape[1] + 1:
         N, K = plan.table.shape
         raise ConfigError(f"a table of {N} nodes and {K} ranks fits neither {len(x)} nodes nor {len(weight)} filters")
     if torch.is_autocast_enabled("cpu"):  # in float32 all the same: a CPU gains nothing from less

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+from dataclasses import fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,16 @@ import numpy as np
 import pytest
 
 from egocnn.config import ReadConfig
+from egocnn.data.sources.builder import assemble
 from egocnn.data.sources.smiles import (
+    assemble_molecules,
     atom_label,
     atom_words,
     bond_label,
     bond_words,
     from_smiles,
+    molecule_and_smiles,
+    molecule_record,
     parse_smiles,
     read_smiles_table,
 )
@@ -228,3 +234,39 @@ def test_the_largest_part_of_a_molecule_is_read_as_if_it_stood_alone(smiles: str
 @pytest.mark.parametrize("name", ["Canonical_SMILES", "smiles_std", "Structure", "SMI", "Mol", "ROMol"])
 def test_the_column_of_smiles_is_found_under_its_usual_names(tmp_path: Path, name: str) -> None:
     assert read_smiles_table(write(tmp_path, f"{name},molweight\nCCO,46\n"), ReadConfig()).smiles == ("CCO",)
+
+
+INVARIANTS = [(z, d, h, c) for z in (1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53) for d in range(9)
+              for h in range(d + 1) for c in range(-4, 5)]  # fmt: skip
+
+
+def test_flat_arrays_are_what_atoms_and_bonds_say_one_by_one() -> None:
+    """Of molecules that take the short way, of those that do not, and of both together; with and without hydrogens."""
+    texts = [
+        "CCO", "C", "[Na+].[Cl-]", "C[C@H](N)C(=O)O", "C/C=C/C", "F/C=C\\F", "c1ccc2c(c1)CCC2", "C1CCCCCCCCC1",
+        "[13CH4]", "C[N+](C)(C)C", "O=c1[nH]c(=O)[nH]cc1", "*c1ccccc1", "C#N", "N->[Fe]", "[O-]S(=O)(=O)c1cc[se]c1",
+        "[2H]OC", "C12C3C4C1C5C2C3C45", "CC~C", "[H][H]", "C[S@](=O)c1ccccc1", "C" * 501, "[NH4+]", "B1OC1",
+    ]  # fmt: skip
+    for chosen, hydrogens in product((texts, texts[:1], texts[1:2], texts[:20], [texts[20]]), (False, True)):
+        molecules = [molecule_and_smiles(text, ReadConfig(hydrogens=hydrogens))[0] for text in chosen]
+        columns = {"names": tuple(chosen), "smiles": tuple(chosen)}
+        flat = assemble_molecules(molecules, "here", **columns)
+        single = assemble([molecule_record(molecule, "here") for molecule in molecules], "here", **columns)
+        for field in fields(flat):
+            one, other = getattr(flat, field.name), getattr(single, field.name)
+            assert np.array_equal(one, other) if isinstance(other, np.ndarray) else one == other, field.name
+            assert getattr(one, "dtype", None) == getattr(other, "dtype", None), field.name
+
+
+def test_the_number_that_rdkit_gives_an_atom_tells_elements_hydrogens_and_charges_apart() -> None:
+    """Of atoms that take the short way; RDKit hashes element, bonds, hydrogens, charge and mass, as is done here."""
+    from rdkit.Chem.rdMolDescriptors import GetConnectivityInvariants
+
+    def number(*said: int) -> int:
+        seed = 0
+        for value in (*said, 0):
+            seed ^= (value + 0x9E3779B9 + (seed << 6) + (seed >> 2)) & 0xFFFFFFFF
+        return seed & 0xFFFFFFFF
+
+    assert list(GetConnectivityInvariants(parse_smiles("C[NH3+]"), False)) == [number(6, 4, 3, 0), number(7, 4, 3, 1)]
+    assert len({number(*atom) for atom in INVARIANTS}) == len(INVARIANTS)
