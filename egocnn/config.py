@@ -71,12 +71,8 @@ class ReadConfig:
     """Column or field that says train, validation or test; COLUMN=test reads that part alone. Without such a column:
     random or scaffold (Bemis-Murcko, the largest groups train) draws 80, 10 and 10 per cent."""
     group: str | None = None  #: Column or field whose equal values never stand on both sides of a split.
-    node_label: str | None = (
-        None  #: networkx, GraphML, GEXF: node data that is the label (default: the one called label).
-    )
-    node_attributes: str | None = (
-        None  #: The same with numbers, or several: A,B,C (default: attr, or x where it is a list).
-    )
+    node_label: str | None = None  #: networkx, GraphML, GEXF: node data that is the label (default: label).
+    node_attributes: str | None = None  #: The same with numbers, or several: A,B,C (default: attr, or a list x).
     edge_label: str | None = None  #: The same of edges (default: the one called label).
     edge_weight: str | None = None  #: The same with the weight of edges (default: the one called weight).
     task: Task = "auto"  #: Predict a class or a number (auto: words and few whole numbers are classes).
