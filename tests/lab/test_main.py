@@ -42,7 +42,7 @@ def test_every_script_has_its_own_help_and_a_place_for_its_record(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["prove"], "no part of the lab is called 'prove'; there are reproduce, bench, measure and truths"),
+        (["prove"], "no part of the lab is called 'prove'; there are reproduce, bench, measure, truths and molecules"),
         (["measure", "speed"], "nothing to measure is called 'speed'; there are cpu_step"),
         (["measure", "cpu_step", "--data", "no/such/set.csv"], "no/such/set.csv"),
         (["bench", "speed"], "no benchmark is called 'speed'"),

@@ -12,7 +12,6 @@ Broken rows are counted: each must come out with its reason, and no row may be l
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import torch
 
 from egocnn.data.rows import RowFile, RowPortion
 from egocnn.data.sources.text import arrow
+from egocnn.errors import DataError
 from egocnn.model import Model
 from egocnn.nn.predict import predict_each
 from egocnn.show.streaming import Echo, prediction_kinds, prediction_rows, usual_settings
@@ -73,11 +73,13 @@ def stages(run: Path, shard: Path) -> dict[str, Any]:
 def command(name: str, run: Path, shards: Path, out: Path, *more: str) -> dict[str, Any]:
     """One call of egocnn: rows a second, processor seconds, and the memory of its largest process."""
     words = [sys.executable, "-m", "egocnn", name, str(run.resolve()), str(shards.resolve()), "-o", str(out), "--quiet"]
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    started = time.perf_counter()
     jobs = ["--jobs", str(CORES), *more]
-    subprocess.run([*words, *jobs], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    process = subprocess.Popen([*words, *jobs], cwd=ROOT, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)  # with the processes that it has started, and no others
+    seconds, processor = time.perf_counter() - started, used.ru_utime + used.ru_stime
+    if status:
+        raise DataError(f"egocnn {name} did not end well")
     tables = [arrow().parquet.read_table(file) for file in sorted(out.glob("*.parquet"))]
     table, read = arrow().concat_tables(tables), sum(file.stat().st_size for file in shards.glob("*.parquet"))
     failed = [bool(error) for error in table.column("error").to_pylist()]
@@ -89,7 +91,7 @@ def command(name: str, run: Path, shards: Path, out: Path, *more: str) -> dict[s
         "seconds": round(seconds, 1),
         "a_second_on_two_cores": round(CORES * rows / processor),
         "a_second_as_it_was": round(rows / seconds),
-        "peak_gigabytes_of_a_process": round(after.ru_maxrss * 1024 / 1e9, 2),
+        "peak_gigabytes_of_a_process": round(used.ru_maxrss * 1024 / 1e9, 2),
         "bytes_a_row_in": round(read / rows, 1),
         "bytes_a_row_out": round(sum(file.stat().st_size for file in out.glob("*.parquet")) / rows, 1),
         "broken": sum(broken),
