@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -231,6 +232,19 @@ def parts_of_names(collection: Collection, train: TrainConfig) -> Iterator[tuple
         part[members] = number
     names = (name for some in collection.portions() for name in some.names)
     return zip(names, (PARTS[number] for number in part), strict=True)
+
+
+def read_parts(folder: Path, about: Mapping[str, Any], data: str) -> dict[str, str]:
+    """The part that every graph of a run was in, by name; none where DATA is not what the run was trained on."""
+    same = Path(str(about.get("data"))).resolve() == Path(data).resolve()
+    if not same or "split" not in about or not (folder / SPLIT).exists():
+        return {}
+    if digest_of_file(folder / SPLIT) != about["split"]:
+        raise RunError(f"{folder / SPLIT}: is damaged: its checksum differs; egocnn train writes it anew")
+    with regular(folder / SPLIT).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    # an apostrophe may stand before a name that a spreadsheet would take for a formula
+    return {own: part for name, part in rows for own in (name, name.removeprefix("'"))}
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:

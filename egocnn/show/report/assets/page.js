@@ -13,21 +13,48 @@
     return value === null ? null : Data.percent(value);
   }
 
+  // the page's own texts, before any from the data stand in it
+  function speak() {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT, (node) =>
+      node.parentElement.closest("script, style") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT,
+    );
+    while (texts.nextNode()) texts.currentNode.data = say(texts.currentNode.data);
+    for (const name of ["aria-label", "title", "placeholder"]) {
+      for (const one of document.querySelectorAll(`[${name}]`)) one.setAttribute(name, say(one.getAttribute(name)));
+    }
+  }
+
+  // what the scores are of: a model is judged by what it was not trained on
+  function scored() {
+    const all = `${Data.count(summary.graphs)} ${say("graphs")}`;
+    if (summary.part)
+      return (
+        `Scores and calibration are of the ${Data.count(summary.scored)} ${say("graphs")} of the test part, which the ` +
+        `model was not trained on; what is said of the structures is of all ${all}.`
+      );
+    if (summary.trained)
+      return `The model was trained on ${Data.count(summary.trained)} of these ${all}: its scores on them flatter it.`;
+    if (!summary.model || !Object.keys(summary.scores).length) return "";
+    return say("No graph is marked as trained on: the data are not those that the model's run names.");
+  }
+
   function fill() {
     byId("title").textContent = summary.title;
-    const counted = `${Data.count(summary.graphs)} ${summary.graphs === 1 ? "graph" : "graphs"}`;
+    const counted = `${Data.count(summary.graphs)} ${say(summary.graphs === 1 ? "graph" : "graphs")}`;
     const origin = [summary.model && `Model ${summary.model}`, summary.data && `Data ${summary.data}`, counted];
+    if (summary.target) origin.unshift(`Target ${summary.target}`);
+    byId("scored").textContent = scored();
     byId("origin").textContent = origin.filter(Boolean).join(" · ");
     byId("footer").textContent =
       `Made ${summary.created} by egocnn ${summary.version}. This page works without a network.`;
     for (const [name, value] of Object.entries(summary.scores)) {
       if (name === "accuracy") figure("predicted right", `${(100 * value).toFixed(1)}%`);
-      else figure(name, ["RMSE", "MAE"].includes(name) ? Data.number(value) : value.toFixed(3).replace("-", "−"));
+      else figure(name, ["RMSE", "MAE"].includes(name) ? Data.said(value) : value.toFixed(3).replace("-", "−"));
     }
     figure("of the evidence is kept by the structure alone", share(summary.evidence_kept));
     figure("of the evidence goes with the structure", share(summary.evidence_lost));
-    figure("of the nodes are in the structure", share(summary.size));
-    figure("of the graphs: nothing stands out", share(summary.nothing));
+    figure(say("of the nodes are in the structure"), share(summary.size));
+    figure(say("of the graphs: nothing stands out"), share(summary.nothing));
     byId("sentences").append(...summary.sentences.map((text) => element("p", {}, text)));
     if (summary.evidence_kept !== null || summary.nothing) {
       const reading =
@@ -36,7 +63,7 @@
         "needs it; more than 100% where the rest speaks the other way. Nothing stands out where " +
         (classes ? "a class stands for the lack of something, or rests" : "a value is near the base, or rests") +
         " on the whole graph.";
-      byId("sentences").append(element("p", { class: "quiet" }, reading));
+      byId("sentences").append(element("p", { class: "quiet" }, say(reading)));
     }
     if (summary.technique)
       byId("sentences").append(element("p", { class: "quiet" }, `Technique: ${summary.technique}.`));
@@ -47,14 +74,15 @@
 
   function chart() {
     const caption = byId("chart").firstElementChild;
+    const shownFacts = Data.facts.filter((fact) => !summary.part || fact.part === summary.part);
     if (summary.calibration.length) {
       byId("chart").prepend(Chart.reliability(summary.calibration));
       const points = Math.round(1000 * (summary.calibration_error || 0)) / 10;
       caption.textContent =
         `Stated probabilities are off by ${points} percentage points on average. ` +
         "Dots on the dashed line would be perfect.";
-    } else if (!classes && Data.facts.some((fact) => fact.error !== null)) {
-      byId("chart").prepend(Chart.scatter(Data.facts));
+    } else if (!classes && shownFacts.some((fact) => fact.error !== null)) {
+      byId("chart").prepend(Chart.scatter(shownFacts));
       caption.textContent = "Dots on the dashed line are predicted exactly.";
     } else {
       return;
@@ -65,7 +93,7 @@
   function legends() {
     const [raised, lowered] = classes
       ? ["speaks for the explained class", "speaks against it"]
-      : ["raises the value", "lowers it"];
+      : [`raises ${Data.target.brief || "the value"}`, "lowers it"];
     const entry = (name, text) => element("span", {}, element("i", { class: name }), text);
     for (const place of document.querySelectorAll("[data-legend]")) {
       if (!summary.graphs) continue;
@@ -90,7 +118,8 @@
       cameFromGallery = false;
     } else {
       if (event && !Viewer.isOpen()) cameFromGallery = true;
-      Viewer.show(index);
+      if (Data.isThere(index)) Viewer.show(index);
+      else addEventListener("DOMContentLoaded", () => follow(event), { once: true }); // the file is still being read
     }
   }
 
@@ -100,6 +129,7 @@
     else location.replace("#gallery");
   }
 
+  speak();
   fill();
   legends();
   Gallery.start();
