@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
@@ -236,15 +237,15 @@ def parts_of_names(collection: Collection, train: TrainConfig) -> Iterator[tuple
 
 def read_parts(folder: Path, about: Mapping[str, Any], data: str) -> dict[str, str]:
     """The part that every graph of a run was in, by name; none where DATA is not what the run was trained on."""
-    same = Path(str(about.get("data"))).resolve() == Path(data).resolve()
-    if not same or "split" not in about or not (folder / SPLIT).exists():
+    if Path(str(about.get("data"))).resolve() != Path(data).resolve() or not (folder / SPLIT).exists():
         return {}
-    if digest_of_file(folder / SPLIT) != about["split"]:
+    if about.get("split", own := digest_of_file(folder / SPLIT)) != own:
         raise RunError(f"{folder / SPLIT}: is damaged: its checksum differs; egocnn train writes it anew")
-    with regular(folder / SPLIT).open(encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))[1:]
+    with (folder / SPLIT).open(encoding="utf-8", newline="") as file:
+        rows = {(name, part) for name, part in csv.reader(file)}
+    times = Counter(name for name, _ in rows)  # a name that stands in several parts says nothing
     # an apostrophe may stand before a name that a spreadsheet would take for a formula
-    return {own: part for name, part in rows for own in (name, name.removeprefix("'"))}
+    return {own: part for name, part in rows if times[name] == 1 for own in (name, name.removeprefix("'"))}
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:

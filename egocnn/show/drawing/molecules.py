@@ -43,12 +43,9 @@ def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Pa
 
 
 def line_work(molecule: Any, edges: Ints, placed: Floats) -> tuple[Floats, Ints, Ints, str]:
-    """RDKit's drawing as numbers, for a page that draws it again: where the atoms lie, strokes, letters, their texts.
-
-    In tenths of 1/40 of a bond, y downwards. Strokes: the number of the edge times 8 and its kind, then the points; the
-    kinds are 0 a line, 1 a thin one, 2 a dashed one, and from 3 on a filled polygon of so many corners. Letters: the
-    atom, x and y of the start of the base line, the size.
-    """
+    """RDKit's drawing as numbers, for a page to draw again: where the atoms lie, strokes, letters, their text. All in
+    tenths of 1/40 of a bond, y downwards. A stroke: the number of its edge times 8 and its kind (0 a line, 1 a thin
+    one, 2 a dashed one, from 3 on a filled polygon of so many corners), points. A letter: its atom, x, base, size."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     drawer: Any = rdMolDraw2D.MolDraw2DSVG(-1, -1, -1, -1, True)  # as large as it needs to be, letters as text
@@ -61,15 +58,11 @@ def line_work(molecule: Any, edges: Ints, placed: Floats) -> tuple[Floats, Ints,
     for u, v, path, look in STROKE.findall(svg):
         points = np.array(re.findall(r"-?[\d.]+", path), np.float64).reshape(-1, 2) * scale
         kind = 2 if "dasharray" in look else int(float(look.split("stroke-width:")[1].split("px")[0]) < 1)
-        runs = [points[:7]] if "Z" in path else [points[i : i + 2] for i in range(len(points) - 1)]
-        for run in runs:
+        for run in [points[:7]] if "Z" in path else [points[i : i + 2] for i in range(len(points) - 1)]:
             strokes += [8 * number[frozenset((int(u), int(v)))] + (kind if len(run) < 3 else len(run)), *run.ravel()]
-    found = [
-        (int(a), float(x) * scale, float(y) * scale, int(size) * scale) for x, y, a, size, _ in LETTER.findall(svg)
-    ]
-    text = "".join(unescape(letter)[:1] for *_, letter in LETTER.findall(svg))
-    letters = np.array(found, np.float64).ravel()
-    return at * scale, *(np.maximum(np.rint(x), 0).astype(np.int64) for x in (np.array(strokes), letters)), text
+    letters = [(int(a), float(x) * scale, float(y) * scale, int(s) * scale) for x, y, a, s, _ in LETTER.findall(svg)]
+    whole = (np.rint(np.maximum(np.ravel(some), 0)).astype(np.int64) for some in (strokes, letters))
+    return at * scale, *whole, "".join(unescape(letter)[:1] for *_, letter in LETTER.findall(svg))
 
 
 def _drawer(picture: Picture, kind: str) -> Any:
@@ -100,8 +93,7 @@ def _draw(drawer: Any, molecule: Any, placed: Floats, unit: float) -> Floats:
     set_options(drawer, padding=0.1, bondLineWidth=width, scaleBondWidth=False, fixedBondLength=48 * unit)
     set_options(drawer, minFontSize=5, maxFontSize=round(20 * unit))
     drawer.DrawMolecule(molecule)
-    points = [drawer.GetDrawCoords(atom) for atom in range(molecule.GetNumAtoms())]
-    return np.array([(point.x, point.y) for point in points])
+    return np.array([(point.x, point.y) for point in map(drawer.GetDrawCoords, range(molecule.GetNumAtoms()))])
 
 
 def set_options(drawer: Any, **settings: float) -> None:

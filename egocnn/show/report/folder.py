@@ -37,10 +37,8 @@ def write_explanations(
 ) -> Summary:
     """Write the whole folder; returns the summary. The files are moved into place once all are written, the page last.
 
-    ``target``: what is predicted. ``parts``: by name, the part of the training data that a graph was in, if in any.
-
     With ``on_page``, only so many structures, the first, stay in memory and are shown on the page and in figures. All
-    are written to ``structures.jsonl``, and the summary is of all.
+    are written to ``structures.jsonl``, and the summary is of all. ``parts``: by name, in which part graphs were.
     """
     on_the_page: list[CriticalStructure] = []
     facts: list[CriticalStructure] = []
@@ -56,9 +54,9 @@ def write_explanations(
 
     with replacing_in(folder, first=MARK, last=PAGE) as temporary:
         write_structures(passing(), temporary / MARK)
-        about = {"title": title, "model": model, "data": data, "class_names": tuple(class_names), "target": target}
-        molecules = all(is_molecule(name_atoms(s.graph, PurePath(data).stem)) for s in on_the_page)
-        summary = summarise(facts, molecules=molecules, parts=parts or {}, **about)
+        known: dict[str, Any] = {"model": model, "data": data, "target": target, "parts": parts}
+        known["molecules"] = all(is_molecule(name_atoms(s.graph, PurePath(data).stem)) for s in on_the_page)
+        summary = summarise(facts, title=title, class_names=class_names, **known)
         for number, structure in enumerate(on_the_page[:figures], 1):
             named = replace(structure, graph=name_atoms(structure.graph, PurePath(data).stem))
             named.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")

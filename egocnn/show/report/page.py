@@ -13,7 +13,6 @@ from functools import cache
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path, PurePath
-from statistics import fmean
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +21,7 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms, shown_labels
 from egocnn.errors import DataError
-from egocnn.explain.patterns.names import Match, groups_of
+from egocnn.explain.patterns.names import groups_of
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
 from egocnn.show.assets import asset, fill
@@ -33,11 +32,17 @@ from egocnn.show.report.summary import Summary, sentences
 from egocnn.train.metrics import in_words
 
 Positions: TypeAlias = Callable[[Graph], Floats]
+Parts: TypeAlias = Mapping[str, str] | None
+LISTED = (
+    *("name", "predicted", "probability", "explained", "spread", "true", "part"),
+    *("smiles", "canonical", "nodes", "critical", "kept", "lost"),
+)
+"""what the page lists, searches and sorts by, of all structures at once"""
 FINEST = 32767
 """numbers travel as 16-bit steps of the largest among them: four significant digits in 2.7 characters each"""
 SCRIPTS = (
-    *("cytoscape.min.js", "data.js", "smarts.js", "scene.js", "picture.js", "chart.js", "gallery.js"),
-    *("canvas.js", "viewer.js", "page.js"),
+    *("cytoscape.min.js", "data.js", "smarts.js", "scene.js", "picture.js"),
+    *("chart.js", "gallery.js", "canvas.js", "viewer.js", "page.js"),
 )
 """in the order in which they run"""
 PORTION = 48
@@ -52,12 +57,12 @@ def write_report(
     *,
     summary: Summary,
     positions: Positions = layout,
-    parts: Mapping[str, str] | None = None,
+    parts: Parts = None,
 ) -> Path:
     """Write ``index.html`` into the folder; returns its path.
 
-    ``positions`` places the nodes of a graph, (N, 2), y upwards, edges about as long as 1. ``parts``: by the names of
-    graphs, whether the model was trained on them: train, validation or test.
+    ``positions`` places the nodes of a graph, (N, 2), y upwards, edges about as long as 1. ``parts``: by name, in which
+    part of the training data graphs were: train, validation or test.
     """
     path = Path(folder) / "index.html"
     write_text(path, page(encode(structures, summary, positions, parts), summary.title))
@@ -65,14 +70,12 @@ def write_report(
 
 
 def page(data: dict[str, Any], title: str) -> str:
-    """The whole page as one text; it fetches nothing. Only the first portion of the structures stands before the scripts,
-    so that its pictures are there before the browser has read the rest."""
-    head, all_of_them = {name: data[name] for name in data if name != "structures"}, data.get("structures", [])
-    first, *rest = [
-        f'<script type="application/json" id="portion-{start // PORTION}">'
-        f"{embedded(all_of_them[start : start + PORTION])}</script>"
-        for start in range(0, max(len(all_of_them), 1), PORTION)
-    ]
+    """The whole page as one text; it fetches nothing. Before its scripts stands the first portion of the structures
+    alone, so that their pictures are there while the browser reads the rest."""
+    head, each = {name: data[name] for name in data if name != "structures"}, data.get("structures", [])
+    portions = [embedded(each[start : start + PORTION]) for start in range(0, max(len(each), 1), PORTION)]
+    element = '<script type="application/json" id="portion-{}">{}</script>'.format
+    first, *rest = map(element, range(len(portions)), portions)
     parts = {
         "POLICY": policy(),
         "TITLE": html.escape(title),
@@ -101,87 +104,53 @@ def policy() -> str:
 
 
 def encode(
-    structures: Sequence[CriticalStructure],
-    summary: Summary,
-    positions: Positions,
-    parts: Mapping[str, str] | None = None,
+    structures: Sequence[CriticalStructure], summary: Summary, positions: Positions, parts: Parts = None
 ) -> dict[str, Any]:
-    """Everything that the page shows: what it lists, filters and sorts in columns, what it draws by structure."""
+    """Everything that the page shows: in columns what it lists, by structure what it draws."""
     structures, labels = [structure.named() for structure in structures], dict[str, int]()
     data = PurePath(summary.data).stem
     graphs = [shown_labels(name_atoms(structure.graph, data)) for structure in structures]
-    molecules = list(map(molecule_of, graphs))
-    groups = [[] if molecule is None else groups_of(molecule) for molecule in molecules]
-    told = list(zip(structures, graphs, molecules, strict=True))
-    facts = [_fact(*each, (parts or {}).get(graph.name)) for each, graph in zip(told, graphs, strict=True)]
+    groups: dict[str, list[tuple[int, float]]] = {}  # the number of the molecule and the sum of contributions
+    found = []
+    for number, (structure, graph) in enumerate(zip(structures, graphs, strict=True)):
+        places = np.asarray(positions(graph))
+        found.append(_structure(structure, graph, places, labels) | {"part": (parts or {}).get(graph.name)})
+        if (molecule := molecule_of(graph)) is not None:
+            found[-1] |= _drawn(graph, molecule, places) | {"groups": (own := groups_of(molecule))}
+            for name, atoms in own:
+                groups.setdefault(name, []).append((number, sum(structure.node_importance[list(atoms)].tolist())))
     return {
         "summary": asdict(summary)
         | {"sentences": sentences(summary), "scores": {in_words(n): v for n, v in summary.scores.items()}},
-        "facts": {name: [fact[name] for fact in facts] for name in (facts[0] if facts else ())},
-        "groups": _of_groups(structures, groups),
-        "structures": [
-            _structure(structure, graph, np.asarray(positions(graph)), labels)
-            | ({} if molecule is None else _drawn(graph, molecule, np.asarray(positions(graph)), own, labels))
-            for (structure, graph, molecule), own in zip(told, groups, strict=True)
+        "facts": {name: [one.pop(name) for one in found] for name in LISTED},
+        "groups": [
+            {"name": name, "in": packed_integers(np.array(holding)), "sums": packed(np.array(sums))}
+            for name, (holding, sums) in ((name, zip(*own, strict=True)) for name, own in sorted(groups.items()))
         ],
+        "structures": found,
         "labels": list(labels),
     }
-
-
-def _fact(structure: CriticalStructure, graph: Graph, molecule: Any | None, part: str | None) -> dict[str, Any]:
-    """What the page lists and searches; SMILES also as RDKit writes them, where that differs."""
-    canonical = None
-    if molecule is not None:
-        from rdkit import Chem
-
-        canonical = Chem.MolToSmiles(molecule)
-    fidelity = structure.fidelity if len(structure.critical_nodes) else None
-    names = ("predicted", "probability", "spread", "explained")
-    return {name: _plain(getattr(structure, name)) for name in names} | {
-        **{"name": graph.name, "true": _plain(graph.target), "smiles": graph.smiles, "part": part},
-        "canonical": None if canonical == graph.smiles else canonical,
-        **{"nodes": graph.n_nodes, "critical": len(structure.critical_nodes)},
-        # an empty structure holds no evidence, and none goes with it
-        "kept": None if fidelity is None else _plain(fidelity.evidence_kept),
-        "lost": None if fidelity is None else _plain(fidelity.evidence_lost),
-    }
-
-
-def _of_groups(structures: Sequence[CriticalStructure], groups: Sequence[Sequence[Match]]) -> list[dict[str, Any]]:
-    """Of every group the molecules that hold it; by what is explained, how many do, how often, and its mean sum."""
-    table: dict[str, dict[Any, list[tuple[int, float]]]] = {}
-    for number, (structure, own) in enumerate(zip(structures, groups, strict=True)):
-        for name, atoms in own:
-            places = table.setdefault(name, {}).setdefault(structure.explained, [])
-            places.append((number, float(structure.node_importance[list(atoms)].sum())))
-    return [
-        {
-            "name": name,
-            "in": packed_integers(np.unique([number for places in means.values() for number, _ in places])),
-            "means": [
-                [explained, len(dict(places)), len(places), _plain(fmean(x for _, x in places))]
-                for explained, places in means.items()
-            ],
-        }
-        for name, means in sorted(table.items())
-    ]
 
 
 def _structure(structure: CriticalStructure, graph: Graph, places: Floats, labels: dict[str, int]) -> dict[str, Any]:
     fidelity, trace = structure.fidelity, structure.trace
     if places.shape != (graph.n_nodes, 2):
         raise DataError(f"graph {graph.name!r}: positions must be ({graph.n_nodes}, 2), not {places.shape}")
+    told = {name: _plain(getattr(structure, name)) for name in ("predicted", "probability", "explained", "spread")}
+    # an empty structure holds no evidence, and none goes with it
+    shares = fidelity if len(structure.critical_nodes) else None
     # all rows of the trace but the last, the input: its importances are the structure's own
     rows = () if trace is None else zip(trace.nodes[:-1], trace.edges[:-1], strict=True)
-    return {
-        "technique": structure.technique,
+    return told | {
+        **{"name": graph.name, "true": _plain(graph.target), "smiles": graph.smiles, "canonical": None},
+        **{"critical": len(structure.critical_nodes), "kept": shares and _plain(shares.evidence_kept)},
+        "lost": shares and _plain(shares.evidence_lost),
+        **{"technique": structure.technique, "molecule": is_molecule(graph), "nodes": graph.n_nodes},
         # base, the sum of what speaks for, the sum of what speaks against, output
         "sums": [_plain(x) for x in (structure.base, structure.speaks_for, structure.speaks_against, structure.output)],
-        "addsUp": wording.adds_up(structure),
-        "balance": wording.balance(structure),
+        **{"addsUp": wording.adds_up(structure), "balance": wording.balance(structure)},
         "fidelity": None if fidelity is None else {name: _plain(value) for name, value in asdict(fidelity).items()},
         "evidence": wording.evidence(structure) if len(structure.critical_nodes) else structure.nothing,
-        "molecule": is_molecule(graph),
         "edges": packed_integers(np.asarray(graph.edges, np.int64).ravel()),
         "positions": packed(places.ravel()),
         "nodeLabels": _labels(graph.node_label, labels),
@@ -195,24 +164,17 @@ def _structure(structure: CriticalStructure, graph: Graph, places: Floats, label
     }
 
 
-def _drawn(
-    graph: Graph, molecule: Any, places: Floats, groups: Sequence[Match], labels: dict[str, int]
-) -> dict[str, Any]:
-    """RDKit's drawing of a molecule, what SMARTS ask of its atoms and bonds, and its groups."""
-    pairs = [(int(u), int(v)) for u, v in graph.edges]
-    # element, aromatic or not, hydrogens, charge
-    atoms = [
-        a.GetAtomicNum()
-        | a.GetIsAromatic() << 7
-        | min(a.GetTotalNumHs(), 7) << 8
-        | max(a.GetFormalCharge() + 8, 0) << 11
-        for a in molecule.GetAtoms()
-    ]
-    orders = [molecule.GetBondBetweenAtoms(*pair).GetBondTypeAsDouble() for pair in pairs]
+def _drawn(graph: Graph, molecule: Any, places: Floats) -> dict[str, Any]:
+    """RDKit's drawing of a molecule and its SMILES, and what SMARTS ask of its atoms and bonds."""
+    from rdkit import Chem
+
+    atoms = molecule.GetAtoms()
+    told = [(a.GetAtomicNum(), a.GetIsAromatic(), a.GetTotalNumHs(), a.GetFormalCharge() + 8) for a in atoms]
+    orders = [molecule.GetBondBetweenAtoms(*pair).GetBondTypeAsDouble() for pair in graph.edges.tolist()]
     found: dict[str, Any] = {
-        "atoms": packed_integers(np.array(atoms, np.int64)),
-        "orders": packed_integers(np.array(orders) * 2),  # an aromatic bond counts 1.5
-        "groups": [(labels.setdefault(name, len(labels)), own) for name, own in groups],
+        **{"molecule": True, "canonical": Chem.MolToSmiles(molecule)},
+        "atoms": packed_integers(np.array(told, np.int64).reshape(-1, 4) @ [1, 128, 256, 2048]),
+        "orders": packed_integers((np.array(orders) * 2).astype(np.int64)),  # an aromatic bond counts 1.5
     }
     if np.isfinite(places).all() and len(places):
         at, strokes, letters, text = line_work(molecule, graph.edges, places)
@@ -232,12 +194,8 @@ def packed(values: Floats) -> dict[str, Any]:
     step = float(f"{largest / FINEST:.7g}")
     at = np.flatnonzero(steps)
     if 2 * len(at) < len(steps):
-        return {
-            "step": step,
-            "length": len(steps),
-            "at": packed_integers(at),
-            "data": b64encode(steps[at].tobytes()).decode(),
-        }
+        listed = {"length": len(steps), "at": packed_integers(at)}
+        return {"step": step, **listed, "data": b64encode(steps[at].tobytes()).decode()}
     return {"step": step, "data": b64encode(steps.tobytes()).decode()}
 
 

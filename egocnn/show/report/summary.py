@@ -35,9 +35,8 @@ class Summary:
     target: str = ""  # what is predicted, where it has a name
     molecules: bool = False  # whether the graphs are molecules, of atoms and bonds
     graphs: int
-    part: str = ""  # "test" where scores and calibration are of the test part alone
-    scored: int = 0  # graphs that they are of
-    trained: int = 0  # graphs among all that the model was trained or validated on
+    tested: int = 0  # graphs of the test part, which scores and calibration are then of
+    trained: int = 0  # graphs that the model was trained or validated on
     class_names: tuple[str, ...] = ()  # empty where a value is predicted
     scores: dict[str, float] = field(default_factory=dict)  # by name, of the graphs whose class or value is known
     calibration: tuple[Bin, ...] = ()
@@ -78,7 +77,7 @@ def summarise(
     facts = {"molecules": bool(structures) and all(s.graph.smiles is not None for s in structures)} | facts
     part_of = [(parts or {}).get(s.graph.name) for s in structures]
     tested = [s for s, part in zip(structures, part_of, strict=True) if part == "test"]
-    facts |= {"part": "test" if tested else "", "trained": sum(part not in (None, "test") for part in part_of)}
+    facts |= {"tested": len(tested), "trained": sum(part not in (None, "test") for part in part_of)}
     facts |= {"technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
     facts |= {"created": (created or date.today()).isoformat(), "version": egocnn.__version__}
     facts |= _of_evidence(structures)
@@ -90,7 +89,7 @@ def summarise(
         facts["kept_change"] = _mean([abs(value - f.kept) for value, f in moved])
         facts["removed_change"] = _mean([abs(value - f.removed) for value, f in moved])
     scores = _scores(tested or structures, facts.get("class_names", ()))
-    return Summary(title=title, graphs=len(structures), scored=len(tested or structures), scores=scores, **facts)
+    return Summary(title=title, graphs=len(structures), scores=scores, **facts)
 
 
 def sentences(summary: Summary) -> list[str]:

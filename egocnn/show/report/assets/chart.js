@@ -3,14 +3,14 @@
 
 const Chart = (() => {
   const SIZE = 220;
-  const [LEFT, BOTTOM, EDGE] = [22, 38, 12];
+  const [LEFT, BOTTOM, EDGE] = [22, 42, 14];
   const MOST_DOTS = 2000; // more hide each other, and slow the page down
 
-  // round numbers from low to high, about four steps apart
+  // round numbers from low to high, three of them or more
   function ticks(low, high) {
-    const rough = (high - low) / 4;
+    const rough = (high - low) / 3.5;
     const power = 10 ** Math.floor(Math.log10(rough));
-    const step = power * ([1, 2, 2.5, 5].find((times) => times * power >= rough) || 10);
+    const step = power * [5, 2, 1].find((times) => times * power <= rough * (1 + 1e-9));
     const first = Math.ceil(low / step - 1e-9);
     const found = [];
     for (let i = first; i * step <= high + 1e-9 * step; i++) found.push(Number((i * step).toPrecision(12)));
@@ -29,14 +29,16 @@ const Chart = (() => {
     const line = (x1, y1, x2, y2, name) => root.append(Picture.svgElement("line", { x1, y1, x2, y2, class: name }));
     const text = (at, above, content, name, turn) =>
       root.append(Picture.svgElement("text", { x: at, y: above, class: name, transform: turn }, content));
-    for (const value of values) {
+    const room = (SIZE - left - EDGE) / (left - LEFT + 8); // numbers that fit side by side
+    const every = Math.ceil(values.length / room);
+    for (const [i, value] of values.entries()) {
       line(x(low), y(value), x(high), y(value), "grid");
       line(x(value), y(low), x(value), y(high), "grid");
-      text(x(value), SIZE - BOTTOM + 15, show(value), "tick");
+      if (i % every === 0) text(x(value), SIZE - BOTTOM + 18, show(value), "tick");
       text(left - 6, y(value) + 3.5, show(value), "tick end");
     }
     line(x(low), y(low), x(high), y(high), "ideal");
-    text((x(low) + x(high)) / 2, SIZE - 4, shortened(across), "title");
+    text((x(low) + x(high)) / 2, SIZE - 5, shortened(across), "title");
     text(0, 0, shortened(upwards), "title", `translate(10 ${(y(low) + y(high)) / 2}) rotate(-90)`);
     return { root, x, y };
   }

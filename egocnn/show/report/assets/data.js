@@ -64,7 +64,25 @@ const Data = (() => {
     return { name: name || "", brief: parts ? parts[1] : name || "", unit: parts ? parts[2] : "" };
   })(embedded.summary && embedded.summary.target);
 
-  const groups = (embedded.groups || []).map((raw) => ({ ...raw, in: new Set(integers(raw.in)) }));
+  // Where a group occurs, and the sum of what its atoms contribute there -> by what is explained, in how many molecules it
+  // occurs, how often, and the mean of the sums.
+  function means(places, sums) {
+    const by = new Map();
+    places.forEach((index, i) => {
+      const { explained } = facts[index];
+      if (!by.has(explained)) by.set(explained, { explained, molecules: new Set(), times: 0, mean: 0 });
+      const own = by.get(explained);
+      own.molecules.add(index);
+      own.times += 1;
+      own.mean += (sums[i] - own.mean) / own.times;
+    });
+    return [...by.values()];
+  }
+
+  const groups = (embedded.groups || []).map((raw) => {
+    const places = integers(raw.in);
+    return { name: raw.name, in: new Set(places), means: means(places, reals(raw.sums)) };
+  });
   const groupOf = new Map(groups.map((group) => [group.name, group]));
 
   // Portions of structures stand after the scripts: a browser may still be reading them. One is whole once the next
@@ -108,7 +126,7 @@ const Data = (() => {
       drawing: own.strokes
         ? { strokes: integers(own.strokes), letters: own.letters, lettersAt: integers(own.lettersAt) }
         : null,
-      groups: (own.groups || []).map(([label, atoms]) => ({ ...groupOf.get(embedded.labels[label]), atoms })),
+      groups: (own.groups || []).map(([name, atoms]) => ({ ...groupOf.get(name), atoms })),
       input,
       rows: [...(trace || []), input],
       criticalNodes: integers(own.criticalNodes),
@@ -135,6 +153,7 @@ const Data = (() => {
     summary: embedded.summary,
     facts,
     groups,
+    means,
     target,
     graph,
     isThere,

@@ -113,7 +113,7 @@ const Gallery = (() => {
   // ── SMARTS ────────────────────────────────────────────────────────────────────────────────────
 
   let pattern = null; // what was searched for last: a group like those that came with the page, and where it lies
-  let asked = 0;
+  let [asked, searched] = [0, ""];
   const chemistry = [];
 
   function moleculeOf(index) {
@@ -128,25 +128,27 @@ const Gallery = (() => {
 
   // Goes through all molecules in slices, so that the page answers meanwhile; a newer search ends an older one.
   async function searchSmarts() {
-    const [text, mine] = [byId("smarts").value.trim(), ++asked];
+    const text = byId("smarts").value.trim();
+    if (text === searched) return; // a browser may tell of one change twice
+    searched = text;
+    const mine = ++asked;
     const say = (words) => (byId("smarts-said").textContent = words);
     say("");
     byId("smarts").removeAttribute("aria-invalid");
-    if (!text) {
-      pattern = null;
-      update();
-      return;
-    }
-    let query;
+    pattern = null;
+    let query = null;
     try {
-      query = Smarts.parse(text);
+      query = text && Smarts.parse(text);
     } catch (error) {
       byId("smarts").setAttribute("aria-invalid", "true");
       say(`SMARTS: ${error.message}.`);
+    }
+    if (!query) {
+      update();
       return;
     }
     const found = { name: text, in: new Set(), means: [], atoms: new Map() };
-    const sums = new Map();
+    const [at, sums] = [[], []];
     let slice = performance.now();
     for (let index = 0; index < facts.length; index++) {
       if (performance.now() - slice > 40) {
@@ -160,14 +162,13 @@ const Gallery = (() => {
       if (!places.length) continue;
       found.in.add(index);
       found.atoms.set(index, places);
-      const [values, { explained }] = [Data.importances(index), facts[index]];
-      if (!sums.has(explained)) sums.set(explained, [explained, 0, 0, 0]);
-      const sum = sums.get(explained);
-      sum[1] += 1;
-      sum[2] += places.length;
-      for (const atoms of places) sum[3] += atoms.reduce((all, n) => all + values[n], 0);
+      const values = Data.importances(index);
+      for (const atoms of places) {
+        at.push(index);
+        sums.push(atoms.reduce((all, n) => all + values[n], 0));
+      }
     }
-    found.means = [...sums.values()].map(([explained, molecules, times, all]) => [explained, molecules, times, all / times]);
+    found.means = Data.means(at, sums);
     pattern = found;
     say("");
     update();
@@ -177,10 +178,10 @@ const Gallery = (() => {
 
   function meanOf(group) {
     const often = (times) => (times === 1 ? "once" : `${Data.count(times)} times`);
-    const told = group.means.map(([explained, molecules, times, mean]) => {
+    const told = group.means.map(({ explained, molecules, times, mean }) => {
       if (explained === null)
         return `${often(times)}, with a mean contribution of ${Data.signed(mean)} (${mean < 0 ? "lowers" : "raises"} ${Data.target.brief || "the value"})`;
-      const where = `where ${explained} is explained (${Data.count(molecules)} molecules, ${often(times)})`;
+      const where = `where ${explained} is explained (${Data.count(molecules.size)} molecules, ${often(times)})`;
       return `${where}, a mean contribution of ${Data.signed(mean)} (${mean < 0 ? "against" : "for"} ${explained})`;
     });
     return `${group.name}: in ${Data.count(group.in.size)} of ${Data.count(facts.length)} molecules; ${told.join("; ")}.`;
@@ -319,6 +320,7 @@ const Gallery = (() => {
     byId("clear").addEventListener("click", () => {
       byId("filters").reset();
       direction(false);
+      update();
       searchSmarts();
       byId("search").focus();
     });

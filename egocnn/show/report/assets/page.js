@@ -27,9 +27,9 @@
   // what the scores are of: a model is judged by what it was not trained on
   function scored() {
     const all = `${Data.count(summary.graphs)} ${say("graphs")}`;
-    if (summary.part)
+    if (summary.tested)
       return (
-        `Scores and calibration are of the ${Data.count(summary.scored)} ${say("graphs")} of the test part, which the ` +
+        `Scores and calibration are of the ${Data.count(summary.tested)} ${say("graphs")} of the test part, which the ` +
         `model was not trained on; what is said of the structures is of all ${all}.`
       );
     if (summary.trained)
@@ -74,7 +74,7 @@
 
   function chart() {
     const caption = byId("chart").firstElementChild;
-    const shownFacts = Data.facts.filter((fact) => !summary.part || fact.part === summary.part);
+    const shownFacts = Data.facts.filter((fact) => !summary.tested || fact.part === "test");
     if (summary.calibration.length) {
       byId("chart").prepend(Chart.reliability(summary.calibration));
       const points = Math.round(1000 * (summary.calibration_error || 0)) / 10;
