@@ -242,7 +242,7 @@ def read_parts(folder: Path, about: Mapping[str, Any], data: str) -> dict[str, s
     if about.get("split", own := digest_of_file(folder / SPLIT)) != own:
         raise RunError(f"{folder / SPLIT}: is damaged: its checksum differs; egocnn train writes it anew")
     with (folder / SPLIT).open(encoding="utf-8", newline="") as file:
-        rows = {(name, part) for name, part in csv.reader(file)}
+        rows = {(name, part) for name, part in list(csv.reader(file))[1:]}
     times = Counter(name for name, _ in rows)  # a name that stands in several parts says nothing
     # an apostrophe may stand before a name that a spreadsheet would take for a formula
     return {own: part for name, part in rows if times[name] == 1 for own in (name, name.removeprefix("'"))}

@@ -173,7 +173,7 @@ def _drawn(graph: Graph, molecule: Any, places: Floats) -> dict[str, Any]:
     orders = [molecule.GetBondBetweenAtoms(*pair).GetBondTypeAsDouble() for pair in graph.edges.tolist()]
     found: dict[str, Any] = {
         **{"molecule": True, "canonical": Chem.MolToSmiles(molecule)},
-        "atoms": packed_integers(np.array(told, np.int64).reshape(-1, 4) @ [1, 128, 256, 2048]),
+        "atoms": packed_integers(np.array(told, np.int64).reshape(-1, 4) @ np.array([1, 128, 256, 2048])),
         "orders": packed_integers((np.array(orders) * 2).astype(np.int64)),  # an aromatic bond counts 1.5
     }
     if np.isfinite(places).all() and len(places):

@@ -63,9 +63,10 @@
         "needs it; more than 100% where the rest speaks the other way. Nothing stands out where " +
         (classes ? "a class stands for the lack of something, or rests" : "a value is near the base, or rests") +
         " on the whole graph.";
-      byId("sentences").append(element("p", { class: "quiet" }, say(reading)));
-    }
-    if (summary.technique)
+      const how = summary.technique ? ` Technique: ${summary.technique}.` : "";
+      const opened = element("p", {}, say(reading) + how);
+      byId("sentences").append(element("details", { class: "quiet" }, element("summary", {}, "How to read this"), opened));
+    } else if (summary.technique)
       byId("sentences").append(element("p", { class: "quiet" }, `Technique: ${summary.technique}.`));
     if (!byId("sentences").childElementCount) byId("verdict").firstElementChild.hidden = true;
     if (!summary.graphs) byId("summary").hidden = true;
