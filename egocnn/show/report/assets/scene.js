@@ -161,6 +161,10 @@ const Scene = (() => {
     const room = Math.sqrt(((box.right - box.left + UNIT) * (box.bottom - box.top + UNIT)) / Math.max(N, 1));
     const radius = Math.min(0.3 * UNIT, 0.34 * room);
     const letters = byRdkit ? byRdkit.letters : [];
+    for (const { x: middle, size } of letters) {
+      box.left = Math.min(box.left, middle - size / 2);
+      box.right = Math.max(box.right, middle + size / 2);
+    }
     const ends = Array.from(strokes, (_, e) => [graph.edges[2 * e], graph.edges[2 * e + 1]]);
     graph.scene = { x, y, box, texts, letters, strokes, ends, large, radius, margin: 0.75 * UNIT, unit: UNIT };
     return graph.scene;
