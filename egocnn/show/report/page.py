@@ -42,7 +42,7 @@ FINEST = 32767
 """numbers travel as 16-bit steps of the largest among them: four significant digits in 2.7 characters each"""
 SCRIPTS = (
     *("cytoscape.min.js", "data.js", "smarts.js", "scene.js", "picture.js"),
-    *("chart.js", "gallery.js", "canvas.js", "viewer.js", "page.js"),
+    *("gallery.js", "canvas.js", "viewer.js", "page.js"),
 )
 """in the order in which they run"""
 PORTION = 48
