@@ -47,6 +47,7 @@ def names(page: Any) -> list[str]:
 def search(page: Any, smarts: str) -> None:
     page.fill("#smarts", smarts)
     page.press("#smarts", "Enter")
+    page.wait_for_function("() => !byId('smarts-said').textContent.startsWith('Searching')")
 
 
 def values(smiles: list[str], predicted: list[float], true: list[float]) -> list[CriticalStructure]:
@@ -124,9 +125,8 @@ def test_rdkits_lines_wedges_and_letters_are_drawn_and_numbers_of_atoms_on_deman
     page = show(structures(from_smiles(["C[C@H](N)C(=O)[O-]"], None, ["alanine"])), place="#graph=1")
     lines = "() => byId('canvas')._cyreg.cy.edges().filter(e => e.id()[0] === 'e' && !e.id().startsWith('e0')).length"
     assert page.evaluate(lines) >= 5  # a double bond has two
-    shown = (
-        "kind => byId('canvas')._cyreg.cy.nodes(':visible').filter(n => n.id()[0] === kind).map(n => n.data('text'))"
-    )
+    shown = """kind => byId('canvas')._cyreg.cy.nodes()
+        .filter(n => n.id()[0] === kind && n.data('shown') !== 'none').map(n => n.data('text'))"""
     assert sorted(page.evaluate(shown, "t")) == sorted("NH2OO-")
     assert page.evaluate(shown, "m") == []
     page.check("#numbers")
@@ -178,8 +178,7 @@ def test_the_table_that_is_shown_is_saved_as_csv_which_runs_nothing_in_a_spreads
     page = show(given, parts={"CCC": "test"})
     page.select_option("#sort", "error")
     search(page, "CC")
-    page.fill("#smarts", "")
-    page.press("#smarts", "Enter")
+    search(page, "")
     page.fill("#search", "C")
     with page.expect_download() as waiting:
         page.click("#save-csv")

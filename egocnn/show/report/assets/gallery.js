@@ -301,6 +301,7 @@ const Gallery = (() => {
     );
     byId("by-group").parentElement.hidden = !Data.groups.length;
     byId("smarts").parentElement.hidden = !summary.molecules;
+    if (!summary.molecules) byId("search").parentElement.firstChild.data = "Name ";
     byId("filters").hidden = !facts.length;
     byId("save-csv").hidden = !facts.length;
     const filters = ["search", "by-predicted", "by-true", "by-outcome", "by-part", "by-group"];
