@@ -25,7 +25,7 @@ from egocnn.explain.patterns.names import groups_of
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
 from egocnn.show.assets import asset, fill
-from egocnn.show.drawing.layout import molecule_of
+from egocnn.show.drawing.layout import MOST_ATOMS, molecule_of
 from egocnn.show.drawing.layout import positions as layout
 from egocnn.show.drawing.molecules import TENTHS, line_work
 from egocnn.show.report.summary import Summary, sentences
@@ -176,7 +176,7 @@ def _drawn(graph: Graph, molecule: Any, places: Floats) -> dict[str, Any]:
         "atoms": packed_integers(np.array(told, np.int64).reshape(-1, 4) @ np.array([1, 128, 256, 2048])),
         "orders": packed_integers((np.array(orders) * 2).astype(np.int64)),  # an aromatic bond counts 1.5
     }
-    if np.isfinite(places).all() and len(places):
+    if np.isfinite(places).all() and 0 < len(places) <= MOST_ATOMS:  # of more, no letter could be read
         at, strokes, letters, text = line_work(molecule, graph.edges, places)
         found |= {"positions": packed((at / TENTHS * [1, -1]).ravel()), "strokes": packed_integers(strokes)}
         found |= {"letters": text, "lettersAt": packed_integers(letters)}
