@@ -1,10 +1,12 @@
 """Graphs + settings -> a run folder: trained, tested, resumable; by one process, or by all of torchrun."""
 
+import csv
 import hashlib
 import json
 import os
 import platform
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields, replace
@@ -219,6 +221,19 @@ def _test(predictor: Model, collection: Collection, outputs: Tensor, table: Path
     write_text(table, csv_text([tuple(columns), *zip(*columns.values(), strict=True)]))
     of_test = {re.sub(r"[^.]*$", r"test_\g<0>", name, count=1): value for name, value in scores.items()}
     return {"test_graphs": len(tested), **of_test}  # test_accuracy; of one of several targets, NAME.test_accuracy
+
+
+def read_parts(folder: Path, about: Mapping[str, Any], data: str) -> dict[str, str]:
+    """The part that every graph of a run was in, by name; none where DATA is not what the run was trained on."""
+    if Path(str(about.get("data"))).resolve() != Path(data).resolve() or not (folder / SPLIT).exists():
+        return {}
+    if about.get("split", own := digest_of_file(folder / SPLIT)) != own:
+        raise RunError(f"{folder / SPLIT}: is damaged: its checksum differs; egocnn train writes it anew")
+    with (folder / SPLIT).open(encoding="utf-8", newline="") as file:
+        rows = {(name, part) for name, part in list(csv.reader(file))[1:]}
+    times = Counter(name for name, _ in rows)  # a name that stands in several parts says nothing
+    # an apostrophe may stand before a name that a spreadsheet would take for a formula
+    return {own: part for name, part in rows if times[name] == 1 for own in (name, name.removeprefix("'"))}
 
 
 def fingerprint(collection: Collection, model: ModelConfig, train: TrainConfig) -> str:

@@ -57,13 +57,13 @@ def test_the_console_sums_up_in_evidence_and_says_where_nothing_stands_out(
     nothing = printed(run, *words, "--largest", "0", "--evidence", "1", "-o", tmp_path / "a", "--show", "2")
     assert nothing.count("nothing in this molecule speaks for ") == 2
     assert nothing.count(" log-odds\n") == 2
-    assert "In 100% of the graphs nothing stands out." in nothing
+    assert "In 100% of the molecules nothing stands out." in nothing
     assert not any(word in nothing for word in ("of the evidence", "critical:", "nan", "None"))
     some = printed(run, *words, "--select", "top", "--top", "2", "-o", tmp_path / "b")
     assert "Critical structures keep " in some
-    assert "(medians over the graphs that have one)" in some
+    assert "(medians over the molecules that have one)" in some
     assert "nothing stands out." not in some
-    assert f"6 graphs explained: open {tmp_path / 'b' / 'index.html'}" in some
+    assert f"6 molecules explained: open {tmp_path / 'b' / 'index.html'}" in some
 
 
 def test_explaining_another_class_turns_what_speaks_for_into_what_speaks_against(

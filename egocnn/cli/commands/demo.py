@@ -44,6 +44,7 @@ def demo(options: Options) -> None:
     from egocnn.model import Model
     from egocnn.show.report.folder import write_explanations
     from egocnn.show.streaming import predict_to_file
+    from egocnn.train.run import read_parts
 
     graphs = read(SOURCE)
     held_out = graphs.select("test")
@@ -57,7 +58,8 @@ def demo(options: Options) -> None:
     predict_to_file(model, [RowPortion.of(held_out)], table, {"smiles": "string"}, device=options.device)
     structures = list(find_structures(options, model, held_out, run_folder=run))
     about: dict[str, Any] = {"model": str(run), "data": SOURCE, "class_names": model.class_names, "title": "Alcohols"}
-    write_explanations(opening_first(structures), report, figures=24, **about)
+    parts = read_parts(run, model.about, SOURCE)
+    write_explanations(opening_first(structures), report, figures=24, parts=parts, **about)
     if not options.json:
         print(f"predictions for the test molecules: {table}")
         print(f"what made the model say so:         {report / 'index.html'}  (open it in a browser)")

@@ -42,6 +42,7 @@ def explain(options: Options) -> None:
     from egocnn.show.report import sentences
     from egocnn.show.report.folder import check_folder, write_explanations
     from egocnn.show.streaming import ON_PAGE, prediction_rows
+    from egocnn.train.run import read_parts
 
     if (shards := find_shards(options.data)) is not None:
         explain_shards(options, Model.load(options.run_folder), shards)
@@ -64,9 +65,12 @@ def explain(options: Options) -> None:
         class_names=class_names,
         figures=options.figures,
         on_page=None if isinstance(graphs, Graphs) else ON_PAGE,
+        target=options.explain_target or (model.targets or (model.about.get("read", {}).get("target"),))[0] or "",
+        parts=read_parts(options.run_folder, model.about, options.data),
     )
     page = options.out / "index.html"
-    last = f"{summary.graphs} graph{'' if summary.graphs == 1 else 's'} explained: open {page}"
+    what = "molecule" if summary.molecules else "graph"
+    last = f"{summary.graphs} {what}{'' if summary.graphs == 1 else 's'} explained: open {page}"
     plain = {**asdict(summary), **summary.scores, "page": str(page)}
     print_result(options, plain, [*map(str, shown), *sentences(summary), last])
 

@@ -194,6 +194,18 @@ def _take(molecule: Any, left: set[int], table: str) -> list[Match]:
     return taken
 
 
+def groups_of(molecule: Any) -> list[Match]:
+    """All rings and groups of a molecule, but for those that are parts of others: the carbonyl of an ester is none."""
+    found: list[Match] = []
+    for table in ("ring", "group"):
+        held: set[int] = set()
+        for name, query in queries(table):
+            for match in molecule.GetSubstructMatches(query, maxMatches=1000):
+                found += [] if held.issuperset(match) else [(name, match)]
+                held.update(match)
+    return found
+
+
 @cache
 def queries(table: str) -> list[tuple[str, Any]]:
     """Names and queries of a table of ``groups.csv``: ``ring``; ``group``, special ones first, for an atom belongs to

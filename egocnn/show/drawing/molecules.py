@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from egocnn.data.arrays import Floats
+from egocnn.data.arrays import Floats, Ints
 from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, PictureItems, channels, mix, signed
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
 
 CONTOUR = 0.46  # Distance of the contour from critical atoms, in bond lengths.
+TENTHS = 400.0  # A bond of the line work of a page: 40 units, in tenths.
+STROKE = re.compile(r"<path class='bond-\d+ atom-(\d+) atom-(\d+)' d='([^']*)' style='([^']*)'")
+LETTER = re.compile(r"<text x='([^']*)' y='([^']*)' class='atom-(\d+)' style='font-size:(\d+)px[^>]*>([^<]*)<")
 
 
 def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:
     """The molecule with its atoms at ``placed`` (N, 2)."""
     drawer = _drawer(picture, "MolDraw2DSVG")
-    at = _draw(drawer, picture, molecule, placed)
+    at = _draw(drawer, molecule, placed, picture.unit)
     drawer.FinishDrawing()
     body = drawer.GetDrawingText().split("<!-- END OF HEADER -->")[1].rsplit("</svg>", 1)[0]
     return to_svg(picture, _tints(picture, at), body, strip(picture))
@@ -26,15 +31,38 @@ def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:
 
 def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Path) -> None:
     """The same picture as PNG."""
-    at = _draw(_drawer(picture, "MolDraw2DSVG"), picture, molecule, placed)
+    at = _draw(_drawer(picture, "MolDraw2DSVG"), molecule, placed, picture.unit)
     drawer = _drawer(picture, "MolDraw2DCairo")
-    _draw(drawer, picture, molecule, placed)  # fixes the scale
+    _draw(drawer, molecule, placed, picture.unit)  # fixes the scale
     drawer.ClearDrawing()
     _play(drawer, _tints(picture, at))
-    _draw(drawer, picture, molecule, placed)
+    _draw(drawer, molecule, placed, picture.unit)
     _play(drawer, strip(picture))
     drawer.FinishDrawing()
     path.write_bytes(drawer.GetDrawingText())
+
+
+def line_work(molecule: Any, edges: Ints, placed: Floats) -> tuple[Floats, Ints, Ints, str]:
+    """RDKit's drawing as numbers, for a page to draw again: where the atoms lie, strokes, letters, their text. All in
+    tenths of 1/40 of a bond, y downwards. A stroke: the number of its edge times 8 and its kind (0 a line, 1 a thin
+    one, 2 a dashed one, from 3 on a filled polygon of so many corners), points. A letter: its atom, x, base, size."""
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    drawer: Any = rdMolDraw2D.MolDraw2DSVG(-1, -1, -1, -1, True)  # as large as it needs to be, letters as text
+    at = _draw(drawer, molecule, placed, 1.0)
+    drawer.FinishDrawing()
+    svg, ends = drawer.GetDrawingText(), at[edges].reshape(-1, 2, 2)
+    scale = TENTHS / (float(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).mean()) if len(edges) else 30.0)
+    number = {frozenset(pair): e for e, pair in enumerate(edges.tolist())}
+    strokes: list[float] = []
+    for u, v, path, look in STROKE.findall(svg):
+        points = np.array(re.findall(r"-?[\d.]+", path), np.float64).reshape(-1, 2) * scale
+        kind = 2 if "dasharray" in look else int(float(look.split("stroke-width:")[1].split("px")[0]) < 1)
+        for run in [points[:7]] if "Z" in path else [points[i : i + 2] for i in range(len(points) - 1)]:
+            strokes += [8 * number[frozenset((int(u), int(v)))] + (kind if len(run) < 3 else len(run)), *run.ravel()]
+    letters = [(int(a), float(x) * scale, float(y) * scale, int(s) * scale) for x, y, a, s, _ in LETTER.findall(svg)]
+    whole = (np.rint(np.maximum(np.ravel(some), 0)).astype(np.int64) for some in (strokes, letters))
+    return at * scale, *whole, "".join(unescape(letter)[:1] for *_, letter in LETTER.findall(svg))
 
 
 def _drawer(picture: Picture, kind: str) -> Any:
@@ -44,7 +72,7 @@ def _drawer(picture: Picture, kind: str) -> Any:
     return getattr(rdMolDraw2D, kind)(width, height, width, int(height - strip_height(picture)))
 
 
-def _draw(drawer: Any, picture: Picture, molecule: Any, placed: Floats) -> Floats:
+def _draw(drawer: Any, molecule: Any, placed: Floats, unit: float) -> Floats:
     """Draw the structure alone; returns where its atoms lie, in pixels."""
     from rdkit import Chem
     from rdkit.Chem.Draw import rdMolDraw2D
@@ -60,13 +88,12 @@ def _draw(drawer: Any, picture: Picture, molecule: Any, placed: Floats) -> Float
         molecule = rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=True, addChiralHs=False, forceCoords=False)
     except Chem.MolSanitizeException:  # what labels say of bonds need not be chemistry
         molecule = rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=False, addChiralHs=False, forceCoords=False)
-    unit, width = picture.unit, max(1.0, 1.6 * picture.unit)
+    width = max(1.0, 1.6 * unit)
     # padding: room for the contour of an atom at the border
     set_options(drawer, padding=0.1, bondLineWidth=width, scaleBondWidth=False, fixedBondLength=48 * unit)
     set_options(drawer, minFontSize=5, maxFontSize=round(20 * unit))
     drawer.DrawMolecule(molecule)
-    points = [drawer.GetDrawCoords(atom) for atom in range(molecule.GetNumAtoms())]
-    return np.array([(point.x, point.y) for point in points])
+    return np.array([(point.x, point.y) for point in map(drawer.GetDrawCoords, range(molecule.GetNumAtoms()))])
 
 
 def set_options(drawer: Any, **settings: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path, PurePath
@@ -16,6 +16,7 @@ from egocnn.errors import DataError
 from egocnn.explain.structure import CriticalStructure, write_structures
 from egocnn.files import check_is_no_file, check_writable, is_left, replacing_in
 from egocnn.show.report import Summary, summarise, write_report
+from egocnn.show.report.page import is_molecule
 
 MARK = "structures.jsonl"  # A folder that holds this file is a report, and may be written again.
 PAGE = "index.html"
@@ -31,11 +32,13 @@ def write_explanations(
     figures: int,
     title: str = "Critical structures",
     on_page: int | None = None,
+    target: str = "",
+    parts: Mapping[str, str] | None = None,
 ) -> Summary:
     """Write the whole folder; returns the summary. The files are moved into place once all are written, the page last.
 
     With ``on_page``, only so many structures, the first, stay in memory and are shown on the page and in figures. All
-    are written to ``structures.jsonl``, and the summary is of all.
+    are written to ``structures.jsonl``, and the summary is of all. ``parts``: by name, in which part graphs were.
     """
     on_the_page: list[CriticalStructure] = []
     facts: list[CriticalStructure] = []
@@ -51,11 +54,13 @@ def write_explanations(
 
     with replacing_in(folder, first=MARK, last=PAGE) as temporary:
         write_structures(passing(), temporary / MARK)
-        summary = summarise(facts, title=title, model=model, data=data, class_names=tuple(class_names))
+        known: dict[str, Any] = {"model": model, "data": data, "target": target, "parts": parts}
+        known["molecules"] = all(is_molecule(name_atoms(s.graph, PurePath(data).stem)) for s in on_the_page)
+        summary = summarise(facts, title=title, class_names=class_names, **known)
         for number, structure in enumerate(on_the_page[:figures], 1):
             named = replace(structure, graph=name_atoms(structure.graph, PurePath(data).stem))
             named.draw(temporary / "figures" / f"{number:04d}-{file_name(structure.name)}.svg")
-        write_report(on_the_page, temporary, summary=summary)
+        write_report(on_the_page, temporary, summary=summary, parts=parts)
     return summary
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
@@ -21,49 +21,72 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import ATOM, WORDS, by_first_words, name_atoms, shown_labels
 from egocnn.errors import DataError
+from egocnn.explain.patterns.names import groups_of
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
 from egocnn.show.assets import asset, fill
+from egocnn.show.drawing.layout import MOST_ATOMS, molecule_of
 from egocnn.show.drawing.layout import positions as layout
+from egocnn.show.drawing.molecules import TENTHS, line_work
 from egocnn.show.report.summary import Summary, sentences
 from egocnn.train.metrics import in_words
 
 Positions: TypeAlias = Callable[[Graph], Floats]
+Parts: TypeAlias = Mapping[str, str] | None
+LISTED = (
+    *("name", "predicted", "probability", "explained", "spread", "true", "part"),
+    *("smiles", "canonical", "nodes", "critical", "kept", "lost"),
+)
+"""what the page lists, searches and sorts by, of all structures at once"""
 FINEST = 32767
 """numbers travel as 16-bit steps of the largest among them: four significant digits in 2.7 characters each"""
 SCRIPTS = (
-    *("cytoscape.min.js", "data.js", "scene.js", "picture.js", "chart.js", "gallery.js"),
-    *("canvas.js", "viewer.js", "page.js"),
+    *("cytoscape.min.js", "data.js", "smarts.js", "scene.js", "picture.js"),
+    *("gallery.js", "canvas.js", "viewer.js", "page.js"),
 )
 """in the order in which they run"""
+PORTION = 48
+"""structures that the page unpacks at a time: as many as it shows at a time"""
 
 ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def write_report(
-    structures: Sequence[CriticalStructure], folder: Path, *, summary: Summary, positions: Positions = layout
+    structures: Sequence[CriticalStructure],
+    folder: Path,
+    *,
+    summary: Summary,
+    positions: Positions = layout,
+    parts: Parts = None,
 ) -> Path:
     """Write ``index.html`` into the folder; returns its path.
 
-    ``positions`` places the nodes of a graph, (N, 2), y upwards, edges about as long as 1.
+    ``positions`` places the nodes of a graph, (N, 2), y upwards, edges about as long as 1. ``parts``: by name, in which
+    part of the training data graphs were: train, validation or test.
     """
     path = Path(folder) / "index.html"
-    write_text(path, page(encode(structures, summary, positions), summary.title))
+    write_text(path, page(encode(structures, summary, positions, parts), summary.title))
     return path
 
 
 def page(data: dict[str, Any], title: str) -> str:
-    """The whole page as one text; it fetches nothing."""
+    """The whole page as one text; it fetches nothing. Before its scripts stands the first portion of the structures
+    alone, so that their pictures are there while the browser reads the rest."""
+    head, each = {name: data[name] for name in data if name != "structures"}, data.get("structures", [])
+    portions = [embedded(each[start : start + PORTION]) for start in range(0, max(len(each), 1), PORTION)]
+    element = '<script type="application/json" id="portion-{}">{}</script>'.format
+    first, *rest = map(element, range(len(portions)), portions)
     parts = {
         "POLICY": policy(),
         "TITLE": html.escape(title),
-        "DATA": embedded(data),
+        "DATA": embedded(head),
+        **{"FIRST": first, "REST": "\n".join(rest)},
         "SCRIPTS": "\n".join(f"<script>{asset('report', name)}</script>" for name in SCRIPTS),
     }
     return fill("report", parts)
 
 
-def embedded(data: dict[str, Any]) -> str:
+def embedded(data: Any) -> str:
     """JSON that cannot end the element around it, whatever the names in it are."""
     text = finite_json(data, ensure_ascii=False, separators=(",", ":"))
     return text.translate(ESCAPES).encode("utf-8", "backslashreplace").decode("utf-8")
@@ -80,40 +103,55 @@ def policy() -> str:
     )
 
 
-def encode(structures: Sequence[CriticalStructure], summary: Summary, positions: Positions) -> dict[str, Any]:
-    """Everything that the page shows."""
+def encode(
+    structures: Sequence[CriticalStructure], summary: Summary, positions: Positions, parts: Parts = None
+) -> dict[str, Any]:
+    """Everything that the page shows: in columns what it lists, by structure what it draws."""
     structures, labels = [structure.drawn().named() for structure in structures], dict[str, int]()
     data = PurePath(summary.data).stem
     graphs = [shown_labels(name_atoms(structure.graph, data)) for structure in structures]
+    groups: dict[str, list[tuple[int, float]]] = {}  # the number of the molecule and the sum of contributions
+    found = []
+    for number, (structure, graph) in enumerate(zip(structures, graphs, strict=True)):
+        places = np.asarray(positions(graph))
+        found.append(_structure(structure, graph, places, labels) | {"part": (parts or {}).get(graph.name)})
+        if (molecule := molecule_of(graph)) is not None:
+            found[-1] |= _drawn(graph, molecule, places) | {"groups": (own := groups_of(molecule))}
+            for name, atoms in own:
+                groups.setdefault(name, []).append((number, sum(structure.node_importance[list(atoms)].tolist())))
     return {
         "summary": asdict(summary)
         | {"sentences": sentences(summary), "scores": {in_words(n): v for n, v in summary.scores.items()}},
-        "structures": [_structure(s, g, positions, labels) for s, g in zip(structures, graphs, strict=True)],
+        "facts": {name: [one.pop(name) for one in found] for name in LISTED},
+        "groups": [
+            {"name": name, "in": packed_integers(np.array(holding)), "sums": packed(np.array(sums))}
+            for name, (holding, sums) in ((name, zip(*own, strict=True)) for name, own in sorted(groups.items()))
+        ],
+        "structures": found,
         "labels": list(labels),
     }
 
 
-def _structure(
-    structure: CriticalStructure, graph: Graph, positions: Positions, labels: dict[str, int]
-) -> dict[str, Any]:
+def _structure(structure: CriticalStructure, graph: Graph, places: Floats, labels: dict[str, int]) -> dict[str, Any]:
     fidelity, trace = structure.fidelity, structure.trace
-    places = np.asarray(positions(graph))
     if places.shape != (graph.n_nodes, 2):
         raise DataError(f"graph {graph.name!r}: positions must be ({graph.n_nodes}, 2), not {places.shape}")
     told = {name: _plain(getattr(structure, name)) for name in ("predicted", "probability", "explained", "spread")}
+    # an empty structure holds no evidence, and none goes with it
+    shares = fidelity if len(structure.critical_nodes) else None
     # all rows of the trace but the last, the input: its importances are the structure's own
     rows = () if trace is None else zip(trace.nodes[:-1], trace.edges[:-1], strict=True)
     return told | {
-        **{"name": graph.name, "true": _plain(graph.target), "smiles": graph.smiles, "technique": structure.technique},
+        **{"name": graph.name, "true": _plain(graph.target), "smiles": graph.smiles, "canonical": None},
+        **{"critical": len(structure.critical_nodes), "kept": shares and _plain(shares.evidence_kept)},
+        "lost": shares and _plain(shares.evidence_lost),
+        **{"technique": structure.technique, "molecule": is_molecule(graph), "nodes": graph.n_nodes},
         # base, the sum of what speaks for, the sum of what speaks against, output
         "sums": [_plain(x) for x in (structure.base, structure.speaks_for, structure.speaks_against, structure.output)],
-        "addsUp": wording.adds_up(structure),
-        "balance": wording.balance(structure),
+        **{"addsUp": wording.adds_up(structure), "balance": wording.balance(structure)},
         "fidelity": None if fidelity is None else {name: _plain(value) for name, value in asdict(fidelity).items()},
         "evidence": wording.evidence(structure) if len(structure.critical_nodes) else structure.nothing,
         "drawn": structure.drawn_part,
-        "molecule": is_molecule(graph),
-        "nodes": graph.n_nodes,
         "edges": packed_integers(np.asarray(graph.edges, np.int64).ravel()),
         "positions": packed(places.ravel()),
         "nodeLabels": _labels(graph.node_label, labels),
@@ -128,6 +166,25 @@ def _structure(
     }
 
 
+def _drawn(graph: Graph, molecule: Any, places: Floats) -> dict[str, Any]:
+    """RDKit's drawing of a molecule and its SMILES, and what SMARTS ask of its atoms and bonds."""
+    from rdkit import Chem
+
+    atoms = molecule.GetAtoms()
+    told = [(a.GetAtomicNum(), a.GetIsAromatic(), a.GetTotalNumHs(), a.GetFormalCharge() + 8) for a in atoms]
+    orders = [molecule.GetBondBetweenAtoms(*pair).GetBondTypeAsDouble() for pair in graph.edges.tolist()]
+    found: dict[str, Any] = {
+        **{"molecule": True, "canonical": Chem.MolToSmiles(molecule)},
+        "atoms": packed_integers(np.array(told, np.int64).reshape(-1, 4) @ np.array([1, 128, 256, 2048])),
+        "orders": packed_integers((np.array(orders) * 2).astype(np.int64)),  # an aromatic bond counts 1.5
+    }
+    if np.isfinite(places).all() and 0 < len(places) <= MOST_ATOMS:  # of more, no letter could be read
+        at, strokes, letters, text = line_work(molecule, graph.edges, places)
+        found |= {"positions": packed((at / TENTHS * [1, -1]).ravel()), "strokes": packed_integers(strokes)}
+        found |= {"letters": text, "lettersAt": packed_integers(letters)}
+    return found
+
+
 def packed(values: Floats) -> dict[str, Any]:
     """Real numbers as little-endian 16-bit steps; what is not finite counts as 0.
 
@@ -139,12 +196,8 @@ def packed(values: Floats) -> dict[str, Any]:
     step = float(f"{largest / FINEST:.7g}")
     at = np.flatnonzero(steps)
     if 2 * len(at) < len(steps):
-        return {
-            "step": step,
-            "length": len(steps),
-            "at": packed_integers(at),
-            "data": b64encode(steps[at].tobytes()).decode(),
-        }
+        listed = {"length": len(steps), "at": packed_integers(at)}
+        return {"step": step, **listed, "data": b64encode(steps[at].tobytes()).decode()}
     return {"step": step, "data": b64encode(steps.tobytes()).decode()}
 
 

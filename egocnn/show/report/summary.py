@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from math import isfinite
@@ -32,7 +32,11 @@ class Summary:
     title: str
     model: str = ""  # the run's name
     data: str = ""
+    target: str = ""  # what is predicted, where it has a name
+    molecules: bool = False  # whether the graphs are molecules, of atoms and bonds
     graphs: int
+    tested: int = 0  # graphs of the test part, which scores and calibration are then of
+    trained: int = 0  # graphs that the model was trained or validated on
     class_names: tuple[str, ...] = ()  # empty where a value is predicted
     scores: dict[str, float] = field(default_factory=dict)  # by name, of the graphs whose class or value is known
     calibration: tuple[Bin, ...] = ()
@@ -61,49 +65,56 @@ def summarise(
     class_names: Sequence[str] = (),
     title: str = "Critical structures",
     created: date | None = None,
+    parts: Mapping[str, str] | None = None,
     **facts: Any,
 ) -> Summary:
     """Work out the facts from the structures themselves; a fact that they do not hold stays None.
 
-    ``facts`` are those that no structure holds: the model and the data.
+    ``facts`` are those that no structure holds: the model and the data. ``parts``: by name, the part of the training
+    data that a graph was in; where there are graphs of the test part, scores and calibration are of them.
     """
     structures = [structure.named() for structure in structures]
+    facts = {"molecules": bool(structures) and all(s.graph.smiles is not None for s in structures)} | facts
+    part_of = [(parts or {}).get(s.graph.name) for s in structures]
+    tested = [s for s, part in zip(structures, part_of, strict=True) if part == "test"]
+    facts |= {"tested": len(tested), "trained": sum(part not in (None, "test") for part in part_of)}
     facts |= {"technique": ", ".join(dict.fromkeys(s.technique for s in structures))}
     facts |= {"created": (created or date.today()).isoformat(), "version": egocnn.__version__}
     facts |= _of_evidence(structures)
     if any(isinstance(s.predicted, str) for s in structures) or class_names:
         facts |= _of_classes(structures) | ({"class_names": tuple(class_names)} if class_names else {})
+        facts |= _calibration(tested or structures)
     else:
         moved = [(float(s.predicted), f) for s, f in _measured(structures)]
         facts["kept_change"] = _mean([abs(value - f.kept) for value, f in moved])
         facts["removed_change"] = _mean([abs(value - f.removed) for value, f in moved])
-    scores = _scores(structures, facts.get("class_names", ()))
+    scores = _scores(tested or structures, facts.get("class_names", ()))
     return Summary(title=title, graphs=len(structures), scores=scores, **facts)
 
 
 def sentences(summary: Summary) -> list[str]:
     """What the figures mean for the explanations, for a reader who knows the graphs and not the method."""
-    lines = []
+    lines, (graph, node) = list[str](), ("molecule", "atom") if summary.molecules else ("graph", "node")
     if summary.evidence_kept is not None and summary.evidence_lost is not None:
-        medians = f"{share(summary.evidence_lost)} goes with them (medians over the graphs that have one)."
+        medians = f"{share(summary.evidence_lost)} goes with them (medians over the {graph}s that have one)."
         lines.append(f"Critical structures keep {share(summary.evidence_kept)} of the evidence alone, and {medians}")
     if summary.size is not None:
-        lines.append(f"A critical structure holds {share(summary.size)} of the nodes of its graph (median).")
+        lines.append(f"A critical structure holds {share(summary.size)} of the {node}s of its {graph} (median).")
     if summary.nothing:
-        lines.append(f"In {share(summary.nothing)} of the graphs nothing stands out.")
+        lines.append(f"In {share(summary.nothing)} of the {graph}s nothing stands out.")
     is_told = summary.nothing or summary.evidence_kept is not None
     if is_told and 1 < len(summary.by_class) <= MOST_CLASSES_LISTED:
         told = []
         for name, graphs, nothing, kept, lost in summary.by_class:
             measured = "" if kept is None or lost is None else f"{share(kept)} kept, {share(lost)} gone, "
-            many = f"{graphs} graph{'' if graphs == 1 else 's'}"
+            many = f"{graphs} {graph}{'' if graphs == 1 else 's'}"
             told.append(f"{name} ({many}): {measured}nothing stands out in {share(nothing)}")
         lines.append(f"By class: {'; '.join(told)}.")
     if summary.kept is not None and summary.removed is not None:
         is_half = len(summary.class_names) > 2
         keep, lose = ("stay above one half", "fall to it or below") if is_half else ("keep the prediction", "lose it")
         without = f"{share(summary.removed)} {lose} without it."
-        lines.append(f"Of the graphs with a structure, {share(summary.kept)} {keep} with nothing else, and {without}")
+        lines.append(f"Of the {graph}s with a structure, {share(summary.kept)} {keep} with nothing else, and {without}")
     if summary.kept_change is not None and summary.removed_change is not None:
         moved = f"{summary.kept_change:.3g} on average; without it, by {summary.removed_change:.3g}."
         lines.append(f"With the structure alone the predicted value moves by {moved}")
@@ -145,7 +156,7 @@ def _of_classes(structures: Sequence[CriticalStructure]) -> dict[str, Any]:
     names = {name for s in structures for name in (s.predicted, s.graph.target) if isinstance(name, str)}
     measured = [fidelity for _, fidelity in _measured(structures)]
     kept, removed = _mean([f.kept > 0.5 for f in measured]), _mean([f.removed <= 0.5 for f in measured])
-    return {"class_names": tuple(sorted(names)), "kept": kept, "removed": removed, **_calibration(structures)}
+    return {"class_names": tuple(sorted(names)), "kept": kept, "removed": removed}
 
 
 def _calibration(structures: Sequence[CriticalStructure]) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """Names of functional groups, and molecules made from graphs whose labels are numbers."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from egocnn.data.graphs import Graph
 from egocnn.data.molecules import name_atoms, to_molecule
 from egocnn.explain.patterns.labelled import Labelled
-from egocnn.explain.patterns.names import name_atoms_of, queries, to_smarts, to_smiles
+from egocnn.explain.patterns.names import groups_of, name_atoms_of, queries, to_smarts, to_smiles
 
 pytest.importorskip("rdkit")
 
@@ -107,3 +109,24 @@ def test_the_smarts_of_a_fragment_matches_where_the_fragment_is_and_nowhere_else
     assert Chem.MolFromSmiles("Oc1ccccc1").HasSubstructMatch(hydroxyl)
     assert not Chem.MolFromSmiles("COc1ccccc1").HasSubstructMatch(hydroxyl)
     assert not Chem.MolFromSmiles("OCc1ccccc1").HasSubstructMatch(hydroxyl)
+
+
+def test_the_smiles_of_a_fragment_tells_an_ether_oxygen_from_a_hydroxyl() -> None:
+    assert to_smiles(Labelled.from_edges(["C", "O"], [(0, 1, "single")])) == "C[O]"
+    assert to_smiles(Labelled.from_edges(["OH", "C"], [(0, 1, "single")])) == "CO"
+
+
+@pytest.mark.parametrize(
+    ("smiles", "groups"),
+    [
+        ("CC(=O)OC", {"ester group": 1}),  # whose carbonyl is no group of its own
+        ("CC(=O)CC(=O)C", {"ketone group": 2}),  # they share a carbon
+        ("C1OCc2ccccc2O1", {"benzene ring": 1, "ether group": 2}),
+        ("c1ccc2ccccc2c1", {"naphthalene ring system": 1}),
+        ("CCC", {}),
+    ],
+)
+def test_the_groups_of_a_molecule_are_all_that_are_no_parts_of_others(smiles: str, groups: dict[str, int]) -> None:
+    from rdkit import Chem
+
+    assert Counter(name for name, _ in groups_of(Chem.MolFromSmiles(smiles)) if name != "methyl group") == groups

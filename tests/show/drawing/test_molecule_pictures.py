@@ -15,7 +15,8 @@ from egocnn.data.graphs import Graph
 from egocnn.data.read import read
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.show.drawing import draw
-from egocnn.show.drawing.molecules import CONTOUR
+from egocnn.show.drawing.layout import depiction, molecule_of
+from egocnn.show.drawing.molecules import CONTOUR, TENTHS, line_work
 from egocnn.show.drawing.picture import AGAINST, FOR, INK, WHITE, channels, mix
 from tests.support.samples import one_graph
 
@@ -158,3 +159,32 @@ def test_a_molecule_in_which_nothing_stands_out_is_pale_and_has_no_contour() -> 
     for colour, _, _, _ in discs(draw(hexanol(), importance, np.zeros(6), **none)):
         assert min(channels(colour)) > 150
         assert colour != INK
+
+
+@pytest.mark.parametrize(
+    ("smiles", "kinds", "text"),
+    [
+        ("c1ccccc1", [0] * 9, ""),  # every second bond of the ring is double
+        ("C[C@H](F)Cl", [0, 0, 3], "FCl"),  # a solid wedge is a triangle
+        ("CC(=O)[O-]", [0, 0, 0, 0], "OO-"),
+        ("[Na+]", [], "Na+"),
+    ],
+)
+def test_the_line_work_for_pages_is_rdkits_drawing(smiles: str, kinds: list[int], text: str) -> None:
+    graph = from_smiles([smiles])[0]
+    molecule = molecule_of(graph)
+    at, strokes, letters, found = line_work(molecule, graph.edges, depiction(molecule))
+    seen, bonds = [], set()
+    while len(strokes):
+        bond, kind = divmod(int(strokes[0]), 8)
+        ends, points = at[graph.edges[bond]], strokes[1 : 1 + 2 * max(kind, 2)].reshape(-1, 2)
+        assert np.linalg.norm(points.mean(axis=0) - ends.mean(axis=0)) < 0.3 * TENTHS
+        seen.append(kind)
+        bonds.add(bond)
+        strokes = strokes[1 + points.size :]
+    assert sorted(seen) == kinds
+    assert bonds == set(range(len(graph.edges)))
+    assert sorted(found) == sorted(text)
+    assert len(letters) == 4 * len(found)
+    for atom, x, y, _ in letters.reshape(-1, 4):
+        assert np.linalg.norm(at[atom] - (x, y)) < TENTHS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,16 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     watch = Watch()
     pages: list[Any] = []
 
-    def write_and_open(structures: Sequence[CriticalStructure], *, place: str = "", **options: Any) -> Any:
-        path = write_report(structures, tmp_path, summary=summarise(structures), positions=on_a_circle)
+    def write_and_open(
+        structures: Sequence[CriticalStructure],
+        *,
+        place: str = "",
+        parts: Mapping[str, str] | None = None,
+        about: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        facts = summarise(structures, parts=parts, **about or {})
+        path = write_report(structures, tmp_path, summary=facts, positions=on_a_circle, parts=parts)
         page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}} | options)
         watch.add(page)
         pages.append(page)

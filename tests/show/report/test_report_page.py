@@ -20,7 +20,7 @@ from egocnn.data.graphs import Graph
 from egocnn.errors import DataError
 from egocnn.show.report import summarise, write_report
 from egocnn.show.report.page import SCRIPTS, embedded, encode, packed, packed_integers, page
-from tests.show.report.made_up import drugs, on_a_circle, structure, structures
+from tests.show.report.made_up import DRUGS, drugs, on_a_circle, structure, structures
 from tests.support.samples import molecules, one_graph
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -32,7 +32,7 @@ class Elements(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.opened: list[tuple[str, dict[str, str | None]]] = []
-        self.data = ""
+        self.data = self.portions = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -41,6 +41,8 @@ class Elements(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.opened and self.opened[-1][1].get("id") == "data":
             self.data += data
+        elif self.opened and (self.opened[-1][1].get("id") or "").startswith("portion-"):
+            self.portions += data
 
 
 def written(folder: Path, **names: Any) -> str:
@@ -117,10 +119,9 @@ def test_what_is_not_a_number_never_reaches_the_page(tmp_path: Path) -> None:
         probability=float("inf"),
     )
     path = write_report([odd], tmp_path, summary=summarise([odd]), positions=lambda g: np.full((g.n_nodes, 2), np.nan))
-    data = json.loads(Elements(path.read_text(encoding="utf-8")).data)
-    (told,) = data["structures"]
-    assert told["predicted"] is None
-    assert told["probability"] is None
+    page = Elements(path.read_text(encoding="utf-8"))
+    facts, (told,) = json.loads(page.data)["facts"], json.loads(page.portions)
+    assert facts["predicted"] == facts["probability"] == [None]
     np.testing.assert_allclose(unpacked(told["nodeImportance"]), [0, 0, 0, *np.ones(10)], rtol=1e-4)
 
 
@@ -131,8 +132,11 @@ def test_integers_come_back_as_they_were(values: list[int]) -> None:
 
 def test_everything_a_structure_holds_is_in_the_data() -> None:
     made = structure(drugs(1)[0])
-    (told,) = encode([made], summarise([made]), on_a_circle)["structures"]
+    data = encode([made], summarise([made]), on_a_circle, {"drug 0": "test"})
+    told = data["structures"][0] | {name: column[0] for name, column in data["facts"].items()}
     assert (told["name"], told["predicted"], told["true"]) == ("drug 0", made.predicted, "toxic")
+    assert (told["part"], told["smiles"], told["canonical"]) == ("test", DRUGS[0], DRUGS[0])
+    assert [name for name, _ in told["groups"]] == ["benzene ring", "carboxylic acid group", "ester group"]
     assert told["molecule"] is True
     assert made.fidelity is not None
     assert made.trace is not None
@@ -194,3 +198,11 @@ def test_positions_of_another_shape_are_refused_and_an_old_report_stays(tmp_path
         write_report(given, tmp_path, summary=summarise(given), positions=lambda _: np.zeros((3, 2)))
     assert (tmp_path / "index.html").read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_only_the_structures_of_the_first_screen_stand_before_the_scripts(tmp_path: Path) -> None:
+    given = structures(drugs(120), rows=2)
+    text = write_report(given, tmp_path, summary=summarise(given), positions=on_a_circle).read_text(encoding="utf-8")
+    places = [text.index(f'id="portion-{number}"') for number in range(3)]
+    assert places[0] < text.index("<script>") < places[1] < places[2]
+    assert 'id="portion-3"' not in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date
 from typing import Any
 
@@ -82,6 +82,10 @@ def test_the_evidence_kept_and_lost_and_the_size_are_medians_over_the_graphs_tha
         "In 20% of the graphs nothing stands out.",
         "By class: a (2 graphs): 80% kept, 65% gone, nothing stands out in 0%; "
         "b (3 graphs): 60% kept, 75% gone, nothing stands out in 33%.",
+    ]
+    assert sentences(replace(facts, molecules=True))[1:3] == [
+        "A critical structure holds 38% of the atoms of its molecule (median).",
+        "In 20% of the molecules nothing stands out.",
     ]
 
 

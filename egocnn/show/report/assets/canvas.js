@@ -6,7 +6,7 @@ const Canvas = (() => {
   // in a molecule with the halos inside it, the strokes, the nodes, the rings.
   const DEPTH = {
     ...{ glow: 1, halo: 2, crowd: 2, outline: 2.2, inside: 2.3, innerGlow: 2.4, innerHalo: 2.5 },
-    ...{ stroke: 3, critical: 3.5, node: 4, ring: 5 },
+    ...{ stroke: 3, critical: 3.5, node: 4, letter: 4.8, ring: 5 },
   };
   const ATOM = { letters: 15, size: 24, opacity: 0, border: 0, depth: DEPTH.node };
 
@@ -38,7 +38,6 @@ const Canvas = (() => {
         color: "data(colour)",
         "font-family": "system-ui, sans-serif",
         "font-size": "data(letters)",
-        "font-weight": "data(weight)",
         "text-valign": "center",
         "text-halign": "center",
         "text-events": "yes",
@@ -61,6 +60,7 @@ const Canvas = (() => {
       style: { "source-endpoint": "data(from)", "target-endpoint": "data(to)", "line-cap": "round" },
     },
     { selector: "edge.dashed", style: { "line-style": "dashed", "line-dash-pattern": [4, 3], "line-cap": "butt" } },
+    { selector: "node.held", style: { "outline-width": 1.5, "outline-offset": 1, "outline-color": "data(ring)" } },
     // a ring and not a tint: another hue over the halo would change what it says
     { selector: "node.pointed", style: { "outline-width": 2.5, "outline-offset": 5, "outline-color": "data(ring)" } },
     {
@@ -68,6 +68,7 @@ const Canvas = (() => {
       style: { "overlay-opacity": 0.2, "overlay-padding": 5, "overlay-color": "data(ring)" },
     },
     { selector: ".decoration", style: { events: "no" } },
+    { selector: "node.number", style: { display: "data(shown)" } },
     {
       selector: "node.ring",
       style: { display: "data(shown)", "border-width": 1.6, "border-color": "data(ink)", "border-style": "dashed" },
@@ -75,31 +76,33 @@ const Canvas = (() => {
   ];
 
   // the changing part of every element: id -> data
-  function looks({ graph, row, selection, marks }) {
-    const { large, strokes } = Scene.of(graph);
+  function looks({ graph, row, selection, marks, numbers }) {
+    const { large, strokes, letters } = Scene.of(graph);
     const palette = Picture.colours();
     const { nodes, edges } = Picture.look(graph, row, selection);
     const found = new Map();
     nodes.forEach((look, n) => {
       if (graph.molecule) {
-        const weight = look.critical ? "bold" : "normal";
-        found.set(`n${n}`, { ...ATOM, colour: look.ink, weight, fill: palette.surface, ink: look.ink });
+        found.set(`n${n}`, { ...ATOM, colour: look.ink, fill: palette.surface, ink: look.ink });
         const depth = look.critical ? DEPTH.innerHalo : DEPTH.halo;
-        found.set(`h${n}`, { fill: look.fill || palette.surface, opacity: look.fill ? 1 : 0, depth });
+        const halo = { fill: look.fill || palette.surface, opacity: look.fill ? 1 : 0, size: 2 * look.size };
+        found.set(`h${n}`, { ...halo, depth });
         found.set(`o${n}`, { fill: palette.ink, opacity: look.critical ? 1 : 0 });
         found.set(`i${n}`, { fill: palette.surface, opacity: look.critical ? 1 : 0 });
         return;
       }
       // in a crowd what counts lies on top, and the critical edges are not cut up by nodes that do not
       const depth = large && !look.critical && !look.fill ? DEPTH.crowd : DEPTH.node + look.strength / 2;
-      const text = { colour: palette.ink, letters: look.size, weight: "normal" };
+      const text = { colour: palette.ink, letters: look.size };
       const disc = { size: 2 * look.size, fill: look.fill || palette.surface, opacity: 1, ink: look.ink };
       found.set(`n${n}`, { ...text, ...disc, border: look.border, depth });
     });
     edges.forEach((look, e) => {
       const depth = look.critical ? DEPTH.critical : large ? DEPTH.glow : DEPTH.stroke;
       const stroke = { fill: look.ink, width: look.width, opacity: 1, depth };
-      strokes[e].forEach((_, part) => found.set(`e${e}.${part}`, stroke));
+      strokes[e].forEach(({ 5: share = 1 }, part) =>
+        found.set(`e${e}.${part}`, { ...stroke, width: share * look.width }),
+      );
       if (large) return;
       const contoured = graph.molecule && look.critical;
       const glow = { fill: look.fill || palette.surface, opacity: look.fill ? 1 : 0, width: look.glowWidth };
@@ -107,6 +110,9 @@ const Canvas = (() => {
       found.set(`p${e}`, { fill: palette.ink, opacity: contoured ? 1 : 0 });
       found.set(`q${e}`, { fill: palette.surface, opacity: contoured ? 1 : 0 });
     });
+    letters.forEach((_, i) => found.set(`t${i}`, { colour: palette.ink }));
+    for (let n = 0; n < (large ? 0 : graph.nodes); n++)
+      found.set(`m${n}`, { colour: palette.accent, shown: numbers ? "element" : "none" });
     for (const n of graph.known || []) found.set(`k${n}`, { ink: palette.known, shown: marks ? "element" : "none" });
     return found;
   }
@@ -122,9 +128,17 @@ const Canvas = (() => {
       const at = { x: scene.x[n], y: scene.y[n] };
       add(`n${n}`, scene.texts[n] ? { text: scene.texts[n] } : {}, "body", at);
       if (!graph.molecule) continue;
-      add(`h${n}`, { size: 2 * Picture.HALO, depth: DEPTH.halo }, "decoration", { ...at });
+      add(`h${n}`, { depth: DEPTH.halo }, "decoration", { ...at });
       add(`o${n}`, { size: 2 * Picture.OUTLINE, depth: DEPTH.outline }, "decoration", { ...at });
       add(`i${n}`, { size: 2 * Picture.INSIDE, depth: DEPTH.inside }, "decoration", { ...at });
+    }
+    const letter = { size: 1, fill: "#000000", opacity: 0, depth: DEPTH.letter };
+    scene.letters.forEach(({ text, x, y, size }, i) =>
+      add(`t${i}`, { ...letter, text, letters: size }, "decoration", { x, y }),
+    );
+    for (let n = 0; n < (scene.large ? 0 : graph.nodes); n++) {
+      const { x, y, text, size } = Picture.number(scene, n);
+      add(`m${n}`, { ...letter, text, letters: size }, "decoration number", { x, y });
     }
     for (const n of graph.known || []) {
       const size = 2 * (graph.molecule ? Picture.HALO + 3 : scene.radius + 4);
@@ -136,7 +150,9 @@ const Canvas = (() => {
     for (let e = 0; e < graph.edges.length / 2; e++) {
       const [u, v] = [graph.edges[2 * e], graph.edges[2 * e + 1]];
       const ends = { source: `n${u}`, target: `n${v}` };
-      scene.strokes[e].forEach(([x1, y1, x2, y2, dashed], part) => {
+      scene.strokes[e].forEach((stroke, part) => {
+        if (stroke.polygon) return;
+        const [x1, y1, x2, y2, dashed] = stroke;
         const from = `${x1 - scene.x[u]}px ${y1 - scene.y[u]}px`;
         const to = `${x2 - scene.x[v]}px ${y2 - scene.y[v]}px`;
         const kind = u === v ? "loop" : graph.molecule ? (dashed ? "bond dashed" : "bond") : "";
@@ -191,8 +207,9 @@ const Canvas = (() => {
     });
   }
 
-  function highlight(cy, id, centre) {
-    cy.elements(".pointed").removeClass("pointed");
+  function highlight(cy, id, centre, atoms = []) {
+    cy.elements(".pointed, .held").removeClass("pointed held");
+    for (const n of atoms) cy.getElementById(`n${n}`).data("ring", Picture.colours().accent).addClass("held");
     if (!id) return false;
     const found = id[0] === "n" ? cy.getElementById(id) : cy.getElementById(`${id}.0`);
     if (!found.length) return false;

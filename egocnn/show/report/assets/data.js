@@ -27,54 +27,113 @@ const Data = (() => {
     return packed === null ? null : Array.from(integers(packed), (label) => embedded.labels[label]);
   }
 
-  // numbers of whole structures, cheap enough to know for all of them at once: the gallery sorts by them
-  const facts = embedded.structures.map((raw, index) => {
-    const critical = integers(raw.criticalNodes).length;
-    const known = raw.true !== null && raw.predicted !== null;
+  // what the gallery lists, searches and sorts by, of all structures at once; the rest is unpacked when it is drawn
+  const columns = embedded.facts || {};
+  const facts = (columns.name || []).map((name, index) => {
+    const own = (column) => columns[column][index];
+    const [predicted, probability, truth] = [own("predicted"), own("probability"), own("true")];
+    const known = truth !== null && predicted !== null;
+    const right = known ? predicted === truth : null;
+    let error = null;
+    if (known && typeof truth === "number") error = Math.abs(predicted - truth);
+    else if (known && probability !== null) error = right ? 1 - probability : probability;
     return {
       index,
-      name: raw.name,
-      predicted: raw.predicted,
-      probability: raw.probability,
-      spread: raw.spread,
-      truth: raw.true,
-      right: !known ? null : raw.predicted === raw.true,
-      error: known && typeof raw.true === "number" ? Math.abs(raw.predicted - raw.true) : null,
-      nodes: raw.nodes,
-      critical,
-      share: raw.nodes ? critical / raw.nodes : 0,
-      // an empty structure holds no evidence, and none goes with it
-      evidenceKept: raw.fidelity && critical ? raw.fidelity.evidence_kept : null,
-      evidenceLost: raw.fidelity && critical ? raw.fidelity.evidence_lost : null,
+      name,
+      predicted,
+      probability,
+      truth,
+      right,
+      error,
+      spread: own("spread"),
+      explained: own("explained"),
+      part: own("part"),
+      smiles: own("smiles"),
+      canonical: own("canonical"),
+      nodes: own("nodes"),
+      critical: own("critical"),
+      share: own("nodes") ? own("critical") / own("nodes") : 0,
+      evidenceKept: own("kept"),
+      evidenceLost: own("lost"),
     };
   });
 
+  // "logS (mol/L)": what is predicted, and its unit
+  const target = ((name) => {
+    const parts = /^(.*\S)\s*[([]([^()[\]]+)[)\]]$/.exec(name || "");
+    return { name: name || "", brief: parts ? parts[1] : name || "", unit: parts ? parts[2] : "" };
+  })(embedded.summary && embedded.summary.target);
+
+  // Where a group occurs, and the sum of what its atoms contribute there -> by what is explained, in how many molecules it
+  // occurs, how often, and the mean of the sums.
+  function means(places, sums) {
+    const by = new Map();
+    places.forEach((index, i) => {
+      const { explained } = facts[index];
+      if (!by.has(explained)) by.set(explained, { explained, molecules: new Set(), times: 0, mean: 0 });
+      const own = by.get(explained);
+      own.molecules.add(index);
+      own.times += 1;
+      own.mean += (sums[i] - own.mean) / own.times;
+    });
+    return [...by.values()];
+  }
+
+  const groups = (embedded.groups || []).map((raw) => {
+    const places = integers(raw.in);
+    return { name: raw.name, in: new Set(places), means: means(places, reals(raw.sums)) };
+  });
+  const groupOf = new Map(groups.map((group) => [group.name, group]));
+
+  // Portions of structures stand after the scripts: a browser may still be reading them. One is whole once the next
+  // has begun, or all is read.
+  const PORTION = 48;
+  let portion = { number: -1, structures: [] };
+  const isThere = (index) =>
+    document.readyState !== "loading" || byId(`portion-${Math.floor(index / PORTION) + 1}`) !== null || index < PORTION;
+
+  function raw(index) {
+    const number = Math.floor(index / PORTION);
+    if (portion.number !== number)
+      portion = { number, structures: JSON.parse(byId(`portion-${number}`).textContent) };
+    return portion.structures[index % PORTION];
+  }
+
+  // the atoms and bonds of a molecule as SMARTS ask for them; null where it is none
+  function chemistry(index) {
+    const { atoms, orders, edges } = raw(index);
+    if (!atoms) return null;
+    return { atoms: integers(atoms), orders: integers(orders), edges: integers(edges) };
+  }
+
   function unpack(index) {
-    const raw = embedded.structures[index];
-    const input = { nodes: reals(raw.nodeImportance), edges: reals(raw.edgeImportance) };
-    const trace = raw.trace && raw.trace.map((row) => ({ nodes: reals(row.nodes), edges: reals(row.edges) }));
+    const own = raw(index);
+    const input = { nodes: reals(own.nodeImportance), edges: reals(own.edgeImportance) };
+    const trace = own.trace && own.trace.map((row) => ({ nodes: reals(row.nodes), edges: reals(row.edges) }));
     return {
       ...facts[index],
-      explained: raw.explained,
-      technique: raw.technique,
-      fidelity: raw.fidelity,
-      sums: raw.sums,
-      addsUp: raw.addsUp,
-      balance: raw.balance.replaceAll(/-(?=[\d.])/g, "−"),
-      evidence: raw.evidence,
-      drawn: raw.drawn,
-      smiles: raw.smiles,
-      molecule: raw.molecule,
-      edges: integers(raw.edges),
-      positions: reals(raw.positions),
-      nodeLabels: names(raw.nodeLabels),
-      nodeNames: names(raw.nodeNames),
-      edgeLabels: names(raw.edgeLabels),
+      technique: own.technique,
+      fidelity: own.fidelity,
+      sums: own.sums,
+      addsUp: own.addsUp,
+      balance: own.balance.replaceAll(/-(?=[\d.])/g, "−"),
+      evidence: own.evidence.replaceAll(/-(?=[\d.])/g, "−"),
+      drawn: own.drawn,
+      molecule: own.molecule,
+      edges: integers(own.edges),
+      positions: reals(own.positions),
+      nodeLabels: names(own.nodeLabels),
+      nodeNames: names(own.nodeNames),
+      edgeLabels: names(own.edgeLabels),
+      drawing: own.strokes
+        ? { strokes: integers(own.strokes), letters: own.letters, lettersAt: integers(own.lettersAt) }
+        : null,
+      groups: (own.groups || []).map(([name, atoms]) => ({ ...groupOf.get(name), atoms })),
       input,
       rows: [...(trace || []), input],
-      criticalNodes: integers(raw.criticalNodes),
-      criticalEdges: integers(raw.criticalEdges),
-      known: raw.truth === null ? null : integers(raw.truth),
+      criticalNodes: integers(own.criticalNodes),
+      criticalEdges: integers(own.criticalEdges),
+      known: own.truth === null ? null : integers(own.truth),
     };
   }
 
@@ -88,13 +147,20 @@ const Data = (() => {
     return found;
   }
 
+  const unit = () => (target.unit ? ` ${target.unit}` : "");
   const rounded = (digits) => new Intl.NumberFormat("en-GB", { maximumSignificantDigits: digits });
   const [one, two, three, whole] = [rounded(1), rounded(2), rounded(3), new Intl.NumberFormat("en-GB")];
 
   return {
     summary: embedded.summary,
     facts,
+    groups,
+    means,
+    target,
     graph,
+    isThere,
+    chemistry,
+    importances: (index) => reals(raw(index).nodeImportance),
     number(value) {
       if (value === null) return "unknown";
       const tiny = value !== 0 && Math.abs(value) < 1e-4;
@@ -113,9 +179,9 @@ const Data = (() => {
     sure({ predicted, probability, spread }) {
       const isClass = typeof predicted === "string";
       const doubt = spread === null ? "" : ` ± ${isClass ? `${one.format(100 * spread)}%` : two.format(spread)}`;
-      return (isClass ? Data.percent(probability) : Data.number(predicted)) + doubt;
+      return isClass ? Data.percent(probability) + doubt : Data.number(predicted) + doubt + unit();
     },
-    said: (value) => (typeof value === "number" ? Data.number(value) : value === null ? "unknown" : value),
+    said: (value) => (typeof value === "number" ? Data.number(value) + unit() : value === null ? "unknown" : value),
   };
 })();
 
@@ -127,6 +193,25 @@ function element(tag, attributes = {}, ...children) {
   }
   made.append(...children);
   return made;
+}
+
+// Of molecules the page speaks as chemists do. Only for texts of the page itself, never for names from the data.
+function say(text) {
+  if (!Data.summary.molecules) return text;
+  const words = { graph: "molecule", node: "atom", edge: "bond" };
+  return text
+    .replaceAll(/\b(a|an) (node|edge)\b/gi, (_, article, word) => `${article[0]}${word === "node" ? "n" : ""} ${word}`)
+    .replaceAll(/\b([Gg]raph|[Nn]ode|[Ee]dge)(s?)\b/g, (_, word, many) => {
+      const other = words[word.toLowerCase()];
+      return (word[0] < "a" ? other[0].toUpperCase() + other.slice(1) : other) + many;
+    });
+}
+
+function save(blob, name, ending) {
+  const address = URL.createObjectURL(blob);
+  const safe = name.replace(/[^\p{L}\p{N}._-]+/gu, "_").slice(0, 80) || "graph";
+  element("a", { href: address, download: `${safe}.${ending}` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
 function byId(id) {

@@ -3,7 +3,7 @@
 
 const Picture = (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const [HALO, GLOW] = [14, 12]; // radius of an atom's halo, width of a bond's
+  const HALO = 16; // radius of the halo of the most important atom
   const [INSIDE, OUTLINE] = [18, 19.5]; // radii of the contour around critical atoms: what it holds, and with its line
   let palette = null;
   dark.addEventListener("change", () => (palette = null));
@@ -44,35 +44,42 @@ const Picture = (() => {
 
   // How every node and edge looks: fill is null where there is no importance to show. One scale for both signs.
   function look(graph, row, selection) {
-    const { large, radius } = Scene.of(graph);
+    const { large, radius, unit: UNIT } = Scene.of(graph);
     const palette = colours();
     const quiet = selection.own && !selection.nodes.size ? QUIET : 1;
     const [most, mostOfEdges] = [largest(row.nodes) / quiet, largest(row.edges) / quiet];
     const fill = (value, strength, most) =>
       glow(strength) ? blend(palette.surface, value < 0 ? palette.against : palette.for, most * glow(strength)) : null;
+    // as in the pictures beside the page: letters on a tint stay readable, and what counts more is larger
+    const tint = (value, strength) =>
+      strength > 0.02
+        ? blend(palette.surface, value < 0 ? palette.against : palette.for, 0.12 + 0.63 * strength)
+        : null;
     const thin = Math.min(Math.max(radius / 11, 0.6), 1); // small circles need fine lines
     const nodes = Array.from(row.nodes, (value, n) => {
       const strength = Math.abs(value) / most;
       const critical = selection.nodes.has(n);
-      const size = graph.molecule ? radius : radius * (0.42 + 0.58 * Math.sqrt(strength)) * (large ? 1.5 : 1);
-      const ink = critical ? palette.ink : graph.molecule ? palette.soft : palette.line;
+      const size = graph.molecule ? UNIT * (0.14 + 0.26 * strength) : radius * (0.42 + 0.58 * Math.sqrt(strength)) * (large ? 1.5 : 1);
+      const ink = critical || graph.molecule ? palette.ink : palette.line;
       const border = critical ? 2 * thin : 0.9;
-      return { strength, fill: fill(value, strength, graph.molecule ? 0.9 : 1), critical, size, border, ink };
+      const own = graph.molecule ? tint(value, strength) : fill(value, strength, 1);
+      return { strength, fill: own, critical, size, border, ink };
     });
     const edges = Array.from(row.edges, (value, e) => {
       const strength = Math.abs(value) / mostOfEdges;
       const critical = selection.edges.has(e);
-      const ink = critical ? palette.ink : large ? palette.line : palette.faint;
-      const glowWidth = graph.molecule ? GLOW : 2 + 5 * strength;
-      const width = graph.molecule ? (critical ? 2.6 : 1.6) : critical ? 2.2 * thin : 0.9;
-      return { strength, fill: large ? null : fill(value, strength, 0.6), critical, ink, glowWidth, width };
+      const ink = critical || graph.molecule ? palette.ink : large ? palette.line : palette.faint;
+      const glowWidth = graph.molecule ? UNIT * (0.14 + 0.4 * strength) : 2 + 5 * strength;
+      const width = graph.molecule ? 1.6 : critical ? 2.2 * thin : 0.9;
+      const own = graph.molecule ? tint(value, strength) : fill(value, strength, 0.6);
+      return { strength, fill: large ? null : own, critical, ink, glowWidth, width };
     });
     return { nodes, edges };
   }
 
   // Lines, discs and texts from back to front. In a picture much smaller than its graph the critical part is drawn
   // larger than to scale, or it would vanish.
-  function shapes({ graph, row, selection, marks }, boost = 1) {
+  function shapes({ graph, row, selection, marks, numbers }, boost = 1) {
     const scene = Scene.of(graph);
     const { nodes, edges } = look(graph, row, selection);
     const palette = colours();
@@ -94,8 +101,10 @@ const Picture = (() => {
         layer.push({ kind: "disc", x: x1, y: y1 - r, r, fill: null, stroke: edge.ink, width });
         return;
       }
-      for (const [a, b, c, d, dashed] of scene.strokes[e]) {
-        layer.push({ kind: "line", x1: a, y1: b, x2: c, y2: d, width, colour: edge.ink, dashed });
+      for (const stroke of scene.strokes[e]) {
+        const [a, b, c, d, dashed, share = 1] = stroke;
+        if (stroke.polygon) layer.push({ kind: "polygon", points: stroke.polygon, fill: edge.ink });
+        else if (!stroke.fan) layer.push({ kind: "line", x1: a, y1: b, x2: c, y2: d, width: share * width, colour: edge.ink, dashed });
       }
     });
     // the important ones last: in a crowd they must not be hidden by the others
@@ -103,12 +112,12 @@ const Picture = (() => {
     for (const n of order) {
       const [node, x, y, text] = [nodes[n], scene.x[n], scene.y[n], scene.texts[n]];
       if (graph.molecule) {
-        if (node.fill) (node.critical ? inner : back).push({ kind: "disc", x, y, r: HALO, fill: node.fill });
+        if (node.fill) (node.critical ? inner : back).push({ kind: "disc", x, y, r: node.size, fill: node.fill });
         if (node.critical) {
           outline.push({ kind: "disc", x, y, r: INSIDE + (OUTLINE - INSIDE) * boost, fill: palette.ink });
           inside.push({ kind: "disc", x, y, r: INSIDE, fill: palette.surface });
         }
-        if (text) front.push({ kind: "text", x, y, text, colour: node.ink, size: 15, bold: node.critical });
+        if (text) front.push({ kind: "text", x, y, text, colour: node.ink, size: 15 });
         continue;
       }
       const r = node.size * (node.critical || node.fill ? boost : 1);
@@ -117,6 +126,8 @@ const Picture = (() => {
       layer.push({ kind: "disc", x, y, r, fill: node.fill || palette.surface, stroke: node.ink, width });
       if (text && r > 6) front.push({ kind: "text", x, y, text, colour: palette.ink, size: r });
     }
+    for (const letter of scene.letters) front.push({ kind: "text", ...letter, colour: palette.ink });
+    for (let n = 0; numbers && n < graph.nodes; n++) front.push({ ...number(scene, n), colour: palette.accent });
     for (const n of marks && graph.known ? graph.known : []) {
       const r = graph.molecule ? HALO + 3 : nodes[n].size + 4;
       const ring = { kind: "disc", x: scene.x[n], y: scene.y[n], r, fill: null, dashed: true };
@@ -125,15 +136,49 @@ const Picture = (() => {
     return [...back, ...outline, ...inside, ...inner, ...plain, ...middle, ...front];
   }
 
+  // the number of a node, beside it: where its edges leave most room
+  function number(scene, n) {
+    if (!scene.away) scene.away = awayFrom(scene);
+    const far = 0.36 * scene.unit;
+    return { kind: "text", x: scene.x[n] + far * scene.away[n][0], y: scene.y[n] + far * scene.away[n][1], text: String(n), size: 9 };
+  }
+
+  function awayFrom(scene) {
+    const [x, y] = [scene.x, scene.y];
+    const near = Array.from(x, () => []);
+    scene.ends.forEach(([u, v]) => {
+      if (u === v) return;
+      near[u].push(Math.atan2(y[v] - y[u], x[v] - x[u]));
+      near[v].push(Math.atan2(y[u] - y[v], x[u] - x[v]));
+    });
+    return near.map((angles) => {
+      if (!angles.length) return [0.75, -0.75];
+      angles.sort((a, b) => a - b);
+      let [widest, at] = [-1, 0];
+      angles.forEach((angle, i) => {
+        const gap = (i + 1 < angles.length ? angles[i + 1] : angles[0] + 2 * Math.PI) - angle;
+        if (gap > widest + 1e-6) [widest, at] = [gap, angle + gap / 2];
+      });
+      return [Math.cos(at), Math.sin(at)];
+    });
+  }
+
   const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
 
   function paint(context, shape) {
     if (shape.kind === "text") {
-      context.font = `${shape.bold ? "bold " : ""}${shape.size}px ${FONT}`;
+      context.font = `${shape.size}px ${FONT}`;
       context.fillStyle = shape.colour;
       context.textAlign = "center";
       context.textBaseline = "middle";
       context.fillText(shape.text, shape.x, shape.y + 0.06 * shape.size);
+      return;
+    }
+    if (shape.kind === "polygon") {
+      context.beginPath();
+      for (let i = 0; i < shape.points.length; i += 2) context.lineTo(shape.points[i], shape.points[i + 1]);
+      context.fillStyle = shape.fill;
+      context.fill();
       return;
     }
     context.setLineDash(shape.dashed ? [4, 3] : []);
@@ -217,11 +262,13 @@ const Picture = (() => {
         root.append(
           svgElement("line", { x1, y1, x2, y2, ...stroke, "stroke-dasharray": dashes, "stroke-linecap": cap }),
         );
+      } else if (s.kind === "polygon") {
+        root.append(svgElement("polygon", { points: s.points.join(" "), fill: s.fill }));
       } else if (s.kind === "disc") {
         const stroke = s.stroke ? { stroke: s.stroke, "stroke-width": s.width, "stroke-dasharray": dashes } : {};
         root.append(svgElement("circle", { cx: s.x, cy: s.y, r: s.r, fill: s.fill || "none", ...stroke }));
       } else {
-        const font = { "font-size": s.size, "font-weight": s.bold ? "bold" : null, "font-family": FONT };
+        const font = { "font-size": s.size, "font-family": FONT };
         const middle = { "text-anchor": "middle", "dominant-baseline": "central" };
         root.append(svgElement("text", { x: s.x, y: s.y, fill: s.colour, ...font, ...middle }, s.text));
       }
@@ -229,5 +276,5 @@ const Picture = (() => {
     return new XMLSerializer().serializeToString(root);
   }
 
-  return { HALO, INSIDE, OUTLINE, colours, look, draw, svg, svgElement, frame, dark };
+  return { HALO, INSIDE, OUTLINE, colours, look, number, draw, svg, svgElement, frame, dark };
 })();

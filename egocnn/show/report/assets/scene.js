@@ -83,6 +83,51 @@ const Scene = (() => {
     return [line(0, 0, false), line(side * GAP * 1.25, inset, kind === "aromatic")];
   }
 
+  // Widths of letters over their size, as RDKit counts with: each is set about its middle, in any font.
+  const WIDTHS = { l: 0.22, i: 0.22, I: 0.28, r: 0.33, "-": 0.33 };
+  const widthOf = (letter) => WIDTHS[letter] || (/[a-z0-9+]/.test(letter) ? 0.56 : 0.62);
+
+  // What RDKit drew, in tenths of picture units: strokes of bonds, filled wedges and letters.
+  function drawn(graph) {
+    const strokes = Array.from({ length: graph.edges.length / 2 }, () => []);
+    const { strokes: flat, letters, lettersAt } = graph.drawing;
+    for (let at = 0; at < flat.length; ) {
+      const [edge, kind] = [flat[at] >> 3, flat[at] & 7];
+      const points = Array.from(flat.subarray(at + 1, at + 1 + 2 * Math.max(kind, 2)), (tenths) => tenths / 10);
+      at += 1 + points.length;
+      if (kind < 3) strokes[edge].push([...points, kind === 2, kind === 1 ? 0.5 : 1]);
+      else strokes[edge].push(...wedge(points));
+    }
+    const texts = Array.from(letters, (text, i) => {
+      const [n, x, y, size] = lettersAt.subarray(4 * i, 4 * i + 4);
+      return { n, text, x: (x + (size * widthOf(text)) / 2) / 10, y: (y - 0.52 * size) / 10, base: y, size: size / 10 };
+    });
+    // numbers and charges, in small type, stand a third of a letter below or above the one that they belong to
+    const largest = texts.reduce((most, { size }) => Math.max(most, size), 0);
+    texts.forEach((one, i) => {
+      const near = [texts[i - 1], texts[i - 2], texts[i + 1], texts[i + 2]];
+      const other = one.size < 0.8 * largest && near.find((each) => each && each.n === one.n && each.size > one.size);
+      if (other) one.y = other.y + (one.base > other.base ? 1 : -1) * 0.34 * other.size;
+    });
+    return { strokes, letters: texts };
+  }
+
+  // A polygon whose first corner is its tip; and before it, for a canvas that knows lines alone, a fan of these from the
+  // tip to its two farthest corners.
+  function wedge(points) {
+    const corners = [];
+    for (let i = 2; i < points.length; i += 2) corners.push([points[i], points[i + 1]]);
+    const far = ([x, y]) => Math.hypot(x - points[0], y - points[1]);
+    const [[ax, ay], [bx, by]] = corners.sort((one, two) => far(two) - far(one));
+    const count = Math.max(Math.ceil(Math.hypot(ax - bx, ay - by)), 2);
+    const fan = Array.from({ length: count + 1 }, (_, i) => {
+      const share = i / count;
+      const line = [points[0], points[1], ax + share * (bx - ax), ay + share * (by - ay), false, 0.7];
+      return Object.assign(line, { fan: true });
+    });
+    return [...fan, Object.assign([], { polygon: points })];
+  }
+
   function of(graph) {
     if (graph.scene) return graph.scene;
     const N = graph.nodes;
@@ -98,14 +143,15 @@ const Scene = (() => {
     }
     if (!N) Object.assign(box, { left: 0, right: 0, top: 0, bottom: 0 });
     const large = N > (graph.molecule ? LARGE_MOLECULE : LARGE);
+    const byRdkit = graph.drawing && !large ? drawn(graph) : null;
     const texts = Array.from({ length: N }, (_, n) => {
-      if (large || !graph.nodeLabels) return "";
+      if (large || byRdkit || !graph.nodeLabels) return "";
       // an atom without bonds would not be seen at all
       return graph.molecule ? symbol(graph.nodeLabels[n], N === 1) : graph.nodeLabels[n];
     });
     const neighbours = graph.molecule ? neighbourLists(graph) : null;
-    const strokes = [];
-    for (let e = 0; e < graph.edges.length / 2; e++) {
+    const strokes = byRdkit ? byRdkit.strokes : [];
+    for (let e = strokes.length; e < graph.edges.length / 2; e++) {
       const [u, v] = [graph.edges[2 * e], graph.edges[2 * e + 1]];
       if (u === v) strokes.push([[x[u], y[u], x[u], y[u], false]]);
       else if (!graph.molecule) strokes.push([[x[u], y[u], x[v], y[v], false]]);
@@ -114,7 +160,13 @@ const Scene = (() => {
     // crowded pictures need smaller circles: no larger than a part of the room that each node has
     const room = Math.sqrt(((box.right - box.left + UNIT) * (box.bottom - box.top + UNIT)) / Math.max(N, 1));
     const radius = Math.min(0.3 * UNIT, 0.34 * room);
-    graph.scene = { x, y, box, texts, strokes, large, radius, margin: 0.75 * UNIT, unit: UNIT };
+    const letters = byRdkit ? byRdkit.letters : [];
+    for (const { x: middle, size } of letters) {
+      box.left = Math.min(box.left, middle - size / 2);
+      box.right = Math.max(box.right, middle + size / 2);
+    }
+    const ends = Array.from(strokes, (_, e) => [graph.edges[2 * e], graph.edges[2 * e + 1]]);
+    graph.scene = { x, y, box, texts, letters, strokes, ends, large, radius, margin: 0.75 * UNIT, unit: UNIT };
     return graph.scene;
   }
 
@@ -137,32 +189,29 @@ const Selection = (() => {
     return graph.criticalNodes.reduce((found, n) => Math.min(found, values[n]), Infinity);
   }
 
-  // The importances at which the structure changes, largest first. What speaks against is never critical, unless the
-  // structure's own selection took it in because nothing less was enough.
+  // The nodes from the most important on, as far as the structure may grow. What speaks against is never critical, unless
+  // the structure's own selection took it in because nothing less was enough.
   function steps(graph) {
-    const least = lowest(graph);
-    const all = [...new Set(counts(graph))].sort((a, b) => b - a);
-    return all.filter((value) => value > 0 || value >= least);
+    const [least, values] = [lowest(graph), counts(graph)];
+    const order = Array.from(values.keys()).sort((a, b) => values[b] - values[a] || a - b);
+    return order.filter((n) => values[n] > 0 || values[n] >= least);
   }
 
-  function above(graph, threshold) {
-    const nodes = new Set();
-    counts(graph).forEach((value, n) => value >= threshold && nodes.add(n));
+  // the first nodes of these, one at least
+  function first(graph, order, count) {
+    const nodes = new Set(order.slice(0, count));
     const edges = new Set();
     for (let e = 0; e < graph.edges.length / 2; e++) {
       if (nodes.has(graph.edges[2 * e]) && nodes.has(graph.edges[2 * e + 1])) edges.add(e);
     }
-    return { own: false, threshold, nodes, edges };
+    return { own: false, threshold: counts(graph)[order[count - 1]], nodes, edges };
   }
 
-  // the last step at which the least important node of the graph's own structure is just in
-  function startingStep(graph, thresholds) {
-    const least = lowest(graph);
-    return Math.max(
-      thresholds.findLastIndex((threshold) => threshold >= least),
-      0,
-    );
+  // how many nodes it takes until the least important one of the graph's own structure is in
+  function startingCount(graph, order) {
+    const [least, values] = [lowest(graph), counts(graph)];
+    return order.findLastIndex((n) => values[n] >= least) + 1;
   }
 
-  return { own, above, steps, startingStep };
+  return { own, first, steps, startingCount };
 })();

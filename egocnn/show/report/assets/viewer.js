@@ -9,7 +9,10 @@ const Viewer = (() => {
   let moves = null;
 
   const row = () => shown.graph.rows[shown.layer];
-  const picture = () => ({ graph: shown.graph, row: row(), selection: shown.selection, marks: byId("known").checked });
+  const picture = () => ({
+    ...{ graph: shown.graph, row: row(), selection: shown.selection },
+    ...{ marks: byId("known").checked, numbers: byId("numbers").checked },
+  });
 
   // ── what is said ──────────────────────────────────────────────────────────────────────────────
 
@@ -20,7 +23,7 @@ const Viewer = (() => {
     if (value === 0) return `no ${word()}`;
     const { explained } = shown.graph;
     const [raised, lowered] = explained === null ? ["raises", "lowers"] : ["for", "against"];
-    const what = explained === null ? "the value" : explained;
+    const what = explained === null ? Data.target.brief || "the value" : explained;
     return `${word()} ${Data.signed(value)} (${value > 0 ? raised : lowered} ${what})`;
   }
 
@@ -29,13 +32,13 @@ const Viewer = (() => {
 
   function describeNode(n) {
     const label = shown.graph.nodeLabels ? ` · ${shown.graph.nodeLabels[n]}` : "";
-    return `Node ${called(n)}${label} · ${side(row().nodes[n])}`;
+    return `${say("Node")} ${called(n)}${label} · ${side(row().nodes[n])}`;
   }
 
   function describeEdge(e) {
     const { edges, edgeLabels } = shown.graph;
     const label = edgeLabels ? ` · ${edgeLabels[e]}` : "";
-    return `Edge ${called(edges[2 * e])}–${called(edges[2 * e + 1])}${label} · ${side(row().edges[e])}`;
+    return `${say("Edge")} ${called(edges[2 * e])}–${called(edges[2 * e + 1])}${label} · ${side(row().edges[e])}`;
   }
 
   // n7: the node 7, e5: the edge 5
@@ -45,7 +48,7 @@ const Viewer = (() => {
   }
 
   function tell(text) {
-    byId("readout").textContent = text || "Point at or tap a node or an edge.";
+    byId("readout").textContent = text || say("Point at or tap a node or an edge.");
   }
 
   function countStructure() {
@@ -55,24 +58,26 @@ const Viewer = (() => {
       ? "the model’s own selection"
       : `${graph.addsUp ? "contribution" : "importance"} of at least ${Data.number(selection.threshold)}`;
     byId("count").textContent =
-      `${Data.count(selection.nodes.size)} of ${Data.count(graph.nodes)} nodes, ` +
-      `${Data.count(selection.edges.size)} of ${Data.count(E)} edges: ${why}`;
-    byId("threshold").setAttribute("aria-valuetext", `${selection.nodes.size} nodes, ${why}`);
+      `${Data.count(selection.nodes.size)} of ${Data.count(graph.nodes)} ${say("nodes")}, ` +
+      `${Data.count(selection.edges.size)} of ${Data.count(E)} ${say("edges")}: ${why}`;
+    byId("threshold").setAttribute("aria-valuetext", `${selection.nodes.size} ${say("nodes")}, ${why}`);
     byId("own").disabled = selection.own;
   }
 
   function facts() {
     const { graph } = shown;
     const isClass = typeof graph.predicted === "string";
-    const list = [["Predicted", isClass ? graph.predicted : Data.sure(graph)]];
+    const list = Data.target.name ? [["Target", Data.target.name]] : [];
+    list.push(["Predicted", isClass ? graph.predicted : Data.sure(graph)]);
     if (graph.probability !== null) list.push(["Probability", Data.sure(graph)]);
     const mark = graph.right === null || typeof graph.truth === "number" ? "" : graph.right ? " ✓" : " ✗";
     list.push(["True", Data.said(graph.truth) + mark]);
-    if (graph.error !== null) list.push(["Error", Data.number(graph.error)]);
+    if (graph.error !== null && !isClass) list.push(["Error", Data.said(graph.error)]);
+    if (graph.part in Gallery.PARTS) list.push(["Part", Gallery.PARTS[graph.part]]);
     if (graph.explained !== null) list.push(["Explained", graph.explained]);
     if (graph.drawn) list.push(["Drawn", graph.drawn.replace("drawn: ", "")]);
-    else list.push(["Size", `${Data.count(graph.nodes)} nodes, ${Data.count(graph.edges.length / 2)} edges`]);
-    if (graph.smiles) list.push(["SMILES", graph.smiles, "code"]);
+    else list.push(["Size", say(`${Data.count(graph.nodes)} nodes, ${Data.count(graph.edges.length / 2)} edges`)]);
+    if (graph.smiles || graph.canonical) list.push(["SMILES", graph.smiles || graph.canonical, "code"]);
     byId("facts").replaceChildren(
       ...list.flatMap(([name, value, kind]) => [element("dt", {}, name), element("dd", { class: kind }, value)]),
     );
@@ -92,7 +97,7 @@ const Viewer = (() => {
     const most = Math.abs(values[order[0]]);
     byId("ranking").replaceChildren(
       ...order.slice(0, LISTED).map((n) => {
-        const pick = element("button", { type: "button", "aria-label": `Show node ${called(n)}` }, called(n));
+        const pick = element("button", { type: "button", "aria-label": `${say("Show node")} ${called(n)}` }, called(n));
         pick.addEventListener("click", () => choose(`n${n}`, true));
         pick.addEventListener("focus", () => choose(`n${n}`, false));
         const bar = element("span", { class: values[n] < 0 ? "bar-against" : "bar-for", "aria-hidden": "true" });
@@ -108,7 +113,7 @@ const Viewer = (() => {
       }),
     );
     if (!order.length)
-      byId("ranking").append(element("tr", {}, element("td", { colspan: 3 }, `No node has any ${word()} here.`)));
+      byId("ranking").append(element("tr", {}, element("td", { colspan: 3 }, say(`No node has any ${word()} here.`))));
   }
 
   // ── what is drawn ─────────────────────────────────────────────────────────────────────────────
@@ -123,9 +128,47 @@ const Viewer = (() => {
 
   function choose(id, centre) {
     shown.chosen = id;
-    const found = Canvas.highlight(shown.cy, id, centre);
+    const found = Canvas.highlight(shown.cy, id, centre, shown.group ? shown.group.atoms : []);
     for (const line of byId("ranking").children) line.classList.toggle("chosen", `n${line.dataset.node}` === id);
     tell(found ? describe(id) : "");
+  }
+
+  // ── groups ────────────────────────────────────────────────────────────────────────────────────
+
+  const sumOf = (atoms) => atoms.reduce((all, n) => all + shown.graph.input.nodes[n], 0);
+
+  // the groups of the molecule, those that were searched for first; a click marks one and tells its mean over the set
+  function listGroups() {
+    shown.groups = [...Gallery.foundIn(shown.index), ...shown.graph.groups];
+    byId("groups-section").hidden = !shown.groups.length;
+    byId("groups").replaceChildren(
+      ...shown.groups.map((group) => {
+        const pick = element("button", { type: "button", "aria-pressed": "false" });
+        pick.append(element("span", {}, group.name), element("span", {}, Data.signed(sumOf(group.atoms))));
+        pick.addEventListener("click", () => chooseGroup(group === shown.group ? null : group));
+        return element("li", {}, pick);
+      }),
+    );
+    chooseGroup(null);
+  }
+
+  function chooseGroup(group) {
+    shown.group = group;
+    [...byId("groups").children].forEach((line, i) =>
+      line.firstChild.setAttribute("aria-pressed", String(shown.groups[i] === group)),
+    );
+    byId("group-mean").textContent = group
+      ? `Here ${Data.signed(sumOf(group.atoms))}. ${Gallery.meanOf(group)}`
+      : "Choose a group, or tap one of its atoms, to see what it counts for in the whole set.";
+    if (shown.cy) choose(shown.chosen, false);
+  }
+
+  // the first group that holds the atom; tapped again, the next one
+  function tap(id) {
+    const holding = id && id[0] === "n" ? shown.groups.filter(({ atoms }) => atoms.includes(Number(id.slice(1)))) : [];
+    const next = id === shown.chosen ? holding.indexOf(shown.group) + 1 : 0;
+    shown.chosen = id;
+    chooseGroup(holding[next % holding.length] || null);
   }
 
   function setLayer(layer) {
@@ -176,33 +219,25 @@ const Viewer = (() => {
   }
 
   function setThreshold() {
-    shown.selection = Selection.above(shown.graph, shown.steps[Number(byId("threshold").value)]);
+    shown.selection = Selection.first(shown.graph, shown.steps, Number(byId("threshold").value));
     countStructure();
     redraw();
   }
 
   function ownSelection() {
     shown.selection = Selection.own(shown.graph);
-    byId("threshold").value = Selection.startingStep(shown.graph, shown.steps);
+    byId("threshold").value = Selection.startingCount(shown.graph, shown.steps);
     countStructure();
   }
 
   // ── downloads ─────────────────────────────────────────────────────────────────────────────────
-
-  function save(blob, ending) {
-    const address = URL.createObjectURL(blob);
-    const name = shown.graph.name.replace(/[^\p{L}\p{N}._-]+/gu, "_").slice(0, 80) || "graph";
-    const link = element("a", { href: address, download: `${name}.${ending}` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 10_000);
-  }
 
   function savePng() {
     const { width, height } = Picture.frame(shown.graph);
     const zoom = Math.min(Math.max(1200 / Math.max(width, height), 0.5), 6, 6000 / Math.max(width, height));
     const canvas = document.createElement("canvas");
     Picture.draw(canvas, width * zoom, height * zoom, { ...picture(), background: true }, zoom);
-    canvas.toBlob((blob) => save(blob, "png"), "image/png");
+    canvas.toBlob((blob) => save(blob, shown.graph.name, "png"), "image/png");
   }
 
   // the same fields as a line of structures.jsonl, and the threshold where the reader chose one
@@ -231,7 +266,7 @@ const Viewer = (() => {
       ...(graph.nodeNames ? { node_names: graph.nodeNames } : {}),
       ...(selection.own ? {} : { threshold: short(selection.threshold) }),
     };
-    save(new Blob([JSON.stringify(plain)], { type: "application/json" }), "json");
+    save(new Blob([JSON.stringify(plain)], { type: "application/json" }), graph.name, "json");
   }
 
   // ── opening and closing ───────────────────────────────────────────────────────────────────────
@@ -239,14 +274,15 @@ const Viewer = (() => {
   function show(index) {
     discard();
     const graph = Data.graph(index);
-    shown = { index, graph, steps: Selection.steps(graph), layer: graph.rows.length - 1, chosen: null, cy: null };
+    shown = { index, graph, steps: Selection.steps(graph), layer: graph.rows.length - 1 };
+    Object.assign(shown, { chosen: null, group: null, groups: [], cy: null });
     if (!dialog.open) dialog.showModal();
     byId("name").textContent = graph.name || "(no name)";
     const [place, all] = Gallery.placeOf(index);
     byId("place").textContent = `${Data.count(place)} of ${Data.count(all)}`;
     byId("previous").disabled = Gallery.beside(index, -1) === null;
     byId("next").disabled = Gallery.beside(index, 1) === null;
-    byId("threshold").max = Math.max(shown.steps.length - 1, 0);
+    byId("threshold").max = Math.max(shown.steps.length, 1);
     byId("threshold").disabled = shown.steps.length === 0;
     byId("known-choice").hidden = !graph.known;
     for (const mark of dialog.querySelectorAll(".legend .known")) mark.parentElement.hidden = !graph.known;
@@ -257,8 +293,9 @@ const Viewer = (() => {
     ownSelection();
     shown.cy = Canvas.build(byId("canvas"), picture(), {
       point: (id) => (id ? tell(describe(id)) : choose(shown.chosen, false)),
-      tap: (id) => choose(id, false),
+      tap,
     });
+    listGroups();
     setLayer(shown.layer);
     byId("name").focus();
   }
@@ -301,11 +338,12 @@ const Viewer = (() => {
     });
     on("play", "click", play);
     on("known", "change", redraw);
+    on("numbers", "change", redraw);
     on("lookup", "input", () => {
       const wanted = byId("lookup").value;
       if (wanted !== "") choose(`n${Number(wanted)}`, true);
     });
-    on("save-svg", "click", () => save(new Blob([Picture.svg(picture())], { type: "image/svg+xml" }), "svg"));
+    on("save-svg", "click", () => save(new Blob([Picture.svg(picture())], { type: "image/svg+xml" }), shown.graph.name, "svg"));
     on("save-png", "click", savePng);
     on("save-json", "click", saveJson);
     dialog.addEventListener("keydown", keys);
