@@ -223,8 +223,6 @@ class Graphs:
         """What is predicted, where there are several targets."""
         return tuple(name for name, _ in self.targets)
 
-    # ── parts of the collection ───────────────────────────────────────────────────────────────────
-
     @overload
     def __getitem__(self, which: int | np.integer[Any]) -> Graph: ...
     @overload
@@ -401,8 +399,6 @@ class Graphs:
         )
         return checked(joined)
 
-    # ── as a collection, see egocnn.data.collection ───────────────────────────────────────────────
-
     @property
     def outline(self) -> Graphs:
         """The graphs without their nodes: nothing to copy when some are chosen."""
@@ -468,8 +464,6 @@ class Graphs:
         """
         return self
 
-    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
-
     def save(self, path: str | Path) -> None:
         """Write one safetensors file: the arrays as they are, the texts as JSON in one byte array.
 
@@ -508,8 +502,6 @@ class Graphs:
             raise DataError(f"{path}: no such file") from None
         except (SafetensorError, DataError, OSError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: not a collection of graphs saved by egocnn ({error})") from None
-
-    # ── labels ────────────────────────────────────────────────────────────────────────────────────
 
     def with_names(
         self, *, nodes: Names | None = None, edges: Names | None = None, classes: Names | None = None

@@ -163,9 +163,6 @@ def _read_file(path: Path, config: ReadConfig) -> Graphs:
     raise DataError(f"{path}: cannot tell what this is from its name; {ACCEPTED}")
 
 
-# ── objects ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def _from_objects(source: Any, config: ReadConfig) -> Graphs:
     """Read one object, or an iterable of objects of one kind."""
     if _is_frame(source):
@@ -248,8 +245,6 @@ KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Sequence[Any], ReadConfi
 }
 """Kind of object -> how to tell it, and its reader."""
 
-
-# ── in portions ───────────────────────────────────────────────────────────────────────────────────
 
 AT_ONCE = 1 << 18
 """Nodes and edges of a portion, unless one graph has more: as Python objects they take hundreds of bytes each."""

@@ -15,7 +15,7 @@ from egocnn.data.collection import graphs_of_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
-from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, smiles_column
+from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, molecule_record, smiles_column
 from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
 from egocnn.errors import DataError
 
@@ -70,6 +70,7 @@ class RowReader:
             try:
                 if not isinstance(graph, GraphRecord):
                     graph, smiles = molecule_and_smiles(smiles if graph is None else graph, self.config)
+                    graph = graph if self.smiles else molecule_record(graph, place)  # not made from a text
                 found.append(graph)
                 errors.append("")
             except DataError as error:
@@ -87,7 +88,7 @@ class RowReader:
                 columns[name] = tuple(values[row] for row in valid)
         if not self.has_truth:
             columns |= {"target": None, "class_names": (), "targets": ()}
-        put_together = assemble if self.smiles is None else assemble_molecules
+        put_together = assemble_molecules if self.smiles else assemble
         graphs = put_together(found, self.where, **columns) if found else None
         portion = RowPortion([row for _, row, _ in rows], names, errors, graphs)
         return portion.choose(graphs_of_part(part, self.part).tolist()) if self.part else portion

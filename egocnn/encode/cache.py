@@ -65,8 +65,6 @@ class EncodedCache:
     def _path(self, number: int) -> Path:
         return self._folder / f"{PREFIX}.{self._worker.name}.{number}.tmp"
 
-    # ── writing ───────────────────────────────────────────────────────────────────────────────────
-
     def fill(self, portions: Iterator[EncodedGraphs]) -> None:
         """Write the graphs of the stretch, in order."""
         first, last = self.stretch
@@ -103,8 +101,6 @@ class EncodedCache:
         file.write(b"".join(values[ends[g] : ends[g + 1]].tobytes() for g in graphs for values, ends in parts))
         lengths: Ints = np.sum([np.diff(ends) * values[:1].nbytes for values, ends in parts], axis=0)
         return lengths
-
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────
 
     def open(self) -> None:
         """Make the records of all processes readable; with several, all must call this."""

@@ -197,8 +197,6 @@ class Encoder:
         column = torch.full((len(graphs),), torch.nan) if found is None else found.float()
         return torch.where(column < 0, torch.nan, column) if target.class_names else column
 
-    # ── on disk ───────────────────────────────────────────────────────────────────────────────────
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is saved as arrays."""
         scales = {"attr_mean": self.attr_mean, "attr_scale": self.attr_scale}

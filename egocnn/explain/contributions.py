@@ -107,9 +107,6 @@ def _transpose(batch: Batch, filters: Tensor, held: Tensor) -> Tensor:
     return found
 
 
-# ── sums over entries ─────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeNumbers:
     """The edges of a batch, to be found by their ends."""

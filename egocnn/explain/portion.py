@@ -49,8 +49,6 @@ class Portion:
     group: Ints | None = None  # (N) the same number for nodes that nothing tells apart; found by `symmetric`
     is_huge: bool = False  # whether it is one graph about whose parts nothing can be asked
 
-    # ── importances ───────────────────────────────────────────────────────────────────────────────
-
     def symmetric(self) -> Portion:
         """Nodes of the same colour share their importance alike, and so do like edges between such nodes.
 
@@ -82,8 +80,6 @@ class Portion:
             graph = f"graph {self.graphs.names[int(self.graphs.graph_of[wrong[0]])]!r}"
             raise DataError(f"{graph}: the importance of a node is not a finite number; its numbers are too large")
 
-    # ── what the model says of whole graphs and of parts ──────────────────────────────────────────
-
     @property
     def outputs(self) -> Floats:
         """(B, C) the mean over the networks"""
@@ -108,8 +104,6 @@ class Portion:
         """The same as outputs that are explained (n)"""
         question = replace(self.whole, classes=torch.from_numpy(self.classes[numbers]))
         return _numpy(question.of_outputs(torch.from_numpy(self.ask(numbers, parts))))
-
-    # ── structures ────────────────────────────────────────────────────────────────────────────────
 
     def select(self, config: ExplainConfig) -> Bools:
         """(N) the critical nodes"""

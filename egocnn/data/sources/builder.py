@@ -174,9 +174,6 @@ def _explain_duplicate(records: Sequence[GraphRecord], edges: Sequence[Ints], er
     return DataError(f"{record.place}: edge {u}, {v} is given twice with different {what}: {pair}")
 
 
-# ── fields of a graph besides its structure ───────────────────────────────────────────────────────
-
-
 @dataclass(slots=True)
 class GraphFields:
     """The fields of the graphs of one source besides their structure, collected while the graphs are read one by one.

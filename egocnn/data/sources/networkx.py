@@ -135,9 +135,6 @@ def _labels(values: Sequence[object] | None) -> list[str | None] | None:
     return None if values is None else [None if value is None else str(value) for value in values]
 
 
-# ── files ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> Graphs:
     """The graphs of the files as one collection, called after their files; GraphML may hold several."""
     found: list[tuple[Any, str, str]] = []

@@ -254,8 +254,6 @@ class CriticalStructure:
         graph = self.graph if self.graph.target is None else replace(self.graph, target=str(self.graph.target))
         return replace(self, graph=graph, predicted=str(self.predicted), explained=str(self.explained))
 
-    # ── as plain data and for other libraries ─────────────────────────────────────────────────────
-
     def to_plain(self, *, trace: bool = False) -> dict[str, Any]:
         """What stands in one line of ``structures.jsonl``; :meth:`from_plain` reads it back.
 

@@ -119,9 +119,6 @@ torch.library.register_autograd(
 )  # fmt: skip
 
 
-# ── launches ──────────────────────────────────────────────────────────────────────────────────────
-
-
 def _options(D: int, D_out: int, dtype: torch.dtype, *, correlates: bool) -> dict[str, Any]:
     """The kernels' constants: how much a program computes at once, and how. Measured best on an H200;
     lab/bench/NOTES.md has the others. EVEN: tiles of both widths are full."""

@@ -9,7 +9,7 @@ import pytest
 
 from egocnn.data.scalefree import Counts, fit_power_law
 from egocnn.errors import DataError
-from egocnn.show.drawing.degrees import binned, draw_degrees
+from lab.figures.degrees import binned, draw_degrees
 from tests.data.test_scalefree import zipf
 
 
