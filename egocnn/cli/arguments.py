@@ -96,8 +96,7 @@ def add_out(command: Parser, name: str, meaning: str, *, required: bool = True, 
 def add_shard_options(command: Parser) -> None:
     """``--shard``, ``--jobs`` and ``--ray``, for DATA that is a folder of files or a pattern."""
     share, jobs = "of a folder of shards, the i-th of n shares (array jobs)", "processes for shards [the cores]"
-    ray = "take shards to the Ray cluster at this address, or to one started here: local"
-    command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help=ray)
+    command.add_option("run", "--ray", rare=True, metavar="ADDRESS", help="a Ray cluster to take shards to, or: local")
     command.add_option("run", "--shard", rare=True, type=share_of, default=(1, 1), metavar="I/N", help=share)
     command.add_option("run", "--jobs", rare=True, **COUNT, help=jobs)
 
@@ -106,10 +105,11 @@ def add_chosen_rows(command: Parser) -> None:
     """Options of shards, and which rows are explained, by what is predicted of them."""
     add_shard_options(command)
     group = command.group("explanation").add_mutually_exclusive_group()
-    group.add_argument("--where", metavar="CONDITION", help="explain the rows whose prediction is so: 'p_toxic > 0.9'")
-    group.add_argument("--highest", **COUNT, help="explain the N rows with the highest prediction")
+    some, best = "explain rows whose prediction is so: 'p_toxic > 0.9'", "explain the N rows predicted highest"
+    command._rare.append(group.add_argument("--where", metavar="CONDITION", help=some))
+    command._rare.append(group.add_argument("--highest", **COUNT, help=best))
     by = "with --highest: the column that counts [the value, or the last p_CLASS]"
-    command.add_option("explanation", "--by", metavar="COLUMN", help=by)
+    command.add_option("explanation", "--by", rare=True, metavar="COLUMN", help=by)
 
 
 def add_training_options(command: Parser) -> None:
