@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -28,7 +29,8 @@ settings.load_profile("egocnn")
 
 
 def pytest_runtest_setup() -> None:
-    """Threads as at the start: what one test sets must not change the bits of the next one's training."""
+    """Threads and warnings as at the start: what one test sets must not change what the next one finds."""
+    logging.getLogger("egocnn").setLevel(logging.NOTSET)
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
