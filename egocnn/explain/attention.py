@@ -53,14 +53,9 @@ class AttentionHead(nn.Module):
 
 
 def fit_attention(
-    predictor: Model,
-    graphs: Graphs,
-    *,
-    epochs: int = 60,
-    learning_rate: float = 0.01,
-    seed: int = 0,
+    predictor: Model, graphs: Graphs, *, epochs: int = 60, learning_rate: float = 0.01, seed: int = 0,
     device: str = "auto",
-) -> tuple[AttentionHead, ...]:
+) -> tuple[AttentionHead, ...]:  # fmt: skip
     """A head for every network, trained on graphs, their classes or values where known, else what it predicts."""
     if epochs < 1 or not learning_rate > 0:
         raise ConfigError(f"epochs and learning_rate must be above 0, got {epochs} and {learning_rate}")

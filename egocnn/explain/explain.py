@@ -80,13 +80,9 @@ def _class_numbers(predictor: Model, n_graphs: int, classes: str | Sequence[str]
 
 
 def _portions(
-    model: Model,
-    graphs: Graphs,
-    classes: Ints | None,
-    config: ExplainConfig,
-    attention: Sequence[AttentionHead] | None,
-    device: str,
-) -> Iterator[Portion]:
+    model: Model, graphs: Graphs, classes: Ints | None, config: ExplainConfig,
+    attention: Sequence[AttentionHead] | None, device: str,
+) -> Iterator[Portion]:  # fmt: skip
     """As many graphs at once as the device holds, with their importances."""
     if len(graphs) == 0:
         return

@@ -186,14 +186,9 @@ class Echo:
 
 
 def predict_to_file(
-    predictor: Model,
-    portions: Iterable[RowPortion],
-    path: Path,
-    columns: Mapping[str, Any],
-    *,
-    see: Callable[[Graphs], None] = lambda _: None,
-    device: str = "auto",
-) -> dict[str, Any]:
+    predictor: Model, portions: Iterable[RowPortion], path: Path, columns: Mapping[str, Any], *,
+    see: Callable[[Graphs], None] = lambda _: None, device: str = "auto",
+) -> dict[str, Any]:  # fmt: skip
     """Write the predictions of all portions to one file; how many there are, and their scores where the truth is known,
     for which alone predictions are kept. ``columns``: what comes in, and what it holds; ``see`` gets the graphs."""
     from egocnn.train.metrics import known_truth, recalls, scores_of, together

@@ -45,13 +45,9 @@ Result = TypeVar("Result")
 
 
 def run_jobs(
-    function: Callable[..., Result],
-    calls: Sequence[tuple[Any, ...]],
-    *,
-    shared: tuple[Any, ...] = (),
-    jobs: int | None = None,
-    ray: str | None = None,
-) -> Generator[Result]:
+    function: Callable[..., Result], calls: Sequence[tuple[Any, ...]], *, shared: tuple[Any, ...] = (),
+    jobs: int | None = None, ray: str | None = None,
+) -> Generator[Result]:  # fmt: skip
     """``function(*shared, *call)`` for every call, in the order in which they finish. Without ``ray``: ``jobs`` calls
     at a time, by joblib in processes of their own (1 by default, in this process). With ``ray``, the address of a
     cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls off what still runs."""

@@ -37,14 +37,9 @@ EngineName = Literal["plain", "recorded", "distributed"]
 
 
 def fit(
-    members: Sequence[Member],
-    config: TrainConfig,
-    *,
-    engine: EngineName = "plain",
-    resume: Keep | None = None,
-    keep: Keep | None = None,
-    report: Reports | None = None,
-) -> list[History]:
+    members: Sequence[Member], config: TrainConfig, *, engine: EngineName = "plain", resume: Keep | None = None,
+    keep: Keep | None = None, report: Reports | None = None,
+) -> list[History]:  # fmt: skip
     """Train every network until its epochs or its patience run out, or Ctrl-C; leave the best weights in all of them.
     The seeds of the members take the place of ``config.seed``. ``resume`` fills fresh progress from a checkpoint,
     ``keep`` stores it after every epoch, ``report`` tells the user."""

@@ -81,19 +81,11 @@ def network_seeds(seed: int, networks: int) -> tuple[int, ...]:
 
 
 def learn(
-    collection: Collection,
-    model: ModelConfig,
-    train: TrainConfig,
-    *,
-    embed: nn.Module | None = None,
-    embed_width: int | None = None,
-    stack: bool | None = None,
-    folder: Path | None = None,
-    checkpoint: Checkpoint | None = None,
-    report: Report | None = None,
-    ready: Callable[[], None] | None = None,
+    collection: Collection, model: ModelConfig, train: TrainConfig, *, embed: nn.Module | None = None,
+    embed_width: int | None = None, stack: bool | None = None, folder: Path | None = None,
+    checkpoint: Checkpoint | None = None, report: Report | None = None, ready: Callable[[], None] | None = None,
     trained: Callable[[Model, History, Test], None] | None = None,
-) -> tuple[Model, History]:
+) -> tuple[Model, History]:  # fmt: skip
     """Train on the graphs; their own validation part chooses the best epoch, else a part split off by the seed.
 
     Graphs that the data marks as its test part are never looked at. ``stack``: train in steps that a GPU records and

@@ -38,19 +38,10 @@ Log = Callable[[Path, Report | None], AbstractContextManager[Report | None]]
 
 
 def train_run(
-    collection: Collection,
-    folder: Path,
-    model: ModelConfig,
-    train: TrainConfig,
-    *,
-    test: float = 0.2,
-    about: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    report: Report | None = None,
-    log: Log | None = None,
-) -> dict[str, Any]:
+    collection: Collection, folder: Path, model: ModelConfig, train: TrainConfig, *, test: float = 0.2,
+    about: Mapping[str, Any] | None = None, settings: Mapping[str, Mapping[str, Any]] | None = None,
+    resume: bool = False, overwrite: bool = False, report: Report | None = None, log: Log | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Train on all but the test part, score on it, and write the run folder; the metrics are returned too.
 
     ``metrics.json`` is written last: a folder that has it is complete. With ``overwrite`` the run grows beside the
@@ -102,17 +93,9 @@ def train_run(
 
 
 def _train(
-    collection: Collection,
-    folder: Path,
-    model: ModelConfig,
-    train: TrainConfig,
-    checkpoint: Checkpoint,
-    about: Mapping[str, Any],
-    settings: str,
-    report: Report | None,
-    *,
-    is_new: bool,
-) -> dict[str, Any]:
+    collection: Collection, folder: Path, model: ModelConfig, train: TrainConfig, checkpoint: Checkpoint,
+    about: Mapping[str, Any], settings: str, report: Report | None, *, is_new: bool,
+) -> dict[str, Any]:  # fmt: skip
     """One training, written to the folder of its checkpoint, which is ``folder`` or grows beside it; the metrics."""
     place, beside, metrics = checkpoint.path.parent, growing_place(folder), dict[str, Any]()
 

@@ -59,16 +59,12 @@ def sweep(options: Options) -> None:
         graphs = open_graphs(options)
         reading = ReadConfig(**read_with(options, graphs))
         record = sweep(
-            graphs.whole() if options.stack else graphs,
-            *(points, axes, protocol, options.out),
+            graphs.whole() if options.stack else graphs, *(points, axes, protocol, options.out),
             execution=Execution(jobs=options.jobs, ray=options.ray, stack=options.stack, **callbacks),
-            sampled=len(points) if options.sample is not None else None,
-            test_chosen=options.test_chosen,
-            overwrite=options.overwrite,
-            data=options.data,
-            reading=reading,
+            sampled=len(points) if options.sample is not None else None, test_chosen=options.test_chosen,
+            overwrite=options.overwrite, data=options.data, reading=reading,
             command=same_command(options, reading, model, train),
-        )
+        )  # fmt: skip
     tables = f"tables: {options.out / 'sweep.csv'}, sweep.json"
     print_result(options, asdict(record), [*record.lines(), tables])
 

@@ -185,14 +185,10 @@ def portable_batch(read: Mapping[str, Tensor]) -> Batch:
     return _PortableBatch(
         neighbours=Neighbours(neighbours),
         bags=Bags(rows=read.get("entry_row", none), offsets=none, weight=read.get("entry_weight")),
-        entry_node=read.get("entry_node", none),
-        node_label=read.get("node_label", none),
-        attributes=read.get("attributes", torch.zeros((neighbours.shape[0], 0))),
-        place=read.get("position", none),
-        graph_of=read["graph_of"],
-        node_counts=read["node_counts"],
-        target=None,
-    )
+        entry_node=read.get("entry_node", none), node_label=read.get("node_label", none),
+        attributes=read.get("attributes", torch.zeros((neighbours.shape[0], 0))), place=read.get("position", none),
+        graph_of=read["graph_of"], node_counts=read["node_counts"], target=None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

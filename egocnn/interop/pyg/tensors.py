@@ -111,15 +111,10 @@ def to_graphs(
     if edge_attr is not None:
         edge_label, edge_names = _named(_array(edge_attr), edge_names, encoder.edge_words)
     return Graphs.from_edges(
-        node_counts=counts,
-        edges=_array(edge_index).T,
-        node_label=node_label if labels else None,
-        node_label_names=node_names,
-        edge_label=edge_label,
-        edge_label_names=edge_names,
-        edge_weight=None if edge_weight is None else _array(edge_weight),
-        node_attr=known[:, :own] if own else None,
-    )
+        node_counts=counts, edges=_array(edge_index).T, node_label=node_label if labels else None,
+        node_label_names=node_names, edge_label=edge_label, edge_label_names=edge_names,
+        edge_weight=None if edge_weight is None else _array(edge_weight), node_attr=known[:, :own] if own else None,
+    )  # fmt: skip
 
 
 def _multi_hot(words: Sequence[NDArray[Any]], labels: int, rows: int) -> Tensor:

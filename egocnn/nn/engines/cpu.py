@@ -66,15 +66,12 @@ def products_of(node: Tensor, rank: Tensor, neighbour: Tensor, own: Tensor, rank
     source, at = torch.nonzero(used.t(), as_tuple=True)
     readers = torch.bincount(received - N, minlength=len(source))
     return Products(
-        sources=torch.nonzero(used)[:, 1],
-        counts=used.sum(dim=1).cpu(),
-        received=_own_first(own, count, node, received),
-        received_from=_starts(count + 1),
-        readers=node[torch.argsort(received, stable=True)],
-        readers_from=_starts(readers),
+        sources=torch.nonzero(used)[:, 1], counts=used.sum(dim=1).cpu(),
+        received=_own_first(own, count, node, received), received_from=_starts(count + 1),
+        readers=node[torch.argsort(received, stable=True)], readers_from=_starts(readers),
         made=_own_first(torch.arange(N, device=node.device), used.sum(dim=0), source, product[at, source]),
         made_from=_starts(used.sum(dim=0) + 1),
-    )
+    )  # fmt: skip
 
 
 def _starts(counts: Tensor) -> Tensor:

@@ -20,17 +20,10 @@ SUFFIXES = (".svg", ".png")
 
 
 def draw(
-    graph: Graph,
-    node_importance: Floats,
-    edge_importance: Floats,
-    *,
-    critical_nodes: Ints | None = None,
-    critical_edges: Ints | None = None,
-    path: str | Path | None = None,
-    caption: str = "",
-    size: tuple[int, int] = (480, 360),
-    words: tuple[str, str] = ("for", "against"),
-) -> str:
+    graph: Graph, node_importance: Floats, edge_importance: Floats, *, critical_nodes: Ints | None = None,
+    critical_edges: Ints | None = None, path: str | Path | None = None, caption: str = "",
+    size: tuple[int, int] = (480, 360), words: tuple[str, str] = ("for", "against"),
+) -> str:  # fmt: skip
     """Draw the graph, importances as size and colour; returns SVG and writes a file of the kind that ``path`` ends in.
     Nodes are compared with the largest importance of a node, of either sign, edges with that of an edge. Critical parts
     (edges by their positions in ``graph.edges``) are outlined; where they are given and there are none, all colours are

@@ -82,13 +82,9 @@ class Picture:
 
 
 def compose(
-    graph: Graph,
-    node_importance: Floats,
-    edge_importance: Floats,
-    critical_nodes: Ints | None,
-    critical_edges: Ints | None,
-    **settings: Any,
-) -> Picture:
+    graph: Graph, node_importance: Floats, edge_importance: Floats, critical_nodes: Ints | None,
+    critical_edges: Ints | None, **settings: Any,
+) -> Picture:  # fmt: skip
     """A checked picture; ``settings`` are the caption, the size and the words."""
     size = settings["size"]
     if not all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in size):

@@ -23,18 +23,10 @@ PAGE = "index.html"
 
 
 def write_explanations(
-    structures: Iterable[CriticalStructure],
-    folder: Path,
-    *,
-    model: str,
-    data: str,
-    class_names: Sequence[str],
-    figures: int,
-    title: str = "Critical structures",
-    on_page: int | None = None,
-    target: str = "",
+    structures: Iterable[CriticalStructure], folder: Path, *, model: str, data: str, class_names: Sequence[str],
+    figures: int, title: str = "Critical structures", on_page: int | None = None, target: str = "",
     parts: Mapping[str, str] | None = None,
-) -> Summary:
+) -> Summary:  # fmt: skip
     """Write the whole folder; returns the summary. The files are moved into place once all are written, the page last.
 
     With ``on_page``, only so many structures, the first, stay in memory and are shown on the page and in figures. All

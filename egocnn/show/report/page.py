@@ -52,13 +52,9 @@ ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def write_report(
-    structures: Sequence[CriticalStructure],
-    folder: Path,
-    *,
-    summary: Summary,
-    positions: Positions = layout,
+    structures: Sequence[CriticalStructure], folder: Path, *, summary: Summary, positions: Positions = layout,
     parts: Parts = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write ``index.html`` into the folder; returns its path.
 
     ``positions`` places the nodes of a graph, (N, 2), y upwards, edges about as long as 1. ``parts``: by name, in which

@@ -60,14 +60,9 @@ class Summary:
 
 
 def summarise(
-    structures: Sequence[CriticalStructure],
-    *,
-    class_names: Sequence[str] = (),
-    title: str = "Critical structures",
-    created: date | None = None,
-    parts: Mapping[str, str] | None = None,
-    **facts: Any,
-) -> Summary:
+    structures: Sequence[CriticalStructure], *, class_names: Sequence[str] = (), title: str = "Critical structures",
+    created: date | None = None, parts: Mapping[str, str] | None = None, **facts: Any,
+) -> Summary:  # fmt: skip
     """Work out the facts from the structures themselves; a fact that they do not hold stays None.
 
     ``facts`` are those that no structure holds: the model and the data. ``parts``: by name, the part of the training

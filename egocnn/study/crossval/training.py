@@ -199,13 +199,10 @@ def _run(settings: FoldSettings, task: FoldTask, restarts: Restarts, parts: Sequ
     each = [] if is_one else _of_each(replica, tested, device)
     return FoldRun(
         score=score([predictions_of(replica, tested, device)], tested),
-        validation_score=sign * best.validation_score,
-        restart=chosen + 1,
-        seeds=seeds,
-        best_epoch=best.epoch if is_one else None,
-        epochs=len(history.epochs),
+        validation_score=sign * best.validation_score, restart=chosen + 1, seeds=seeds,
+        best_epoch=best.epoch if is_one else None, epochs=len(history.epochs),
         alone=None if is_one else float(np.mean([score([one], tested) for one in each])),
-    )
+    )  # fmt: skip
 
 
 def predictions_of(replica: recipe.Replica, data: Batchable, device: torch.device) -> Tensor:
@@ -233,22 +230,11 @@ def score_of(predictions: Sequence[Tensor], data: Batchable, metric: str = "", s
 
 
 def cross_validate(
-    graphs: Collection,
-    model: AnyModel,
-    train: TrainConfig,
-    *,
-    protocol: Protocol | None = None,
-    folds: int = 10,
-    restarts: int = 1,
-    stack: bool | None = None,
-    jobs: int | None = None,
-    ray: str | None = None,
-    data: str = "",
-    out: Path | None = None,
-    overwrite: bool = False,
-    progress: Callable[[int], None] | None = None,
+    graphs: Collection, model: AnyModel, train: TrainConfig, *, protocol: Protocol | None = None, folds: int = 10,
+    restarts: int = 1, stack: bool | None = None, jobs: int | None = None, ray: str | None = None, data: str = "",
+    out: Path | None = None, overwrite: bool = False, progress: Callable[[int], None] | None = None,
     log: Callable[[str], None] | None = None,
-) -> CrossValidation:
+) -> CrossValidation:  # fmt: skip
     """Train and test on every fold; ``train.seed`` decides folds, validation parts and restarts.
 
     ``model``: the settings of an Ego-CNN, or any :class:`~egocnn.study.crossval.other_models.Classifier`, which takes
@@ -310,25 +296,13 @@ def cross_validate(
     if metric not in ("r2", "spearman", "mcc"):
         bounds["least"] = 0.0
     record = CrossValidation(
-        model=name_of(model),
-        data=data,
-        protocol=protocol.name,
-        score=metric,
-        **asdict(summarise([fold.score for fold in done], **bounds)),
-        folds=tuple(done),
+        model=name_of(model), data=data, protocol=protocol.name, score=metric,
+        **asdict(summarise([fold.score for fold in done], **bounds)), folds=tuple(done),
         seconds=partial.seconds + time.perf_counter() - started,
-        **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS},
-        **largest,
-        seed=train.seed,
-        restarts=protocol.restarts,
-        runs=protocol.runs,
-        stacked=stacked,
-        settings=settings,
-        split=split,
-        fingerprint=partial.fingerprint,
-        machine=name_machine(device, ray),
-        versions=library_versions(),
-    )
+        **{name: sum(getattr(fold, name) for fold in done) for name in SECONDS}, **largest, seed=train.seed,
+        restarts=protocol.restarts, runs=protocol.runs, stacked=stacked, settings=settings, split=split,
+        fingerprint=partial.fingerprint, machine=name_machine(device, ray), versions=library_versions(),
+    )  # fmt: skip
     partial.finish(record)
     return record
 

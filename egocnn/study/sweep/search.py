@@ -95,20 +95,10 @@ def without_device(train: TrainConfig) -> dict[str, Any]:
 
 
 def sweep(
-    graphs: Collection,
-    points: Sequence[GridPoint],
-    axes: Sequence[Axis],
-    protocol: Protocol,
-    folder: Path,
-    *,
-    execution: Execution | None = None,
-    sampled: int | None = None,
-    test_chosen: bool = False,
-    overwrite: bool = False,
-    data: str = "",
-    reading: ReadConfig | None = None,
-    command: str = "",
-) -> Sweep:
+    graphs: Collection, points: Sequence[GridPoint], axes: Sequence[Axis], protocol: Protocol, folder: Path, *,
+    execution: Execution | None = None, sampled: int | None = None, test_chosen: bool = False,
+    overwrite: bool = False, data: str = "", reading: ReadConfig | None = None, command: str = "",
+) -> Sweep:  # fmt: skip
     """Score all settings, write the tables into the folder, and give the record. Finished pairs are saved there: the
     same call, or one with more settings, goes on from them. ``test_chosen``: test the best one on the test folds."""
     execution = execution or Execution()

@@ -154,16 +154,9 @@ class _Norms(TorchFunctionMode):
         return (self._norm if func is F.batch_norm else func)(*args, **(kwargs or {}))
 
     def _norm(
-        self,
-        x: Tensor,
-        running_mean: Tensor | None,
-        running_var: Tensor | None,
-        weight: Tensor | None = None,
-        bias: Tensor | None = None,
-        training: bool = False,
-        momentum: float = 0.1,
-        eps: float = 1e-5,
-    ) -> Tensor:
+        self, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+        bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    ) -> Tensor:  # fmt: skip
         if not training:
             return F.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
         known = next(self._known, None)

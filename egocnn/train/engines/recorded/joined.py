@@ -54,21 +54,14 @@ def batch_of(data: EncodedGraphs, chosen: Tensor, shape: BatchShape) -> StackedB
     owner, _, entry, _ = _entries(data.bag_ptr, node, present, shape.entries)
     assert data.target is not None, "graphs to learn from have targets"
     return StackedBatch(
-        table=table.to(torch.int32),
-        present=present,
-        node=node,
-        graph=graph,
-        graph_of=graph_of,
+        table=table.to(torch.int32), present=present, node=node, graph=graph, graph_of=graph_of,
         node_counts=torch.cat([counts, shape.nodes - counts.sum(1, keepdim=True)], dim=1),
-        rows=_at(data.bag_rows, entry),
-        owner=owner,
+        rows=_at(data.bag_rows, entry), owner=owner,
         weight=None if data.bag_weight is None else _at(data.bag_weight, entry),
         node_label=torch.where(present, data.node_label[node], -1),
-        attributes=torch.where(present[..., None], data.attributes[node], 0),
-        rank=data.place[node],
-        exists=exists,
+        attributes=torch.where(present[..., None], data.attributes[node], 0), rank=data.place[node], exists=exists,
         target=data.target[graph],
-    )
+    )  # fmt: skip
 
 
 def _entries(ptr: Tensor, owners: Tensor, exists: Tensor, places: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
