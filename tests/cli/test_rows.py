@@ -147,7 +147,7 @@ def test_an_sdf_is_trained_on_predicted_and_explained_as_a_table_is(run: Run, tm
     assert found[0]["error"].startswith("the molecule does not parse (Post-condition Violation: Element 'Xx' not found")
     data = tmp_path / "m.sdf"
     told = printed(run, "explain", tmp_path / "run", data, "-o", tmp_path / "report", "--limit", 2, "--quiet")
-    assert "2 graphs explained" in told
+    assert "2 molecules explained" in told
     (tmp_path / "shards").mkdir()
     (tmp_path / "new.sdf").rename(tmp_path / "shards" / "a.sdf")
     told = run("predict", tmp_path / "run", tmp_path / "shards", "-o", tmp_path / "out", "--jobs", 1)[1]

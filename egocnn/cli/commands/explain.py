@@ -8,8 +8,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from egocnn.cli.arguments import add_chosen_rows, add_explanation_options, add_out, add_run_and_data, whole_number
 from egocnn.cli.data import answer_shards, open_graphs
 from egocnn.cli.options import Options, Parser, from_options
@@ -36,6 +34,8 @@ def add_arguments(parser: Parser) -> None:
 
 def explain(options: Options) -> None:
     """Explain every prediction and write the report."""
+    import numpy as np
+
     from egocnn.data.graphs import Graphs
     from egocnn.model import Model
     from egocnn.scale.shards import find_shards

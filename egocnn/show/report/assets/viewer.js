@@ -287,7 +287,6 @@ const Viewer = (() => {
     byId("known-choice").hidden = !graph.known;
     for (const mark of dialog.querySelectorAll(".legend .known")) mark.parentElement.hidden = !graph.known;
     byId("lookup").value = "";
-    byId("lookup").max = graph.nodes - 1;
     facts();
     layers();
     ownSelection();
@@ -340,8 +339,10 @@ const Viewer = (() => {
     on("known", "change", redraw);
     on("numbers", "change", redraw);
     on("lookup", "input", () => {
-      const wanted = byId("lookup").value;
-      if (wanted !== "") choose(`n${Number(wanted)}`, true);
+      const wanted = byId("lookup").value.trim();
+      const { nodeNames, nodes } = shown.graph;
+      const n = nodeNames ? nodeNames.indexOf(wanted) : /^\d+$/.test(wanted) ? Number(wanted) : -1;
+      if (n >= 0 && n < nodes) choose(`n${n}`, true);
     });
     on("save-svg", "click", () => save(new Blob([Picture.svg(picture())], { type: "image/svg+xml" }), shown.graph.name, "svg"));
     on("save-png", "click", savePng);
