@@ -12,8 +12,8 @@ contributions stand there; else it is empty, as it is where the evidence is too 
 the lack of something, or for the graph as a whole, and no part of it is more critical than the rest.
 
 A part that was found for a class is put to the question once more. Without it the class must not be predicted any
-more, or it must hold half of all that speaks for it; and as many nodes from where the contributions are least must hold
-little of the evidence. Where a class stands for the lack of something, any part of the graph lacks it.
+more; or else it must hold half of all that speaks for it, and as many nodes from where the contributions are least must
+hold little of the evidence. Where a class stands for the lack of something, any part of the graph lacks it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _critical(graphs: Graphs, score: Floats, evidence: Evidence, found: dict[int
     least = [np.sort(order) for order, _ in _growth(graphs, lacks, largest, 1) if len(order)]
     of_least, of_rest = evidence.ask(np.tile(numbers, 2), least + _rests(graphs, numbers, parts)).reshape(2, -1)
     is_better, is_needed = evidence.kept(numbers, of_least) <= AS_GOOD, of_rest <= 0
-    return compress(parts, is_better & (is_needed | (_held(graphs, score, numbers, parts) >= HALF)))
+    return compress(parts, is_needed | (is_better & (_held(graphs, score, numbers, parts) >= HALF)))
 
 
 def _grow(
