@@ -15,13 +15,13 @@ from egocnn.data.arrays import Bools, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import cut
 from egocnn.errors import ConfigError
-from egocnn.explain.attention import AttentionHead
 from egocnn.explain.contributions import EdgeNumbers
+from egocnn.explain.huge import huge_portion
 from egocnn.explain.portion import Portion, mean_over_networks
 from egocnn.explain.question import Question
-from egocnn.explain.selection.huge import huge_portion
 from egocnn.explain.structure import CriticalStructure, Trace
 from egocnn.explain.techniques import TECHNIQUES, ExplainedBatch, occlude
+from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model, check_finite
 from egocnn.nn import EgoCNN, Output, Pool
 from egocnn.nn.device import choose_device

@@ -121,6 +121,8 @@ class ShardWork:
         targets = {out / f"{shard.name.split('.', 1)[0]}.parquet": shard for shard in shards}
         if len(targets) < len(shards):
             raise DataError(f"{len(shards)} shards, and {len(targets)} names of files to write; give each its own name")
+        if self.highest and out / HIGHEST in targets:
+            raise DataError(f"{targets[out / HIGHEST]}: its file would be called {HIGHEST}, as that of all shards is")
         check_is_no_file(out)
         if any(shard.parent.resolve() == out.resolve() for shard in shards):
             raise DataError(f"{out}: holds the shards to be read; write to another folder")

@@ -203,6 +203,11 @@ def test_only_rows_that_are_asked_for_are_explained(run: Run, model: Path, shard
     check_refused(run, "the columns are", "explain", model, shards, "-o", shards.parent / "x", "--where", "y > 1")
     check_refused(run, "--by key: is none of", *explain_words(model, shards, "--highest", 2, "--by", "key"))
     check_refused(run, "not allowed with", *explain_words(model, shards, "--highest", 2, "--where", "p_1 > 0"))
+    of_that_name = shards.parent / "named"
+    of_that_name.mkdir()
+    (of_that_name / "highest.csv").write_text("smiles\nCCO\n")
+    told = "highest.csv: its file would be called highest.parquet, as that of all shards is"
+    check_refused(run, told, *explain_words(model, of_that_name, "--highest", 2, "--by", "p_1"))
 
 
 def explain_words(model: Path, shards: Path, *more: object) -> list[object]:

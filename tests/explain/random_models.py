@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from egocnn.config import PLAIN, ExplainConfig, ModelConfig
 from egocnn.data.graphs import Graphs
-from egocnn.explain.attention import AttentionHead
 from egocnn.explain.contributions import EdgeNumbers
 from egocnn.explain.question import Question
 from egocnn.explain.techniques import ExplainedBatch
+from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model
 from egocnn.nn.batch import Batch
 from tests.support.networks import build, doubled, whole_batch

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import keep_nodes
 from egocnn.errors import ConfigError, DataError, RunError
-from egocnn.explain.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
+from egocnn.explain.techniques.attention import FILE, AttentionHead, fit_attention, load_attention, save_attention
 from egocnn.model import Model
 from egocnn.train.checkpoint import sealed
 from egocnn.train.metrics import loss_of

@@ -13,7 +13,7 @@ from egocnn.config import Readout
 from egocnn.data.graphs import Graphs
 from egocnn.encode.blocks import batch_in_blocks
 from egocnn.explain.evidence import evidence, evidence_of_inputs, margins, slopes
-from egocnn.explain.selection.huge import _read as read_in_one_pass
+from egocnn.explain.huge import _read as read_in_one_pass
 from egocnn.explain.techniques import by_gradient, by_integrated_gradients, by_relevance
 from egocnn.model import Model
 from egocnn.nn.readout import counted
@@ -215,7 +215,7 @@ def test_nodes_are_important_for_what_their_labels_and_attributes_count(readout:
 def test_a_graph_that_is_read_in_blocks_holds_the_same_evidence(
     readout: Readout, changes: dict[str, Any], outputs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("encode.blocks", "encode.patches", "explain.selection.huge"):
+    for module in ("encode.blocks", "encode.patches", "explain.huge"):
         monkeypatch.setattr(f"egocnn.{module}.NODES_AT_ONCE", 17)
     graphs = random_connected(1, nodes=60, extra=80, seed=3)
     predictor = predictor_for(graphs, outputs=outputs, seed=1, readout=readout, **changes)

@@ -13,8 +13,8 @@ import torch
 from egocnn.config import ExplainConfig, Technique
 from egocnn.data.graphs import Graphs
 from egocnn.explain import explain, fit_attention
-from egocnn.explain.attention import AttentionHead, load_attention, save_attention
 from egocnn.explain.techniques import by_attention, by_relevance
+from egocnn.explain.techniques.attention import AttentionHead, load_attention, save_attention
 from egocnn.model import Model
 from egocnn.train.recipe import learn
 from tests.explain.random_models import forward_pass, head_for, predictor_for

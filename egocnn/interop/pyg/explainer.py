@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from egocnn.config import ExplainConfig, Technique
 from egocnn.errors import ConfigError
 from egocnn.explain import explain
-from egocnn.explain.attention import AttentionHead
+from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.interop.pyg.module import EgoModule
 from egocnn.interop.pyg.tensors import class_of
 

@@ -111,17 +111,20 @@ def served(run: Path, workers: int) -> Iterator[tuple[str, int]]:
         server.wait(20)
 
 
-def processor_seconds(process: int) -> float:
-    """Of a process and those that it started, so far."""
-    spent = 0
+def facts_of(process: int) -> Iterator[list[str]]:
+    """What the system says of a process and of each that it started: the words of its ``stat`` after the name."""
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
             words = file.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it has ended since
         if process in (int(file.parent.name), int(words[1])):
-            spent += int(words[11]) + int(words[12])
-    return spent / os.sysconf("SC_CLK_TCK")
+            yield words
+
+
+def processor_seconds(process: int) -> float:
+    """Of a process and those that it started, so far."""
+    return sum(int(words[11]) + int(words[12]) for words in facts_of(process)) / os.sysconf("SC_CLK_TCK")
 
 
 def load(address: str, process: int, bodies: Sequence[str], connections: int, seconds: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from lab.bench.cpu.serve_load import molecules, served, untrained
+from lab.bench.cpu.serve_load import facts_of, molecules, served, untrained
 from lab.record import arguments, one_line, write_measured
 
 PATIENCE = 60.0  # seconds after which a client gives up on an answer
@@ -135,14 +135,7 @@ class Soak:
 
 def megabytes(process: int) -> float:
     """Resident memory of a process and of those that it started."""
-    pages = 0
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            words = file.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has ended since
-        if process in (int(file.parent.name), int(words[1])):
-            pages += int(words[21])
+    pages = sum(int(words[21]) for words in facts_of(process))
     return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
 
 

@@ -14,7 +14,6 @@ from egocnn.data.arrays import Floats, Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.subgraphs import without_each_edge, without_each_node
 from egocnn.errors import ConfigError
-from egocnn.explain.attention import AttentionHead
 from egocnn.explain.backtrack import backtrack
 from egocnn.explain.contributions import (
     EdgeNumbers,
@@ -26,6 +25,7 @@ from egocnn.explain.contributions import (
     with_entries,
 )
 from egocnn.explain.evidence import SAME, ForwardPass, evidence, evidence_of_inputs, margin, margins, slopes
+from egocnn.explain.techniques.attention import AttentionHead
 from egocnn.model import Model
 from egocnn.nn.batch import Places
 
