@@ -63,10 +63,11 @@ class Portion:
     def adding_up(self, read_out: Floats, steps: int) -> Portion:
         """Relevance, and evidence where it is read out (N) -> contributions that add up to the output less the base."""
         assert self.group is not None, "called on symmetric importances"
-        every_point = self.question(np.tile(np.arange(len(self.graphs)), steps), None)
-        gradients = mean_in_groups(_numpy(integrated_gradients(every_point, steps)), self.group)
+        of_class = bool(self.model.class_names)
+        slopes = integrated_gradients(self.whole, steps, divided=of_class)
+        gradients = mean_in_groups(_numpy(slopes), self.group)
         views = Views(gradients, mean_in_groups(read_out, self.group), self.nodes)
-        place = views.together(self.graphs, of_class=bool(self.model.class_names))
+        place = views.together(self.graphs, of_class=of_class)
         nodes = contributions(self.graphs, gradients, place, self.output - self.base)
         edges = handed_to_edges(self.graphs, nodes)
         before = self.trace

@@ -218,11 +218,27 @@ def test_the_integrated_gradients_add_up_to_output_less_base_the_better_the_more
     difference = (question.answer() - question.answer(nodes)).numpy()
     off = []
     for steps in (2, 200):
-        for_every_point = question_for(question.model, Graphs.concat([graphs] * steps))
-        found = integrated_gradients(for_every_point, steps).numpy()
+        found = integrated_gradients(question, steps, divided=False).numpy()
         off.append(float(np.abs(totals(graphs, found) - difference).max()))
     assert off[1] < 0.02 * np.abs(difference).max()
     assert off[1] < off[0]
+
+
+@CLASSES
+@pytest.mark.parametrize("networks", [1, 2, 3, 5])
+def test_networks_that_divide_the_points_give_the_mean_of_what_each_gives_at_its_own(
+    classes: int, networks: int
+) -> None:
+    graphs = trees(classes)
+    question = question_for(model_of(classes, networks, {}), graphs)
+    points, weights = np.polynomial.legendre.leggauss(3)
+    wanted = np.zeros(graphs.n_nodes)
+    for number, asked in enumerate({1: "000", 2: "010", 3: "012", 5: ("03", "14", "2")}[networks]):
+        own = replace(question, networks=[question.networks[int(each)] for each in asked])
+        presence = torch.full((graphs.n_nodes,), (points[number] + 1) / 2, dtype=torch.float64)
+        wanted += weights[number] / 2 * own.slope(presence).numpy()
+    found = integrated_gradients(question, 3, divided=True).numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
 # ── what must not matter ──────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,8 @@ al., 2017; Gauss-Legendre points):
 .. math:: g_n = \int_0^1 \frac{\partial y}{\partial \pi_n}(\alpha, \ldots, \alpha) \, d\alpha, \qquad
           \sum_n g_n \approx y(1) - y(0)
 
+Where a class is explained, the R networks of a model divide the points among themselves, which points as well as asking
+all of them everywhere and takes a third of the time; a value, whose contributions are to be right in size, asks all.
 What is left of the difference between both sides joins the side that it favours: few points see little of kinks, and a
 mean over present nodes, which does not fade with their presence, jumps where the last of them goes.
 
@@ -35,7 +37,7 @@ without edges has none to hand it to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -71,13 +73,14 @@ class Views:
         return Cycles.of(graphs).share(blurred(graphs, together, BLUR), ON_CYCLES) if of_class else together
 
 
-def integrated_gradients(question: Question, steps: int) -> Tensor:
-    """(N) the slope in every node's presence, averaged from the empty graph to the whole one. The question is about all
-    graphs as often as there are steps: once for every point."""
-    points, weights = np.polynomial.legendre.leggauss(steps)
-    alpha, share = (torch.from_numpy(x / 2).to(question.batch.attributes) for x in (points + 1, weights))
-    nodes = len(question.batch.place) // steps
-    return share @ question.slope(torch.repeat_interleave(alpha, nodes)).view(steps, nodes)
+def integrated_gradients(question: Question, steps: int, *, divided: bool) -> Tensor:
+    """(N) the slope in every node's presence, averaged from the empty graph to the whole one. ``divided``: the networks
+    divide the points among themselves instead of all being asked at every point."""
+    networks, total = question.networks, question.batch.attributes.new_zeros(len(question.batch.place))
+    for number, (point, weight) in enumerate(zip(*np.polynomial.legendre.leggauss(steps), strict=True)):
+        asked = networks[number % len(networks) :: steps] if divided else networks
+        total += weight / 2 * replace(question, networks=asked).slope(torch.full_like(total, (point + 1) / 2))
+    return total
 
 
 def contributions(graphs: Graphs, gradients: Floats, place: Floats, difference: Floats) -> Floats:

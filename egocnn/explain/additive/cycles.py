@@ -56,21 +56,20 @@ def _units(graphs: Graphs, start: int, stop: int) -> list[list[int]]:
             joined[other].remove(node)
             if len(joined[other]) < 2:
                 leaves.append(other)
-    found = []
-    for u, v in ((u, v) for u, others in joined.items() for v in others if u < v):
-        there = _distances(joined, u, v)
-        if v in there:
-            back = _distances(joined, v, u)
-            found.append(sorted(node for node, steps in there.items() if steps + back.get(node, LONGEST) == there[v]))
-    return found
+    edges = ((u, v) for u, others in joined.items() for v in others if u < v)
+    return [unit for u, v in edges if (unit := _shortest_cycles(joined, u, v))]
 
 
-def _distances(joined: dict[int, set[int]], start: int, end: int) -> dict[int, int]:
-    """Node -> steps from the start, the edge to the end not taken, until the end is reached or there are too many"""
-    found, last = {start: 0}, joined[start] - {end}
-    for steps in range(1, LONGEST):
-        found.update(dict.fromkeys(last, steps))
-        if end in last or not last or len(found) > MOST_SEEN:
-            break
-        last = {other for node in last for other in joined[node] if other not in found}
-    return found
+def _shortest_cycles(joined: dict[int, set[int]], start: int, end: int) -> list[int]:
+    """The nodes on the shortest cycles through the edge between these two; none where they are too long"""
+    seen, layers = {start}, [joined[start] - {end}]  # the nodes one step from the start, two steps, ...
+    while end not in layers[-1]:
+        seen |= layers[-1]
+        if not layers[-1] or len(layers) == LONGEST - 1 or len(seen) > MOST_SEEN:
+            return []
+        layers.append(set().union(*(joined[node] for node in layers[-1])) - seen)
+    back, unit = {end}, [start, end]
+    for layer in layers[-2::-1]:  # of every layer the nodes from which the end is reached in as few steps
+        back = layer.intersection(set().union(*(joined[node] for node in back)))
+        unit += back
+    return sorted(unit)

@@ -133,8 +133,8 @@ def views(model: Model, part: ExplainedPart) -> dict[str, Floats]:
     found = {}
     with asking_no_gradients([network]):
         for points in POINTS:
-            question = Question([network], encoded.batch(every.repeat(points)), classes.repeat(points), model)
-            found[f"gradients {points}"] = integrated_gradients(question, points)
+            question = Question([network], batch, classes, model)
+            found[f"gradients {points}"] = integrated_gradients(question, points, divided=False)
         for gamma in GAMMAS:
             traced = by_plain_relevance(_explained(model, graphs, batch, classes, gamma))
             found[f"relevance {gamma:g}"] = traced.nodes
