@@ -108,7 +108,8 @@ class _HelpAll(argparse.Action):
 def add_options(
     parser: Parser, config: type[Any], *, group: str = "", everyday: Names | None = None, skip: Names = ()
 ) -> None:
-    """One flag for every field, with its meaning and its default as help; ``group`` and ``everyday``: as in SHOWN."""
+    """One flag for every field, with its meaning and its default as help; ``everyday``, and ``group`` for a record that
+    is not listed there: as in SHOWN."""
     usual = SHOWN.get(config, (group, ()))
     text = "COLUMN" if config is ReadConfig else "TEXT"
     meaning, types = field_help(config), get_type_hints(config)
