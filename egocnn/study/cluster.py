@@ -50,10 +50,13 @@ def run_jobs(
 ) -> Generator[Result]:  # fmt: skip
     """``function(*shared, *call)`` for every call, in the order in which they finish. Without ``ray``: ``jobs`` calls
     at a time, by joblib in processes of their own (1 by default, in this process). With ``ray``, the address of a
-    cluster: as many at a time as it has CPUs, or at most ``jobs``. Closing the results calls off what still runs."""
+    cluster: as many at a time as it has CPUs, or at most ``jobs``. Each of several processes computes in one thread.
+    Closing the results calls off what still runs."""
     if not calls:
         return
     call = partial(function, *shared)
+    if ray or (jobs or 1) > 1:
+        call = partial(_in_one_thread, call)
     if ray:
         results = _on_ray(call, calls, jobs, ray)
     else:
@@ -67,6 +70,11 @@ def run_jobs(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ tasks (have been|which were)", UserWarning)  # joblib
             results.close()
+
+
+def _in_one_thread(call: Callable[..., Result], *arguments: Any) -> Result:
+    with one_thread():
+        return call(*arguments)
 
 
 def _on_ray(

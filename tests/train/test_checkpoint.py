@@ -83,14 +83,6 @@ def test_a_broken_training_goes_on_to_the_weights_and_history_of_an_unbroken_one
     assert (first is second) == model.tie
 
 
-def test_without_a_file_training_starts_afresh(tmp_path: Path) -> None:
-    progress = progress_of()
-    before = state(progress.network)
-    Checkpoint(tmp_path / "checkpoint.safetensors", "this run").resume([progress])
-    assert same(state(progress.network), before)
-    assert progress.history == History()
-
-
 def test_the_best_weights_are_kept_and_the_checkpoint_of_another_run_or_network_is_refused(path: Path) -> None:
     progress = progress_of()
     Checkpoint(path, "this run").resume([progress])

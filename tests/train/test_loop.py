@@ -2,6 +2,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, fit, oxygens, part
 # ── one seed, one result ──────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}, {"dropout": 0.3}])
+@pytest.mark.parametrize("changes", [{}, {"tie": True}, {"readout": "sort", "sort_nodes": 4}])
 def test_the_same_seed_gives_the_same_weights_bit_by_bit(changes: dict[str, object]) -> None:
     model = plain_model(**(SIZES | changes))
     first, second, other = (
@@ -120,27 +121,20 @@ def test_weights_enter_the_loss_as_shares() -> None:
     assert weighted == pytest.approx((3 * each[0] + each[1] + each[2]) / 5)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_graphs_of_a_single_node_train_even_one_at_a_time(batch_size: int) -> None:
-    atoms = Graphs.from_edges(
-        node_counts=[1] * 10,
-        edges=np.zeros((0, 2), np.int64),
-        node_label=np.arange(10, dtype=np.int32) % 2,
-        node_label_names=("C", "O"),
-        target=np.arange(10) % 2,
-        class_names=("no", "yes"),
-    )
-    predictor, history = learn(atoms, MODEL, replace(TRAIN, batch_size=batch_size))
+ATOMS: dict[str, Any] = {"node_label": np.arange(10, dtype=np.int32) % 2, "node_label_names": ("C", "O")}
+
+
+@pytest.mark.parametrize(
+    ("counts", "labels", "batch_size", "stack"),
+    [([1] * 10, ATOMS, 1, False), ([1] * 10, ATOMS, 3, False), ([0, 2] * 5, {}, 1, False), ([0, 2] * 5, {}, 1, True)],
+)
+def test_graphs_of_a_single_node_or_of_none_train_even_one_at_a_time(
+    counts: list[int], labels: dict[str, Any], batch_size: int, stack: bool
+) -> None:
+    target, nothing = np.arange(10) % 2, np.zeros((0, 2), np.int64)
+    graphs = Graphs.from_edges(node_counts=counts, edges=nothing, target=target, class_names=("no", "yes"), **labels)
+    predictor, history = learn(graphs, MODEL, replace(TRAIN, batch_size=batch_size), stack=stack)
     assert all(math.isfinite(e.train_loss) for e in history.epochs)
-    assert np.isfinite(predictor.probabilities(atoms)).all()
-
-
-@pytest.mark.parametrize("stack", [False, True])
-def test_graphs_without_nodes_train_too_even_one_at_a_time(stack: bool) -> None:
-    graphs = Graphs.from_edges(
-        node_counts=[0, 2] * 5, edges=np.zeros((0, 2), np.int64), target=np.arange(10) % 2, class_names=("no", "yes")
-    )
-    predictor, _ = learn(graphs, MODEL, replace(TRAIN, batch_size=1), stack=stack)
     assert np.isfinite(predictor.probabilities(graphs)).all()
 
 

@@ -1,4 +1,6 @@
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -6,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from joblib import Parallel
 
 from egocnn.config import TrainConfig
 from egocnn.data.graphs import Graphs
@@ -18,7 +21,7 @@ from egocnn.train import recipe
 from egocnn.train.engines.common import Member
 from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.metrics import loss_of
-from egocnn.train.recipe import calibrate, choose_engine, learn
+from egocnn.train.recipe import Replica, calibrate, choose_engine, learn, prepare_replicas
 from egocnn.train.validation import check_targets, part_numbers, tell_look_alikes
 from tests.support.samples import one_graph
 from tests.support.strategies import random_trees
@@ -31,6 +34,10 @@ def training_parts(graphs: Graphs, config: TrainConfig) -> list[Graphs]:
 
 def trees(n_graphs: int = 20, **columns: Any) -> Graphs:
     return random_trees(n_graphs, nodes=5, seed=0, target=np.arange(n_graphs) % 2, class_names=("no", "yes"), **columns)
+
+
+def touch() -> None:
+    raise AssertionError("this must not be reached")
 
 
 # ── who learns, who chooses, who is left alone ────────────────────────────────────────────────────
@@ -125,9 +132,6 @@ def test_a_split_of_the_data_that_leaves_nothing_to_learn_from_is_refused() -> N
 
 
 def test_settings_that_the_graphs_cannot_serve_are_refused_before_anything_is_touched() -> None:
-    def touch() -> None:
-        raise AssertionError("this must not be reached")
-
     with pytest.raises(ConfigError, match="needs graphs whose nodes have attributes"):
         learn(trees(), replace(MODEL, embedding="attributes"), TRAIN, ready=touch)
     with_attributes = trees().replace(node_attr=np.ones((trees().n_nodes, 1), np.float32))
@@ -184,10 +188,6 @@ class Constant(torch.nn.Module):
 def test_an_embedding_of_the_users_own_is_trained_by_the_ordinary_loop_and_never_stacked() -> None:
     _, history = learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4)
     assert len(history.epochs) == TRAIN.epochs
-
-    def touch() -> None:
-        raise AssertionError("this must not be reached")
-
     with pytest.raises(ConfigError, match="an embedding module of its own cannot be trained stacked"):
         learn(trees(), MODEL, TRAIN, embed=Constant(), embed_width=4, stack=True, ready=touch)
 
@@ -247,3 +247,51 @@ def test_of_a_huge_graph_a_connected_part_is_learned_from_and_the_whole_is_teste
     marked = graphs.with_parts(np.array([2, 0, 0, 0, 0, 1, 1]))
     model, _ = learn(marked, plain_model(), config, trained=lambda *found: tested.append(found[2]()))
     assert np.allclose(tested[0][0], model.outputs(graphs[:1], device="cpu"), atol=1e-5)
+
+
+# ── many trainings ────────────────────────────────────────────────────────────────────────────────
+
+
+def prepared(seeds: Sequence[Sequence[int]] = ((1, 2), (3, 4), (5, 6))) -> list[list[Replica]]:
+    model = plain_model(**SIZES, degrees=True, jump=True)
+    return prepare_replicas([alcohols()[n:] for n in range(3)], model, TRAIN, seeds)
+
+
+def tensors(replica: Replica) -> dict[str, torch.Tensor]:
+    """First weights and encoded graphs."""
+    found = dict(replica.predictor.networks[0].state_dict())
+    for part, data in zip(("train", "validation"), replica.parts, strict=True):
+        columns = ((field.name, getattr(data.in_memory(), field.name)) for field in fields(data.in_memory()))
+        found |= {f"{part} {name}": value for name, value in columns if value is not None}
+    return found
+
+
+def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def spy(**settings: Any) -> Any:
+        asked.append(settings["n_jobs"])
+        return Parallel(**settings)
+
+    monkeypatch.setattr(recipe, "Parallel", spy)
+    monkeypatch.setattr(recipe, "cpu_count", lambda: 2)
+    here = prepared()
+    monkeypatch.setattr(recipe, "WORTH_WORKERS", 0)
+    there = prepared()
+    assert asked == [1, 2]
+    assert [len(own) for own in here] == [2, 2, 2]
+    for one, other in zip(chain(*here), chain(*there), strict=True):
+        assert (one.seeds, one.predictor.config) == (other.seeds, other.predictor.config)
+        assert one.predictor.encoder.texts() == other.predictor.encoder.texts()
+        assert same(tensors(one), tensors(other))
+
+
+def test_restarts_share_what_was_prepared_have_weights_of_their_own_and_need_seeds() -> None:
+    for first, second in prepared():
+        assert first.parts[0] is second.parts[0]
+        assert first.predictor.encoder is second.predictor.encoder
+        assert not same(*(each.predictor.networks[0].state_dict() for each in (first, second)))
+    with pytest.raises(ConfigError, match="3 collections of graphs, and seeds for 2"):
+        prepared(((1, 2), (3, 4)))

@@ -3,9 +3,8 @@
 import csv
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from operator import methodcaller
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,22 +13,18 @@ import pytest
 import torch
 
 from egocnn.config import ExplainConfig, Technique, TrainConfig
-from egocnn.data.graphs import Graphs
-from egocnn.errors import ConfigError, RunError
+from egocnn.errors import ConfigError
 from egocnn.explain import explain, fit_attention
 from egocnn.model import Model
 from egocnn.train import loop, recipe
-from egocnn.train.checkpoint import Checkpoint, pack, unpack
+from egocnn.train.checkpoint import pack, unpack
 from egocnn.train.engines.common import Member, Progress
 from egocnn.train.history import Epoch, History, mean_history
 from egocnn.train.recipe import calibrate, fit_spread, learn, network_seeds
 from egocnn.train.run import train_run
-from tests.support.sealing import change, change_arrays
 from tests.support.tiny import MODEL, TRAIN, alcohols, contents, fit, oxygens, parts, same, state, stop_after
 
 THREE = replace(TRAIN, networks=3)
-
-Edit = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture(scope="module")
@@ -248,66 +243,3 @@ def test_a_run_that_is_broken_off_resumes_to_the_same_bytes(tmp_path: Path) -> N
     for name in ("model.safetensors", "config.json"):
         assert whole[name] == broken[name]
     assert metrics | {"seconds": 0} == json.loads(whole["metrics.json"]) | {"seconds": 0}
-
-
-def test_a_checkpoint_of_another_number_of_networks_is_of_another_run(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    with pytest.raises(RuntimeError, match="crash"):
-        train_run(alcohols(), folder, MODEL, THREE, report=stop_after(2, RuntimeError("crash")))
-    with pytest.raises(RunError, match="other data or settings"):
-        train_run(alcohols(), folder, MODEL, replace(THREE, networks=2), resume=True)
-    assert Checkpoint(folder / "checkpoint.safetensors", "another").is_of_this_run is False
-
-
-# ── on disk ───────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("which", ["three", "regressor"])
-def test_a_loaded_model_predicts_and_doubts_as_before(
-    which: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    predictor: Model = request.getfixturevalue(which)
-    graphs: Graphs = alcohols() if which == "three" else oxygens()
-    predictor.save(tmp_path)
-    loaded = Model.load(tmp_path)
-    np.testing.assert_array_equal(loaded.outputs_of_each(graphs), predictor.outputs_of_each(graphs))
-    for one, other in zip(next(loaded.by_target(graphs))[2:], next(predictor.by_target(graphs))[2:], strict=True):
-        assert one is not None
-        np.testing.assert_array_equal(one, other)
-    for name in ("temperature", "noise", "spread_scale"):
-        assert getattr(loaded, name) == getattr(predictor, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    {"networks": (2, 4, 10**18, 0, "3", None), "noise": (-0.1, "0"), "spread_scale": (float("nan"),)}.items(),
-)
-def test_numbers_of_networks_or_of_their_spread_that_do_not_fit_are_refused(
-    name: str, values: tuple[Any, ...], three: Model, tmp_path: Path
-) -> None:
-    for edit in (methodcaller("pop", name), *(methodcaller("update", {name: value}) for value in values)):
-        three.save(tmp_path)
-        change(tmp_path, edit)
-        with pytest.raises(RunError) as refusal:
-            Model.load(tmp_path)
-        assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("networks.1.")],
-        lambda arrays: arrays.pop("networks.2.out.bias"),
-        lambda arrays: arrays.update({"networks.3.out.bias": arrays["networks.2.out.bias"]}),
-        lambda arrays: arrays.update({"networks.1.out.bias": np.zeros(3, np.float32)}),
-        lambda arrays: arrays["networks.2.out.bias"].fill(np.nan),
-    ],
-    ids=["a network", "a weight", "one more network", "another shape", "not finite"],
-)
-def test_weights_of_one_network_that_are_missing_or_damaged_are_refused(
-    edit: Edit, three: Model, tmp_path: Path
-) -> None:
-    three.save(tmp_path)
-    change_arrays(tmp_path, edit)
-    with pytest.raises(RunError):
-        Model.load(tmp_path)

@@ -96,10 +96,16 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_from_a_store_is_that_from_memory_bit_for_bit(case: str, tmp_path: Path) -> None:
+def test_a_run_from_a_store_is_that_from_memory_bit_for_bit_also_where_its_cache_is_loaded_and_steps_recorded(
+    case: str, tmp_path: Path
+) -> None:
+    """As on a GPU, where what is encoded is loaded if it fits."""
     graphs, settings = CASES[case]
-    model = plain_model(**SIZES | {"k": 2} | settings)
-    told = train_run(stored(graphs, tmp_path / "store"), tmp_path / "disk", model, TRAIN)
+    model, on_disk = plain_model(**SIZES | {"k": 2} | settings), stored(graphs, tmp_path / "store")
+    disk, other = (learn(each, model, TRAIN, stack=True) for each in (on_disk, graphs))
+    assert same(disk[0].networks[0].state_dict(), other[0].networks[0].state_dict())
+    assert [replace(e, seconds=0) for e in disk[1].epochs] == [replace(e, seconds=0) for e in other[1].epochs]
+    told = train_run(on_disk, tmp_path / "disk", model, TRAIN)
     train_run(read(tmp_path / "store"), tmp_path / "memory", model, TRAIN)
     assert_same_run(tmp_path / "disk", tmp_path / "memory")
     assert told["test_graphs"] > 0
@@ -114,16 +120,6 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_end(tmp_path: Path) -> None:
     assert train_run(graphs, tmp_path / "it", model, train, report=stop_after(2))["interrupted"]
     assert train_run(graphs, tmp_path / "it", model, train, resume=True)["epochs"] == 4
     assert_same_run(tmp_path / "it", tmp_path / "unbroken")
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_graphs_loaded_from_the_cache_of_a_store_train_recorded_to_the_same_bits(case: str, tmp_path: Path) -> None:
-    """As they do on a GPU, where what is encoded is loaded if it fits."""
-    graphs, settings = CASES[case]
-    model = plain_model(**SIZES | {"k": 2} | settings)
-    disk, other = (learn(each, model, TRAIN, stack=True) for each in (stored(graphs, tmp_path / "store"), graphs))
-    assert same(disk[0].networks[0].state_dict(), other[0].networks[0].state_dict())
-    assert [replace(e, seconds=0) for e in disk[1].epochs] == [replace(e, seconds=0) for e in other[1].epochs]
 
 
 def test_a_collection_answers_alike_from_memory_and_from_disk(tmp_path: Path) -> None:
