@@ -11,6 +11,7 @@ from egocnn.nn import memory
 from egocnn.train.history import Epoch, History
 from egocnn.train.loop import EngineName
 from egocnn.train.metrics import evaluate
+from tests.support.samples import sure
 from tests.support.tiny import alcohols, fit, parts, plain_train, same, state, with_opposite_classes
 
 
@@ -61,9 +62,7 @@ def test_a_window_prefers_the_end_of_a_good_stretch_to_one_lucky_epoch_and_of_eq
     for number, score in enumerate(scores, start=1):
         alone.add(epoch(number, score=score))
         steady.add(epoch(number, score=score), window=3)
-    assert alone.best is not None
-    assert steady.best is not None
-    assert (alone.best.epoch, steady.best.epoch) == (2, 6)
+    assert (sure(alone.best).epoch, sure(steady.best).epoch) == (2, 6)
     history = History()
     several, losses = (0.1, 0.2, 0.3, 0.1, 0.2), (1.0, 1.0, 1.0, 0.9, 1.0)
     better = [
@@ -86,8 +85,7 @@ def test_losses_that_fall_by_next_to_nothing_are_no_gain_and_histories_survive_a
     for number in range(1, 6):
         history.add(epoch(number, score=1.0, loss=1e-4 / number))
     assert history.stale == 4
-    assert history.best is not None
-    assert history.best.epoch == 5
+    assert sure(history.best).epoch == 5
     history.add(epoch(6, score=1.0, loss=-1.0))
     assert history.stale == 0
     history = History()

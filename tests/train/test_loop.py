@@ -25,7 +25,7 @@ from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.loop import EngineName
 from egocnn.train.metrics import evaluate, loss_and_score, loss_of
 from egocnn.train.recipe import learn
-from tests.support.samples import one_graph
+from tests.support.samples import one_graph, sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, fit, oxygens, parts, plain_model, plain_train, same, state
 
@@ -93,8 +93,7 @@ def test_a_regressor_learns_to_count_and_answers_in_the_unit_of_the_target() -> 
     graphs, unseen = oxygens(300)[:250], oxygens(300)[250:]
     model = plain_model(**(SIZES | {"width": 16, "hidden": 16}), readout="sum", dropout=0.0)
     predictor, history = learn(graphs, model, plain_train(epochs=30, patience=30, learning_rate=1e-2))
-    assert history.best is not None
-    assert history.best.validation_score > 0.9
+    assert sure(history.best).validation_score > 0.9
     values = predictor.values(unseen)
     assert unseen.target is not None
     rest = np.square(values - unseen.target).sum() / np.square(unseen.target - unseen.target.mean()).sum()
@@ -188,8 +187,7 @@ def test_ctrl_c_leaves_the_best_weights_so_far_and_forgets_an_epoch_that_has_not
     history = fit(network, train, validation, replace(TRAIN, epochs=50), engine=engine, keep=keep)
     assert history.interrupted
     assert len(history.epochs) == 3
-    assert history.best is not None
-    assert same(state(network), after_epoch[history.best.epoch - 1])
+    assert same(state(network), after_epoch[sure(history.best).epoch - 1])
     assert not network.training
 
 

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
@@ -23,7 +22,7 @@ from egocnn.train.engines.recorded.engine import RecordedEngine
 from egocnn.train.metrics import loss_of
 from egocnn.train.recipe import Replica, calibrate, choose_engine, learn, prepare_replicas
 from egocnn.train.validation import check_targets, part_numbers, tell_look_alikes
-from tests.support.samples import one_graph
+from tests.support.samples import one_graph, sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import MODEL, SIZES, TRAIN, alcohols, oxygens, parts, plain_model, plain_train, same, stop_after
 
@@ -52,15 +51,12 @@ def test_the_datas_own_validation_part_chooses_else_a_share_split_off_by_the_see
         learned, validation = training_parts(graphs, plain_train(validation=0.2))
         assert len(validation) == n_graphs // 5
         assert sorted((*learned.names, *validation.names), key=int) == list(graphs.names[:n_graphs])
-        assert validation.target is not None
-        assert validation.target.mean() == 0.5
+        assert sure(validation.target).mean() == 0.5
         assert training_parts(graphs, plain_train(validation=0.2))[1].names == validation.names
         assert training_parts(graphs, plain_train(validation=0.2, seed=1))[1].names != validation.names
     graphs = trees(40, group=np.arange(40) // 4)
     learned, validation = training_parts(graphs, plain_train(validation=0.3))
-    assert learned.group is not None
-    assert validation.group is not None
-    assert not set(learned.group) & set(validation.group)
+    assert not set(sure(learned.group)) & set(sure(validation.group))
 
 
 def test_the_test_part_is_never_looked_at() -> None:
@@ -101,12 +97,11 @@ def test_labels_and_classes_unseen_in_training_are_accepted_and_such_a_class_is_
 
 def test_what_cannot_be_learned_is_one_clear_error() -> None:
     graphs = trees()
-    assert graphs.target is not None
     cases = {
         "training needs at least 2 graphs, got 1": graphs[:1],
         "no target to learn; name its column with --target": graphs.replace(target=None, class_names=()),
         "1 graphs have no target, '3' the first; training needs all": graphs.replace(
-            target=np.where(np.arange(20) == 3, -1, graphs.target)
+            target=np.where(np.arange(20) == 3, -1, sure(graphs.target))
         ),
         "every graph has the same target, yes; there is nothing to tell apart": graphs[1::2],
         "every graph has the same target, 2.5;": graphs.replace(target=np.full(20, 2.5), class_names=()),
@@ -252,9 +247,9 @@ def test_of_a_huge_graph_a_connected_part_is_learned_from_and_the_whole_is_teste
 # ── many trainings ────────────────────────────────────────────────────────────────────────────────
 
 
-def prepared(seeds: Sequence[Sequence[int]] = ((1, 2), (3, 4), (5, 6))) -> list[list[Replica]]:
+def prepared() -> list[list[Replica]]:
     model = plain_model(**SIZES, degrees=True, jump=True)
-    return prepare_replicas([alcohols()[n:] for n in range(3)], model, TRAIN, seeds)
+    return prepare_replicas([alcohols()[n:] for n in range(3)], model, TRAIN, [[1, 2], [3, 4], [5, 6]])
 
 
 def tensors(replica: Replica) -> dict[str, torch.Tensor]:
@@ -288,10 +283,8 @@ def test_large_collections_are_prepared_in_other_processes_with_the_same_result(
         assert same(tensors(one), tensors(other))
 
 
-def test_restarts_share_what_was_prepared_have_weights_of_their_own_and_need_seeds() -> None:
+def test_restarts_share_what_was_prepared_and_have_weights_of_their_own() -> None:
     for first, second in prepared():
         assert first.parts[0] is second.parts[0]
         assert first.predictor.encoder is second.predictor.encoder
         assert not same(*(each.predictor.networks[0].state_dict() for each in (first, second)))
-    with pytest.raises(ConfigError, match="3 collections of graphs, and seeds for 2"):
-        prepared(((1, 2), (3, 4)))

@@ -24,6 +24,7 @@ from egocnn.train.engines.common import Member, Progress
 from egocnn.train.engines.side_by_side import Stopped, Turns, gains_from_threads
 from egocnn.train.history import Epoch, History
 from egocnn.train.metrics import evaluate
+from tests.support.samples import sure
 from tests.support.tiny import MODEL, PATIENCE, alcohols, parts, plain_train, same, state
 
 DROPPING = replace(MODEL, dropout=0.3, pool_dropout=0.5)
@@ -152,8 +153,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch_forgets_that_epoch_of_all_networks(
     assert all(told), "the other networks must not go on to the end of the epoch"
     assert all(history.interrupted and len(history.epochs) == 2 for history in histories)
     for r, (member, history) in enumerate(zip(several, histories, strict=True)):
-        assert history.best is not None
-        assert same(state(member.network), after_epoch[history.best.epoch - 1][r])
+        assert same(state(member.network), after_epoch[sure(history.best).epoch - 1][r])
         assert not member.network.training
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("network")]
 

@@ -24,7 +24,7 @@ from egocnn.study.crossval.folds import Combine, FoldTask, fold_numbers, make_ta
 from egocnn.train.metrics import test_scores as scores_of
 from egocnn.train.recipe import Replica, learn
 from tests.support.commands import SHORT, Run, check_refused, printed
-from tests.support.samples import as_list
+from tests.support.samples import as_list, sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import ALCOHOLS, SIZES, alcohols, oxygens, parts, plain_model, plain_train
 
@@ -62,9 +62,8 @@ def test_every_graph_is_tested_once_and_classes_have_equal_shares(counts: list[i
 
 def test_groups_are_never_torn_apart_and_values_are_dealt_out_in_folds_of_equal_size() -> None:
     graphs = grouped()
-    assert graphs.group is not None
     for task in tasks(graphs, 5):
-        parts = [{*graphs.group[numbers]} for numbers in (task.learned, task.validation, task.tested)]
+        parts = [{*sure(graphs.group)[numbers]} for numbers in (task.learned, task.validation, task.tested)]
         assert min(map(len, parts)) > 0
         assert len(set.union(*parts)) == sum(map(len, parts))
         marked = task.without_tested(graphs)
@@ -146,8 +145,7 @@ def test_a_value_is_scored_by_its_explained_variance_also_where_restarts_are_ave
     result = cross_validate(oxygens(60), replace(MODEL, readout="sum"), replace(TRAIN, epochs=20), protocol=protocol)
     for fold in result.folds:
         (run,) = fold.runs
-        assert run.alone is not None
-        assert run.score >= run.alone - 1e-9  # the error of a mean is at most the mean of the errors
+        assert run.score >= sure(run.alone) - 1e-9  # the error of a mean is at most the mean of the errors
     assert result.score == "r2"
 
 
@@ -319,8 +317,7 @@ def test_a_fold_is_what_training_on_its_own_part_gives_tested_by_the_mean_of_the
         return
     best, (first, second) = history.best, (each.best for _, each in trained)
     assert best is not None
-    assert second is not None
-    assert run.restart == 1 + second.beats(first)  # of equals the first
+    assert run.restart == 1 + sure(second).beats(first)  # of equals the first
     assert (run.best_epoch, run.validation_score) == (best.epoch, best.validation_score)
     assert run.score == fold.score == scores_of(chosen, tested, device="cpu")["accuracy"]
 
@@ -348,7 +345,6 @@ def test_another_metric_is_reported_in_the_unit_of_the_target_and_chooses_the_re
 
 def test_a_score_that_is_undefined_is_refused_and_not_made_up() -> None:
     graphs = alcohols()
-    assert graphs.target is not None
-    data = Encoder.fit(graphs, MODEL).apply(graphs[graphs.target == 0], MODEL)
+    data = Encoder.fit(graphs, MODEL).apply(graphs[sure(graphs.target) == 0], MODEL)
     with pytest.raises(DataError, match="ROC AUC says nothing where all 16 graphs of a fold"):
         training.score_of([torch.full((len(data), 2), 0.5)], data, "roc_auc")

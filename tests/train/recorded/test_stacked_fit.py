@@ -21,6 +21,7 @@ from egocnn.train.engines.recorded.joined import BatchShape, batch_of, join
 from egocnn.train.engines.recorded.steps import StackedPresence
 from egocnn.train.metrics import evaluate
 from egocnn.train.missing import presence_of
+from tests.support.samples import sure
 from tests.support.strategies import random_trees
 from tests.support.tiny import SIZES, alcohols, oxygens, plain_model, plain_train, same, state
 from tests.train.recorded.stacks import Replica, alone, assert_close, assert_same_course, replicas, stacked
@@ -76,8 +77,7 @@ def test_without_dropout_every_replica_ends_as_in_the_plain_engine(
 def test_so_it_is_where_replicas_know_different_numbers_of_labels(parts: float) -> None:
     """A row of the table then means another label, or another slot, in every replica."""
     few = alcohols()
-    assert few.node_label is not None
-    marked = np.where(np.arange(few.n_nodes) % 3 == 0, len(few.node_label_names), few.node_label)
+    marked = np.where(np.arange(few.n_nodes) % 3 == 0, len(few.node_label_names), sure(few.node_label))
     more = few.replace(node_label=marked.astype(np.int32), node_label_names=(*few.node_label_names, "marked"))
     model = plain_model(**SIZES, dropout=0.0, readout="mean+log+max", jump=True, count_inputs=True, pool_norm=True)
     own = replicas([few, more, few], model)
@@ -263,7 +263,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_dropout_and_parts_make_a_
     """Where nothing may be missing, graphs are whole."""
     own, still = (replicas([oxygens(40)], plain_model(**SIZES, dropout=share), torch.float32) for share in (0.2, 0.0))
 
-    def weights(some: list[Replica] = own, *, seed: int = 0, **changes: float) -> dict[str, Tensor]:
+    def weights(some: list[Replica] = own, *, seed: int = 0, **changes: Any) -> dict[str, Tensor]:
         return state(stacked(some, [seed], replace(PARTS, **changes))[0][0])
 
     first, whole = weights(), weights(parts=0.0)

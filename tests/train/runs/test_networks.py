@@ -22,6 +22,7 @@ from egocnn.train.engines.common import Member, Progress
 from egocnn.train.history import Epoch, History, mean_history
 from egocnn.train.recipe import calibrate, fit_spread, learn, network_seeds
 from egocnn.train.run import train_run
+from tests.support.samples import sure
 from tests.support.tiny import MODEL, TRAIN, alcohols, contents, fit, oxygens, parts, same, state, stop_after
 
 THREE = replace(TRAIN, networks=3)
@@ -66,9 +67,7 @@ def test_every_network_is_bit_for_bit_the_one_that_its_seed_trains_alone(stack: 
     singles = [learn(alcohols(), MODEL, replace(TRAIN, seed=seed), stack=stack) for seed in seeds]
     for network, own, (single, expected) in zip(several.networks, history.of_each, singles, strict=True):
         assert same(state(network), state(single.networks[0]))
-        assert own.best is not None
-        assert expected.best is not None
-        assert replace(own.best, seconds=0) == replace(expected.best, seconds=0)
+        assert replace(sure(own.best), seconds=0) == replace(sure(expected.best), seconds=0)
     assert not same(state(several.networks[0]), state(several.networks[1]))
     outputs = [single.outputs(alcohols()) for single, _ in singles]
     np.testing.assert_array_equal(several.outputs_of_each(alcohols()), np.stack(outputs))
@@ -77,9 +76,8 @@ def test_every_network_is_bit_for_bit_the_one_that_its_seed_trains_alone(stack: 
 
 def test_the_temperature_is_fitted_on_the_mean_logits_of_the_validation_part(three: Model) -> None:
     validation = alcohols().select("validation")
-    assert validation.target is not None
     logits = torch.from_numpy(three.outputs(validation))
-    assert three.temperature == calibrate(logits, torch.from_numpy(np.asarray(validation.target, np.int64)))
+    assert three.temperature == calibrate(logits, torch.from_numpy(np.asarray(sure(validation.target), np.int64)))
 
 
 def test_all_networks_share_one_validation_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +201,7 @@ def test_the_mean_of_histories_counts_a_network_that_has_stopped_as_it_was_last_
     mean = mean_history([short, long])
     assert [epoch.validation_score for epoch in mean.epochs] == pytest.approx([0.3, 0.6, 0.5])
     assert [epoch.seconds for epoch in mean.epochs] == [2, 2, 1]
-    assert mean.best is not None
-    assert mean.best.epoch == 2
+    assert sure(mean.best).epoch == 2
     assert mean.of_each == (short, long)
     assert mean_history([short]) is short
     assert mean_history([History(), History()]).epochs == []

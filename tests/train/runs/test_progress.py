@@ -12,6 +12,7 @@ from egocnn.cli import main
 from egocnn.config import TrainConfig
 from egocnn.train.history import Epoch, History
 from egocnn.train.progress import summary, time_left, training_report
+from tests.support.samples import sure
 from tests.support.tiny import ALCOHOLS, FLAGS
 
 TRAINING = ["train", ALCOHOLS, *FLAGS]
@@ -43,8 +44,7 @@ def on_a_terminal(*words: str) -> tuple[str, str]:
                 break
             shown += some
         os.close(ours)
-        assert process.stdout is not None
-        out = process.stdout.read().decode()
+        out = sure(process.stdout).read().decode()
     assert process.returncode == 0
     return out, shown.decode()
 
