@@ -345,8 +345,8 @@ def _folds(settings: FoldSettings, tasks: Sequence[FoldTask], there: int, *, sta
     execution = settings.execution
     each = sum(map(len, tasks[0].seeds)) * settings.train.networks * settings.train.epochs
     if not stacked and (execution.ray is not None or execution.jobs not in (None, 1)):
-        sent = (replace(settings, execution=execution.silent),)
-        found = run_jobs(_fold, [(task,) for task in tasks], shared=sent, jobs=execution.jobs, ray=execution.ray)
+        job = partial(_fold, replace(settings, execution=execution.silent))
+        found = run_jobs(job, [(task,) for task in tasks], jobs=execution.jobs, ray=execution.ray)
         for number, fold in enumerate(found, start=1):
             execution.progress((there + number) * each)
             yield fold

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
@@ -165,8 +166,8 @@ def _score_all(
     if execution.is_stacked(settings.graphs, choose_device(settings.train.device)):
         results = _score_stacked(settings, missing)
     else:
-        shared = (replace(settings, execution=execution.silent),)
-        results = run_jobs(score_pair, missing, shared=shared, jobs=execution.jobs, ray=execution.ray)
+        job = partial(score_pair, replace(settings, execution=execution.silent))
+        results = run_jobs(job, missing, jobs=execution.jobs, ray=execution.ray)
     try:
         for number, score in results:
             saved.add(points[number], score)

@@ -11,7 +11,7 @@ import pytest
 from egocnn.cli import main
 from egocnn.config import TrainConfig
 from egocnn.train.history import Epoch, History
-from egocnn.train.progress import summary, time_left, training_report
+from egocnn.train.progress import summary, training_report
 from tests.support.samples import sure
 from tests.support.tiny import ALCOHOLS, FLAGS
 
@@ -76,11 +76,15 @@ def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert report is None
 
 
-def test_the_time_left_follows_the_last_epochs_and_the_summary_tells_the_last_loss_and_the_best() -> None:
-    assert time_left(history(4), TrainConfig(epochs=10)) == 12
+def test_the_time_left_follows_the_last_epochs_and_the_summary_tells_the_last_loss_and_the_best(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     slow_then_fast = History([*history(5, seconds=100).epochs, *history(5, seconds=1).epochs])
-    assert time_left(slow_then_fast, TrainConfig(epochs=20)) == 10
-    assert time_left(history(4), TrainConfig(epochs=4)) == 0
+    for told, epochs, left in ((history(4), 10, 12), (slow_then_fast, 20, 10), (history(4), 4, 0)):
+        config = TrainConfig(epochs=epochs)
+        with training_report(config) as report:
+            sure(report)(told, config)
+        assert capsys.readouterr().err.endswith(f", {left} s left\n")
     assert summary(history(2)) == "loss 0.5000, validation 0.5000 (best 0.5000 at 2)"
     assert summary(history(1, finite=False)) == "loss 1.0000"
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from egocnn.config import ModelConfig, TrainConfig
+from egocnn.data.collection import split_off
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
 from egocnn.errors import ConfigError, DataError, RunError
@@ -19,7 +20,6 @@ from egocnn.train.metrics import scores_of
 from egocnn.train.recipe import learn
 from egocnn.train.run import fingerprint, train_run, with_test_part
 from tests.support.samples import sure
-from tests.support.strategies import random_trees
 from tests.support.tiny import (
     COMPLETE,
     MODEL,
@@ -150,17 +150,12 @@ def test_a_share_of_zero_leaves_no_test_part(tmp_path: Path) -> None:
     assert not [name for name in metrics if name.startswith("test")]
 
 
-def test_the_test_part_is_stratified_seeded_and_tears_no_group_apart() -> None:
-    graphs = random_trees(60, nodes=4, seed=0, target=np.arange(60) // 3 % 2, class_names=("a", "b"))
-    graphs = graphs.replace(group=np.arange(60) // 3)
-    marked = with_test_part(graphs, 0.2, 0)
-    tested = marked.select("test")
-    assert len(tested) == 12
-    assert sure(tested.target).mean() == 0.5
-    train = marked.select("train")
-    assert not set(sure(tested.group)) & set(sure(train.group))
-    assert with_test_part(graphs, 0.2, 0).select("test").names == tested.names
-    assert with_test_part(graphs, 0.2, 1).select("test").names != tested.names
+def test_the_test_part_is_split_off_by_share_and_seed_unless_the_data_have_one() -> None:
+    for seed in (0, 3):
+        _, tested = split_off(oxygens().outline, 0.2, seed)
+        marked = with_test_part(oxygens(), 0.2, seed)
+        assert np.flatnonzero(sure(marked.part) == PARTS.index("test")).tolist() == tested.tolist()
+        assert len(marked.select("train")) == len(oxygens()) - len(tested)
     assert with_test_part(alcohols(), 0.5, 0) is alcohols()
 
 

@@ -88,12 +88,7 @@ def test_a_graph_without_nodes_gets_a_prediction_too(trained: Model) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "networks", "graphs"),
-    [
-        ({"tie": True}, 1, alcohols()),
-        ({"readout": "sort"}, 1, alcohols()),
-        ({}, 3, alcohols()),
-        ({}, 3, oxygens()),
-    ],
+    [({"tie": True}, 1, alcohols()), ({"readout": "sort"}, 1, alcohols()), ({}, 3, alcohols()), ({}, 3, oxygens())],
     ids=["tied", "sort", "three classifiers", "three regressors"],
 )
 def test_a_loaded_model_says_the_same_to_the_last_bit(
