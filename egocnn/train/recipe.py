@@ -326,8 +326,6 @@ def prepare_replicas(
 ) -> list[list[Replica]]:
     """Everything before the training, exactly as :func:`learn` does it for each seed alone. The graphs must bring their
     own validation part: all seeds of a collection share it, and what was fitted."""
-    if len(several) != len(seeds):
-        raise ConfigError(f"{len(several)} collections of graphs, and seeds for {len(seeds)}")
     size = sum(graphs.n_nodes + len(graphs.indices) for graphs in several)
     jobs = min(len(several), cpu_count()) if size > WORTH_WORKERS else 1
     calls = (delayed(_prepare)(graphs, model, train) for graphs in several)

@@ -1,7 +1,7 @@
 """Hand-made graphs, and comparisons of whole records."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -9,6 +9,14 @@ from numpy.typing import NDArray
 
 from egocnn.data.graphs import ARRAYS, TEXTS, Graph, Graphs
 from egocnn.errors import DataError
+
+Value = TypeVar("Value")
+
+
+def sure(value: Value | None) -> Value:
+    """The value, which must be there."""
+    assert value is not None
+    return value
 
 
 def refusal(call: Callable[..., object], *arguments: Any, **named: Any) -> str:
@@ -22,8 +30,7 @@ def refusal(call: Callable[..., object], *arguments: Any, **named: Any) -> str:
 
 def as_list(values: NDArray[Any] | None) -> list[Any]:
     """The entries of a column that must be there."""
-    assert values is not None
-    found: list[Any] = values.tolist()
+    found: list[Any] = sure(values).tolist()
     return found
 
 
