@@ -9,8 +9,6 @@ import html
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
-from hashlib import sha256
 from math import isfinite
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
@@ -24,7 +22,7 @@ from egocnn.errors import DataError
 from egocnn.explain.patterns.names import groups_of
 from egocnn.explain.structure import CriticalStructure, wording
 from egocnn.files import finite_json, write_text
-from egocnn.show.assets import asset, fill
+from egocnn.show.assets import SCRIPTS, asset, fill, report_policy
 from egocnn.show.drawing.layout import MOST_ATOMS, molecule_of
 from egocnn.show.drawing.layout import positions as layout
 from egocnn.show.drawing.molecules import TENTHS, line_work
@@ -40,11 +38,6 @@ LISTED = (
 """what the page lists, searches and sorts by, of all structures at once"""
 FINEST = 32767
 """numbers travel as 16-bit steps of the largest among them: four significant digits in 2.7 characters each"""
-SCRIPTS = (
-    *("cytoscape.min.js", "data.js", "smarts.js", "scene.js", "picture.js"),
-    *("gallery.js", "canvas.js", "viewer.js", "page.js"),
-)
-"""in the order in which they run"""
 PORTION = 48
 """structures that the page unpacks at a time: as many as it shows at a time"""
 
@@ -73,7 +66,7 @@ def page(data: dict[str, Any], title: str) -> str:
     element = '<script type="application/json" id="portion-{}">{}</script>'.format
     first, *rest = map(element, range(len(portions)), portions)
     parts = {
-        "POLICY": policy(),
+        "POLICY": report_policy(),
         "TITLE": html.escape(title),
         "DATA": embedded(head),
         **{"FIRST": first, "REST": "\n".join(rest)},
@@ -88,19 +81,8 @@ def embedded(data: Any) -> str:
     return text.translate(ESCAPES).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-@cache
-def policy() -> str:
-    """The page's content security policy: only its own scripts run, and nothing is fetched."""
-    hashes = (b64encode(sha256(asset("report", name).encode()).digest()).decode() for name in SCRIPTS)
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "  # cytoscape sets styles of its own
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-
-
 def encode(
-    structures: Sequence[CriticalStructure], summary: Summary, positions: Positions, parts: Parts = None
+    structures: Sequence[CriticalStructure], summary: Summary, positions: Positions = layout, parts: Parts = None
 ) -> dict[str, Any]:
     """Everything that the page shows: in columns what it lists, by structure what it draws."""
     structures, labels = [structure.drawn().named() for structure in structures], dict[str, int]()

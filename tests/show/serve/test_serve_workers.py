@@ -49,7 +49,7 @@ def stubs(workers: int = 1, seconds: float = 600.0) -> Iterator[tuple[WorkerPool
 
 def ask(pool: WorkerPool, line: str) -> int:
     """The process that answered."""
-    found: list[dict[str, int]] = json.loads(pool.submit(ExplainJob(lines=(line,))).result(300)[1])
+    found: list[dict[str, int]] = json.loads(pool.submit(ExplainJob(lines=(line,))).result(300))
     return found[0]["process"]
 
 
@@ -165,7 +165,7 @@ def test_a_worker_that_has_grown_is_replaced_after_its_answer() -> None:
     started: list[Worker] = []
 
     def launch() -> Worker:
-        model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver: deliver(jobs[0], [{"process": 1}]))
+        model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver, _: deliver(jobs[0], [{"process": 1}]))
         started.append(in_thread(model, most_growth=-(1 << 60)))
         return started[-1]
 
@@ -178,7 +178,7 @@ def test_a_worker_that_has_grown_is_replaced_after_its_answer() -> None:
 def test_what_takes_too_much_memory_is_refused_and_its_worker_replaced() -> None:
     asked: list[str] = []
 
-    def answer(jobs: Any, deliver: Any) -> None:
+    def answer(jobs: Any, deliver: Any, _: bytes) -> None:
         asked.extend(jobs[0].lines)
         if jobs[0].lines == ("big",):
             raise MemoryError
@@ -287,7 +287,7 @@ def test_everyone_gets_an_answer_of_their_own_however_many_come(sizes: list[int]
     asked = [ExplainJob(lines=tuple(f"{i}.{j}" for j in range(size))) for i, size in enumerate(sizes)]
     with busy(asked) as (echo, go, futures):
         go.set()
-        assert [future.result(60)[1].decode().split() for future in futures] == [list(job.lines) for job in asked]
+        assert [future.result(60).decode().split() for future in futures] == [list(job.lines) for job in asked]
     batches = [[len(job["lines"]) for job in batch] for batch in echo.batches[1:]]
     assert sum(map(sum, batches)) == sum(sizes)
     assert all(sum(batch) <= 64 for batch in batches)
@@ -297,8 +297,8 @@ def test_what_waits_is_answered_together_and_different_wishes_apart() -> None:
     jobs = [ExplainJob(lines=("C",), explained=wish) for wish in ("a", "b", "a", None, "b")]
     with busy([*jobs, ExplainJob(lines=("C" * 400,))]) as (echo, go, futures):
         go.set()
-        assert {future.result(60)[1] for future in futures[:-1]} == {b"C"}
-        assert len(futures[-1].result(60)[1]) == 400
+        assert {future.result(60) for future in futures[:-1]} == {b"C"}
+        assert len(futures[-1].result(60)) == 400
     batches = [[job["explained"] for job in batch] for batch in echo.batches[1:]]
     assert batches == [["a", "a"], ["b", "b"], [None], [None]]  # what is long goes alone
 
@@ -309,11 +309,11 @@ def test_one_who_has_gone_is_not_answered_and_a_failure_reaches_those_who_caused
     with busy(jobs) as (echo, go, (gone, good, bad, late)):
         assert gone.cancel()
         go.set()
-        assert good.result(60)[1] == b"good"
+        assert good.result(60) == b"good"
         with pytest.raises(Exception, match="broken"):
             bad.result(60)
         if lost:  # tried again, each alone
-            assert late.result(60)[1] == b"late"
+            assert late.result(60) == b"late"
         else:
             assert isinstance(late.exception(60), ValueError)
         assert ("gone",) not in [job["lines"] for batch in echo.batches for job in batch]
