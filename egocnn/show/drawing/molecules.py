@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
-from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, PictureItems, channels, mix, signed
+from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, channels, mix, signed
 from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
 
 CONTOUR = 0.46  # Distance of the contour from critical atoms, in bond lengths.
@@ -110,27 +110,26 @@ def _tints(picture: Picture, at: Floats) -> Iterator[Shape]:
     ends = at[picture.graph.edges].reshape(-1, 2, 2)
     lengths = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
     length = float(lengths.mean()) if len(lengths) else 40 * picture.unit
-    yield from _highlights(picture, at, length, critical=False)
+
+    def highlights(*, critical: bool) -> Iterator[Shape]:
+        for items in (picture.edges, picture.nodes):
+            for which in np.argsort(items.strength, kind="stable").tolist():  # the strongest last
+                strength = float(items.strength[which])
+                if strength <= LEAST or items.critical[which] != critical:
+                    continue
+                # never the full colour, so that letters on it stay readable
+                tint = mix(WHITE, signed(float(items.importance[which])), 0.12 + 0.63 * strength)
+                if items is picture.edges:
+                    yield Lines(ends[which][None], (0.14 + 0.4 * strength) * length, tint)
+                else:
+                    yield _round(at[which][None], (0.14 + 0.26 * strength) * length, tint)
+
+    yield from highlights(critical=False)
     for colour, wider in ((INK, 1.3 * picture.unit), (WHITE, 0.0)):
         radius = CONTOUR * length + wider
         yield Lines(ends[picture.edges.critical], 2 * radius, colour)
         yield _round(at[picture.nodes.critical], radius, colour)
-    yield from _highlights(picture, at, length, critical=True)
-
-
-def _highlights(picture: Picture, at: Floats, length: float, *, critical: bool) -> Iterator[Shape]:
-    for bond, strength, tint in _strongest_last(picture.edges, critical):
-        yield Lines(at[picture.graph.edges[bond]][None], (0.14 + 0.4 * strength) * length, tint)
-    for atom, strength, tint in _strongest_last(picture.nodes, critical):
-        yield _round(at[atom : atom + 1], (0.14 + 0.26 * strength) * length, tint)
-
-
-def _strongest_last(items: PictureItems, critical: bool) -> Iterator[tuple[int, float, str]]:
-    """Which, how strong, and its tint: never the full colour, so that letters on it stay readable."""
-    for which in np.argsort(items.strength, kind="stable").tolist():
-        strength = float(items.strength[which])
-        if strength > LEAST and items.critical[which] == critical:
-            yield which, strength, mix(WHITE, signed(float(items.importance[which])), 0.12 + 0.63 * strength)
+    yield from highlights(critical=True)
 
 
 def _round(centres: Floats, radius: float, colour: str) -> Discs:

@@ -114,35 +114,30 @@ def to_svg(picture: Picture, shapes: Iterable[Shape], between: str = "", above: 
 
 
 def _element(shape: Shape) -> str:
-    if not isinstance(shape, Text) and not len(shape.ends if isinstance(shape, Lines) else shape.radii):
-        return ""
-    if isinstance(shape, Discs):
-        return _discs(shape)
     if isinstance(shape, Text):
         return (
             f'<text x="{_number(shape.x)}" y="{_number(shape.y + 0.35 * shape.size)}" fill="{shape.colour}" '
             f'font-family="sans-serif" font-size="{_number(shape.size)}" text-anchor="{shape.anchor}">'
             f"{escape(clean(shape.text))}</text>\n"
         )
-    # all in one path: a third of the bytes, and where faint lines cross they do not darken
-    tenths = np.round(shape.ends * 10).astype(np.int64)
-    rows = np.concatenate([tenths[:, 0], tenths[:, 1] - tenths[:, 0]], axis=1).tolist()
-    return (
-        f'<path transform="scale(.1)" d="{"".join(f"M{x} {y}l{i} {j}" for x, y, i, j in rows)}" fill="none" '
-        f'stroke="{shape.colour}" stroke-width="{_number(shape.width * 10)}" stroke-linecap="round"/>\n'
-    )
-
-
-def _discs(discs: Discs) -> str:
-    outline = f' stroke="{discs.outline}" stroke-width="{_number(discs.outline_width)}"' if discs.outline else ""
-    look = f' fill="{discs.fill or "none"}"{outline}'
-    places = zip(discs.centres.tolist(), discs.radii.tolist(), strict=True)
+    if isinstance(shape, Lines):
+        # all in one path: a third of the bytes, and where faint lines cross they do not darken
+        tenths = np.round(shape.ends * 10).astype(np.int64)
+        rows = np.concatenate([tenths[:, 0], tenths[:, 1] - tenths[:, 0]], axis=1).tolist()
+        path = (
+            f'<path transform="scale(.1)" d="{"".join(f"M{x} {y}l{i} {j}" for x, y, i, j in rows)}" fill="none" '
+            f'stroke="{shape.colour}" stroke-width="{_number(shape.width * 10)}" stroke-linecap="round"/>\n'
+        )
+        return path if rows else ""
+    outline = f' stroke="{shape.outline}" stroke-width="{_number(shape.outline_width)}"' if shape.outline else ""
+    look = f' fill="{shape.fill or "none"}"{outline}'
+    places = zip(shape.centres.tolist(), shape.radii.tolist(), strict=True)
     circles = [f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"' for (x, y), radius in places]
-    if len(circles) == 1 and not discs.titles:
+    if len(circles) == 1 and not shape.titles:
         return f"{circles[0]}{look}/>\n"
-    titles = [escape(clean(title)) for title in discs.titles] or [""] * len(circles)
+    titles = [escape(clean(title)) for title in shape.titles] or [""] * len(circles)
     titled = (f"{c}><title>{t}</title></circle>" if t else f"{c}/>" for c, t in zip(circles, titles, strict=True))
-    return f"<g{look}>{''.join(titled)}</g>\n"
+    return f"<g{look}>{''.join(titled)}</g>\n" if circles else ""
 
 
 def _number(value: float) -> str:

@@ -10,7 +10,6 @@ import pytest
 
 from egocnn.explain.structure import CriticalStructure
 from egocnn.show.report import summarise, write_report
-from tests.show.report.made_up import on_a_circle
 from tests.show.watching import Watch
 
 
@@ -29,7 +28,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         **options: Any,
     ) -> Any:
         facts = summarise(structures, parts=parts, **about or {})
-        path = write_report(structures, tmp_path, summary=facts, positions=on_a_circle, parts=parts)
+        path = write_report(structures, tmp_path, summary=facts, parts=parts)
         page = browser.new_page(**{"viewport": {"width": 1200, "height": 800}} | options)
         watch.add(page)
         pages.append(page)

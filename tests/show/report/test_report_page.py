@@ -6,7 +6,6 @@ import json
 import re
 from base64 import b64decode
 from dataclasses import asdict
-from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graph
-from egocnn.errors import DataError
 from egocnn.show.report import summarise, write_report
 from egocnn.show.report.page import SCRIPTS, embedded, encode, packed, packed_integers, page
-from tests.show.report.made_up import DRUGS, drugs, on_a_circle, structure, structures
+from tests.show.report.made_up import DRUGS, drugs, structure, structures
 from tests.support.samples import molecules, one_graph
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -47,7 +45,7 @@ class Elements(HTMLParser):
 
 def written(folder: Path, **names: Any) -> str:
     given = structures(drugs(3, **names))
-    path = write_report(given, folder, summary=summarise(given), positions=on_a_circle)
+    path = write_report(given, folder, summary=summarise(given))
     return path.read_text(encoding="utf-8")
 
 
@@ -118,7 +116,7 @@ def test_what_is_not_a_number_never_reaches_the_page(tmp_path: Path) -> None:
         predicted=float("nan"),
         probability=float("inf"),
     )
-    path = write_report([odd], tmp_path, summary=summarise([odd]), positions=lambda g: np.full((g.n_nodes, 2), np.nan))
+    path = write_report([odd], tmp_path, summary=summarise([odd]))
     page = Elements(path.read_text(encoding="utf-8"))
     facts, (told,) = json.loads(page.data)["facts"], json.loads(page.portions)
     assert facts["predicted"] == facts["probability"] == [None]
@@ -132,7 +130,7 @@ def test_integers_come_back_as_they_were(values: list[int]) -> None:
 
 def test_everything_a_structure_holds_is_in_the_data() -> None:
     made = structure(drugs(1)[0])
-    data = encode([made], summarise([made]), on_a_circle, {"drug 0": "test"})
+    data = encode([made], summarise([made]), {"drug 0": "test"})
     told = data["structures"][0] | {name: column[0] for name, column in data["facts"].items()}
     assert (told["name"], told["predicted"], told["true"]) == ("drug 0", made.predicted, "toxic")
     assert (told["part"], told["smiles"], told["canonical"]) == ("test", DRUGS[0], DRUGS[0])
@@ -162,21 +160,21 @@ def test_everything_a_structure_holds_is_in_the_data() -> None:
 )
 def test_atoms_and_bonds_are_told_from_other_labels(graph: Graph, is_molecule: bool) -> None:
     made = structure(graph, trace=None)
-    (told,) = encode([made], summarise([made]), on_a_circle)["structures"]
+    (told,) = encode([made], summarise([made]))["structures"]
     assert told["molecule"] is is_molecule
 
 
 def test_numbers_that_are_known_to_stand_for_atoms_become_atoms() -> None:
     graph = one_graph(2, [(0, 1)], node_label=["0", "1"], edge_label=["2"])[0]
     made = structure(graph, trace=None)
-    told = encode([made], summarise([made], data="somewhere/MUTAG.zip"), on_a_circle)
+    told = encode([made], summarise([made], data="somewhere/MUTAG.zip"))
     assert told["structures"][0]["molecule"] is True
     assert told["labels"] == ["C", "N", "double"]
 
 
 def test_the_same_structures_of_graphs_with_every_column_give_the_same_page(tmp_path: Path) -> None:
     given = structures(molecules())
-    facts = summarise(given, created=date(2020, 2, 2))
+    facts = summarise(given, created="2020-02-02")
     one, two = (write_report(given, tmp_path / name, summary=facts).read_bytes() for name in ("one", "two"))
     assert one == two
 
@@ -185,24 +183,14 @@ def test_two_hundred_molecules_more_cost_less_than_half_a_megabyte(tmp_path: Pat
     sizes = []
     for count in (10, 210):
         given = structures(drugs(count), rows=7)
-        path = write_report(given, tmp_path, summary=summarise(given), positions=on_a_circle)
+        path = write_report(given, tmp_path, summary=summarise(given))
         sizes.append(path.stat().st_size)
     assert sizes[1] - sizes[0] < 550_000
 
 
-def test_positions_of_another_shape_are_refused_and_an_old_report_stays(tmp_path: Path) -> None:
-    written(tmp_path)
-    before = (tmp_path / "index.html").read_bytes()
-    given = structures(drugs(1))
-    with pytest.raises(DataError, match=r"graph 'drug 0': positions must be \(13, 2\), not \(3, 2\)"):
-        write_report(given, tmp_path, summary=summarise(given), positions=lambda _: np.zeros((3, 2)))
-    assert (tmp_path / "index.html").read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["index.html"]
-
-
 def test_only_the_structures_of_the_first_screen_stand_before_the_scripts(tmp_path: Path) -> None:
     given = structures(drugs(120), rows=2)
-    text = write_report(given, tmp_path, summary=summarise(given), positions=on_a_circle).read_text(encoding="utf-8")
+    text = write_report(given, tmp_path, summary=summarise(given)).read_text(encoding="utf-8")
     places = [text.index(f'id="portion-{number}"') for number in range(3)]
     assert places[0] < text.index("<script>") < places[1] < places[2]
     assert 'id="portion-3"' not in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -139,7 +138,7 @@ def test_values_without_spread_have_no_r2() -> None:
 
 
 def test_nothing_to_sum_up_gives_no_figures() -> None:
-    facts = summarise([], title="None", created=date(2020, 2, 2))
+    facts = summarise([], title="None", created="2020-02-02")
     known = {"title", "graphs", "created", "version"}
     assert all(not getattr(facts, field.name) for field in fields(facts) if field.name not in known)
     assert (facts.graphs, facts.created) == (0, "2020-02-02")
