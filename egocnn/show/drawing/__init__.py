@@ -1,7 +1,5 @@
 """Pictures of importances: a graph and what its nodes and edges counted for -> SVG or PNG."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where to draw the nodes of a graph: Graph -> (N, 2) positions, y upwards, edges about one unit long."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A molecule as RDKit draws it, importances as tints beneath it, critical parts inside a contour."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from html import unescape
@@ -12,7 +10,7 @@ import numpy as np
 
 from egocnn.data.arrays import Floats, Ints
 from egocnn.show.drawing.picture import INK, LEAST, WHITE, Picture, channels, mix, signed
-from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, strip_height, to_svg
+from egocnn.show.drawing.scene import Discs, Lines, Shape, Text, strip, to_svg
 
 CONTOUR = 0.46  # Distance of the contour from critical atoms, in bond lengths.
 TENTHS = 400.0  # A bond of the line work of a page: 40 units, in tenths.
@@ -26,7 +24,7 @@ def molecule_svg(picture: Picture, molecule: Any, placed: Floats) -> str:
     at = _draw(drawer, molecule, placed, picture.unit)
     drawer.FinishDrawing()
     body = drawer.GetDrawingText().split("<!-- END OF HEADER -->")[1].rsplit("</svg>", 1)[0]
-    return to_svg(picture, _tints(picture, at), body, strip(picture))
+    return to_svg(picture, _tints(picture, at), body, strip(picture)[0])
 
 
 def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Path) -> None:
@@ -37,7 +35,7 @@ def write_molecule_png(picture: Picture, molecule: Any, placed: Floats, path: Pa
     drawer.ClearDrawing()
     _play(drawer, _tints(picture, at))
     _draw(drawer, molecule, placed, picture.unit)
-    _play(drawer, strip(picture))
+    _play(drawer, strip(picture)[0])
     drawer.FinishDrawing()
     path.write_bytes(drawer.GetDrawingText())
 
@@ -69,7 +67,7 @@ def _drawer(picture: Picture, kind: str) -> Any:
     from rdkit.Chem.Draw import rdMolDraw2D
 
     width, height = picture.size
-    return getattr(rdMolDraw2D, kind)(width, height, width, int(height - strip_height(picture)))
+    return getattr(rdMolDraw2D, kind)(width, height, width, int(height - strip(picture)[1]))
 
 
 def _draw(drawer: Any, molecule: Any, placed: Floats, unit: float) -> Floats:

@@ -1,7 +1,5 @@
 """A graph, importances and critical parts -> what a picture shows, checked: strengths from 0 to 1, marks, colours."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

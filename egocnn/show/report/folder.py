@@ -1,7 +1,5 @@
 """The report of a run: a trained model and graphs -> index.html, structures.jsonl and figures/ in a folder."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The data are compact and plain: lists of numbers travel as base64.
 """
 
-from __future__ import annotations
-
 import html
 from base64 import b64encode
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Critical structures -> the facts on top of a report: how good the model is, and how far to trust its explanations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date

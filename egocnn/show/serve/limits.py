@@ -8,8 +8,8 @@ import logging
 import time
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -123,8 +123,7 @@ class Limits:
             self._check(scope)
             body = [await self._body(receive)]
             async with asyncio.timeout(self._config.seconds):
-                with nullcontext() if scope["path"] in ("/health", "/metrics") else self._place():
-                    await self._app(scope, replay, send)
+                await self._pass_on(scope, replay, send)
         except RefusedError as refused:
             return refusal(refused.status, str(refused))
         except TimeoutError:
@@ -133,15 +132,15 @@ class Limits:
             return refusal(503, "the server is being stopped")
         return None
 
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        if self._inside >= self._config.waiting:
+    async def _pass_on(self, scope: Message, receive: Receive, send: Send) -> None:
+        takes_place = scope["path"] not in ("/health", "/metrics")
+        if takes_place and self._inside >= self._config.waiting:
             raise RefusedError(503, "too many requests at a time; try again in a moment")
-        self._inside += 1
+        self._inside += takes_place
         try:
-            yield
+            await self._app(scope, receive, send)
         finally:
-            self._inside -= 1
+            self._inside -= takes_place
 
     def _check(self, scope: Message) -> None:
         from starlette.datastructures import Headers

@@ -132,9 +132,14 @@ class ServedModel:
 
     def _answers(self, graphs: Graphs, job: ExplainJob) -> Iterator[Plain]:
         """Explain graphs as the job wishes."""
-        structures = self._explain(graphs, job)
-        for structure, row in zip(structures, self._probabilities(graphs, structures), strict=True):
-            yield self._plain(structure, row, job.picture)
+        structures, names = self._explain(graphs, job), self.predictor.class_names
+        # of two classes the other has the rest: this saves a pass over the graphs
+        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
+        every = [[p if name == predicted else 1 - p for name in names] for predicted, p in likely]
+        if len(names) > 2:
+            every = self.predictor.predictions(graphs, device=self.device).tolist()
+        for structure, probabilities in zip(structures, every, strict=True):
+            yield self._plain(structure, probabilities, job.picture)
 
     def _report(self, graphs: Graphs, job: ExplainJob) -> str:
         """One self-contained HTML page about these graphs."""
@@ -145,16 +150,6 @@ class ServedModel:
 
     def _explain(self, graphs: Graphs, job: ExplainJob) -> list[CriticalStructure]:
         return explain(self.predictor, graphs, classes=job.explained, fidelity=job.fidelity, device=self.device)
-
-    def _probabilities(self, graphs: Graphs, structures: Sequence[CriticalStructure]) -> list[list[float]]:
-        """(G, C) probabilities of all classes, or (G, 0) where the model predicts a value"""
-        names = self.predictor.class_names
-        if len(names) > 2:
-            predicted: list[list[float]] = self.predictor.predictions(graphs, device=self.device).tolist()
-            return predicted
-        # of two classes the other has the rest: this saves a pass over the graphs
-        likely = [(structure.predicted, structure.probability or 0.0) for structure in structures]
-        return [[p if name == predicted else 1 - p for name in names] for predicted, p in likely]
 
     def _plain(self, structure: CriticalStructure, probabilities: Sequence[float], picture: bool) -> Plain:
         graph, known = structure.graph, self.predictor.encoder

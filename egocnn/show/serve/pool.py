@@ -113,15 +113,15 @@ class WorkerPool:
         self._workers: set[Worker] = set()
         self._changed, self._closed = threading.Condition(), threading.Event()
         self._lock = threading.Lock()  # of the workers: to start or end one takes longer than others may wait
-        first, *others = [self._launched() for _ in range(workers)]
+        launched = [self._launched() for _ in range(workers)]  # all load at the same time
         try:
-            self.about = first.load()
+            self.about = launched[0].load()
         except BaseException:
             self.close()
             raise
-        for number, worker in enumerate((first, *others)):
+        for number, worker in enumerate(launched):
             # of several workers the last is kept free for what is quick
-            given = worker, number == 0, number > 0 and number == workers - 1
+            given = worker, number == 0, 0 < number == workers - 1
             threading.Thread(target=self._work, args=given, daemon=True).start()
 
     def submit(self, job: ExplainJob, data: bytes = b"") -> Future[bytes]:

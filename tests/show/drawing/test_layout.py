@@ -1,7 +1,5 @@
 """Layouts are repeatable, finite and to scale; molecules look as chemists draw them."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

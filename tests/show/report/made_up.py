@@ -1,7 +1,5 @@
 """Structures with importances out of thin air: smooth over the graph, the same for the same seed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The report as its reader meets it, in a real browser from a file without a network."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable

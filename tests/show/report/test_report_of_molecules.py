@@ -1,7 +1,5 @@
 """What a chemist does with the report: search by SMILES, SMARTS and groups, sort, mark, export; in a real browser."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The report as a file: it is whole, small, and holds no markup but its own."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64decode
@@ -16,8 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graph
+from egocnn.show.assets import SCRIPTS
 from egocnn.show.report import summarise, write_report
-from egocnn.show.report.page import SCRIPTS, embedded, encode, packed, packed_integers, page
+from egocnn.show.report.page import embedded, encode, packed, packed_integers, page
 from tests.show.report.made_up import DRUGS, drugs, structure, structures
 from tests.support.samples import molecules, one_graph
 
