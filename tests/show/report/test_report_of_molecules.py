@@ -13,7 +13,7 @@ import pytest
 from egocnn.data.sources.smiles import from_smiles
 from egocnn.explain.patterns import names as patterns
 from egocnn.explain.structure import CriticalStructure
-from tests.show.report.made_up import DRUGS, drugs, structure, structures
+from tests.show.report.made_up import DRUGS, structure, structures
 from tests.show.report.reading import drawn, names, open_card, save
 
 Show = Callable[..., Any]
@@ -194,7 +194,9 @@ def test_nothing_written_on_the_chart_touches(show: Show, span: float) -> None:
 
 
 def test_a_molecule_far_down_a_long_page_opens_by_its_link_and_is_drawn_when_it_comes_up(show: Show) -> None:
-    page = show(structures(drugs(200), rows=2), place="#graph=180")
+    page = show(
+        structures(from_smiles(["CO"] * 200, None, [f"drug {i}" for i in range(200)]), rows=2), place="#graph=180"
+    )
     page.wait_for_selector("#viewer[open]")
     assert page.inner_text("#name") == "drug 179"
     page.click("#close")
