@@ -22,9 +22,6 @@ Show = Callable[..., Any]
 HOSTILE = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", "{{DATA}}", "&lt;b&gt; \u2028 ☃")
 
 
-CONTOURED = "cy.nodes('.decoration').filter(n => n.id()[0] === 'o' && n.data('opacity') === 1).map(n => n.id())"
-
-
 def empty(made: CriticalStructure) -> CriticalStructure:
     """The same where nothing stands out."""
     none = np.zeros(0, np.int64)
@@ -322,14 +319,12 @@ def test_the_slider_of_a_value_takes_what_lowers_it_as_well_as_what_raises_it(sh
     graph = from_smiles(["OC#N"], [1.0], ["cyanic acid"])[0]
     values: dict[str, Any] = {"node_importance": np.array([0.5, 0.1, -0.75]), "edge_importance": np.zeros(2)}
     chosen: dict[str, Any] = {"critical_nodes": np.array([2]), "critical_edges": np.zeros(0, np.int64)}
-    page = show(
-        [structure(graph, predicted=1.0, probability=None, explained=None, **values, **chosen)], place="#graph=1"
-    )
-    shown = []
-    for step in (1, 2, 3):
+    made = structure(graph, predicted=1.0, probability=None, explained=None, **values, **chosen)
+    page = show([made], place="#graph=1")
+    for step, shown in ((1, ["o2"]), (2, ["o0", "o2"]), (3, ["o0", "o1", "o2"])):
         set_slider(page, step)
-        shown.append(drawn(page, CONTOURED))
-    assert shown == [["o2"], ["o0", "o2"], ["o0", "o1", "o2"]]
+        lines = "cy.nodes('.decoration').filter(n => n.id()[0] === 'o' && n.data('opacity') === 1)"
+        assert drawn(page, f"{lines}.map(n => n.id())") == shown
     page.fill("#lookup", "2")
     assert page.inner_text("#readout").endswith("−0.75 (lowers the value)")
 

@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64decode
+from collections.abc import Sequence
 from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from egocnn.data.graphs import Graph
+from egocnn.explain.structure import CriticalStructure
 from egocnn.show.assets import SCRIPTS
 from egocnn.show.report import summarise, write_report
 from egocnn.show.report.page import embedded, encode, packed, packed_integers, page
@@ -42,10 +44,8 @@ class Elements(HTMLParser):
             self.portions += data
 
 
-def written(folder: Path, **names: Any) -> str:
-    given = structures(drugs(3, **names))
-    path = write_report(given, folder, summary=summarise(given))
-    return path.read_text(encoding="utf-8")
+def written(folder: Path, given: Sequence[CriticalStructure]) -> str:
+    return write_report(given, folder, summary=summarise(given)).read_text(encoding="utf-8")
 
 
 def unpacked(values: dict[str, Any]) -> np.ndarray[Any, Any]:
@@ -82,7 +82,7 @@ def test_names_and_titles_add_no_elements_to_the_page(text: str) -> None:
 
 
 def test_the_page_names_no_address_to_fetch_from_and_forbids_fetching(tmp_path: Path) -> None:
-    text = written(tmp_path)
+    text = written(tmp_path, structures(drugs(3)))
     elements = Elements(text).opened
     assert not re.search(r"""(src|href|action)\s*=\s*["']?\s*(https?:)?//""", text)
     assert not [tag for tag, attributes in elements if "src" in attributes]
@@ -94,7 +94,7 @@ def test_the_page_names_no_address_to_fetch_from_and_forbids_fetching(tmp_path: 
 
 
 def test_the_licence_of_the_drawing_library_comes_with_it(tmp_path: Path) -> None:
-    assert "The Cytoscape Consortium" in written(tmp_path)
+    assert "The Cytoscape Consortium" in written(tmp_path, structures(drugs(3)))
     folder = Path(write_report.__code__.co_filename).parent / "assets"
     assert "Permission is hereby granted" in (folder / "LICENSE-cytoscape.txt").read_text(encoding="utf-8")
 
@@ -109,14 +109,9 @@ def test_numbers_keep_four_digits_of_the_largest() -> None:
 
 
 def test_what_is_not_a_number_never_reaches_the_page(tmp_path: Path) -> None:
-    odd = structure(
-        drugs(1)[0],
-        node_importance=np.array([np.nan, np.inf, -np.inf, *np.ones(10)]),
-        predicted=float("nan"),
-        probability=float("inf"),
-    )
-    path = write_report([odd], tmp_path, summary=summarise([odd]))
-    page = Elements(path.read_text(encoding="utf-8"))
+    importance = np.array([np.nan, np.inf, -np.inf, *np.ones(10)])
+    odd = structure(drugs(1)[0], node_importance=importance, predicted=float("nan"), probability=float("inf"))
+    page = Elements(written(tmp_path, [odd]))
     facts, (told,) = json.loads(page.data)["facts"], json.loads(page.portions)
     assert facts["predicted"] == facts["probability"] == [None]
     np.testing.assert_allclose(unpacked(told["nodeImportance"]), [0, 0, 0, *np.ones(10)], rtol=1e-4)
@@ -179,17 +174,12 @@ def test_the_same_structures_of_graphs_with_every_column_give_the_same_page(tmp_
 
 
 def test_two_hundred_molecules_more_cost_less_than_half_a_megabyte(tmp_path: Path) -> None:
-    sizes = []
-    for count in (10, 210):
-        given = structures(drugs(count), rows=7)
-        path = write_report(given, tmp_path, summary=summarise(given))
-        sizes.append(path.stat().st_size)
-    assert sizes[1] - sizes[0] < 550_000
+    few, many = (len(written(tmp_path, structures(drugs(count), rows=7)).encode()) for count in (10, 210))
+    assert many - few < 550_000
 
 
 def test_only_the_structures_of_the_first_screen_stand_before_the_scripts(tmp_path: Path) -> None:
-    given = structures(drugs(120), rows=2)
-    text = write_report(given, tmp_path, summary=summarise(given)).read_text(encoding="utf-8")
+    text = written(tmp_path, structures(drugs(120), rows=2))
     places = [text.index(f'id="portion-{number}"') for number in range(3)]
     assert places[0] < text.index("<script>") < places[1] < places[2]
     assert 'id="portion-3"' not in text

@@ -83,8 +83,9 @@ def in_thread(model: Any, **limits: Any) -> Worker:
     return Worker(ours, lambda: None)
 
 
+@cache
 def served(model: ServedModel, config: ServeConfig) -> Any:
-    """The application in front of this model."""
+    """The application in front of this model; one for all tests, as it would stand for all requests."""
     pool = WorkerPool(lambda: in_thread(model), workers=config.workers, seconds=config.work_seconds)
     return build(pool, config)
 

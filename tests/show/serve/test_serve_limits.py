@@ -172,9 +172,10 @@ def test_requests_of_which_half_arrives_take_memory_alone(
     run(crowd())
 
 
-def test_a_request_of_which_half_arrives_is_given_up() -> None:
+def test_a_request_of_which_half_arrives_is_given_up_and_of_one_that_is_whole_no_more_is_awaited() -> None:
     async def alone() -> None:
         assert await ask_directly(Limits(respond, ServeConfig(receive_seconds=0.01)), HALF, asyncio.Event()) == 408
+        assert await ask_directly(Limits(respond, ServeConfig(megabytes=1e-6)), HALF, WHOLE) == 413
 
     run(alone())
 

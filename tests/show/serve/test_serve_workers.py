@@ -161,6 +161,12 @@ def test_a_worker_that_has_grown_is_replaced_after_its_answer() -> None:
         until(lambda: len(started) == 4)
 
 
+def test_an_answer_that_json_cannot_hold_is_a_defect_for_which_nobody_waits() -> None:
+    model = SimpleNamespace(about=lambda: ABOUT, answer=lambda jobs, deliver, _: deliver(jobs[0], [float("nan")]))
+    with pool_of(lambda: in_thread(model)) as (pool, _), pytest.raises(RuntimeError, match="JSON compliant"):
+        ask(pool, "C")
+
+
 def test_what_takes_too_much_memory_is_refused_and_its_worker_replaced() -> None:
     asked: list[str] = []
 
