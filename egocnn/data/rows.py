@@ -13,8 +13,9 @@ import numpy as np
 from egocnn.config import IF_THERE, ReadConfig
 from egocnn.data.collection import graphs_of_part
 from egocnn.data.graphs import Graphs
-from egocnn.data.sources.builder import GraphFields, GraphRecord, assemble
+from egocnn.data.sources.builder import GraphFields
 from egocnn.data.sources.jsonlines import JSON_SUFFIXES, json_rows
+from egocnn.data.sources.records import GraphRecord, assemble
 from egocnn.data.sources.smiles import assemble_molecules, molecule_and_smiles, molecule_record, smiles_column
 from egocnn.data.sources.text import AT_ONCE, MOLECULE, TABLE_SUFFIXES, MolBlock, one_line, suffix_of, table_rows
 from egocnn.errors import DataError

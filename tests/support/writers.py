@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import PARTS
-from egocnn.data.sources.builder import GraphRecord
+from egocnn.data.sources.records import GraphRecord
 
 
 def write_jsonlines(graphs: Graphs, path: str | Path) -> None:

@@ -12,7 +12,8 @@ from egocnn.config import ReadConfig
 from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, rule
-from egocnn.data.sources.builder import NAME_FIELDS, GraphFields, GraphRecord, assemble, checked_numbers
+from egocnn.data.sources.builder import NAME_FIELDS, GraphFields
+from egocnn.data.sources.records import GraphRecord, assemble, checked_numbers
 from egocnn.data.sources.text import short
 from egocnn.errors import DataError, MissingExtraError
 

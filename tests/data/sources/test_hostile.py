@@ -12,7 +12,6 @@ from egocnn.config import ReadConfig
 from egocnn.data.read import read, stream_source
 from egocnn.data.sources.jsonlines import UNMENTIONED_NODES
 from egocnn.data.sources.text import listed, one_line, short
-from egocnn.data.sources.tu import archive
 from egocnn.errors import DataError
 
 
@@ -116,22 +115,6 @@ def test_defaults_that_nothing_reads_are_not_given_to_every_node(tmp_path: Path)
     tracemalloc.stop()
     assert peak < 100 * len(data)
     assert graphs.node_label_names == ("C",)
-
-
-def test_what_all_members_expand_to_counts_by_the_size_of_the_zip_and_while_reading_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "set.zip"
-    for edges, graphs in ((1, archive.SMALL_IN_ALL), (100_000, 1)):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
-            opened.writestr("S_A.txt", b"1 1\n" * edges)
-            opened.writestr("S_graph_indicator.txt", b"1\n" * graphs)
-        if edges == 1:
-            assert f"set.zip: expands from {path.stat().st_size} bytes to" in refusal(lambda: read(path))
-    assert read(path).n_edges == 1
-    with archive.Archive(path) as files:
-        monkeypatch.setattr(archive, "SMALL_IN_ALL", 300_000)
-        assert "a zip that holds over 300000 bytes may expand 100 times" in refusal(files.verify)
 
 
 def test_one_line_leaves_ordinary_text_alone_and_spells_out_the_rest() -> None:
