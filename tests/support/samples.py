@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from egocnn.data.graphs import ARRAYS, TEXTS, Graph, Graphs
+from egocnn.data.graphs import TEXTS, Graph, Graphs
+from egocnn.data.schema import ARRAYS
 from egocnn.errors import DataError
 
 

@@ -20,8 +20,8 @@ from xml.parsers import expat
 import numpy as np
 
 from egocnn.config import ReadConfig, split_names
-from egocnn.data.graphs import Graphs, Names
-from egocnn.data.schema import rule
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import Names, rule
 from egocnn.data.sources.builder import GraphFields, choose_field
 from egocnn.data.sources.records import GraphRecord, assemble
 from egocnn.data.sources.text import check_texts, listed, read_bytes, reason, short

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from egocnn.data.graphs import NAME_LISTS, Graphs, recode
-from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NODE_COLUMNS, rule
+from egocnn.data.graphs import Graphs
+from egocnn.data.schema import EDGE_COLUMNS, GRAPH_COLUMNS, NAME_LISTS, NODE_COLUMNS, rule
 from egocnn.data.store.manifest import CHUNK, COLUMNS, NAME, TEXT, Column, Manifest
+from egocnn.data.subgraphs import recode
 from egocnn.errors import DataError
 from egocnn.files import check_is_no_file, put_folder, scratch, umask
 

@@ -17,7 +17,6 @@ from egocnn.data.collection import Collection, choose_part
 from egocnn.data.graphs import Graphs
 from egocnn.data.read import read, stream_source
 from egocnn.data.store import Store, Stored, is_store, write_store
-from egocnn.data.subgraphs import cut
 from egocnn.errors import DataError
 from egocnn.show.streaming import prepare
 from tests.support.samples import as_list, assert_equal, molecules, one_graph, refusal
@@ -43,13 +42,6 @@ def test_a_store_holds_the_same_graphs_whatever_portions_it_is_written_and_read_
         for portion in portions:
             assert_equal(portion, graphs[start : start + len(portion)])
             start += len(portion)
-
-
-@given(random_graphs(unseen=True, min_graphs=2), st.data())
-def test_a_cut_is_the_slice_of_the_collection(graphs: Graphs, data: st.DataObject) -> None:
-    first = data.draw(st.integers(0, len(graphs)))
-    last = data.draw(st.integers(first, len(graphs)))
-    assert_equal(cut(graphs, first, last), graphs[first:last])
 
 
 @pytest.mark.parametrize("graphs", [molecules(), alcohols(), oxygens()], ids=["all columns", "classes", "values"])
