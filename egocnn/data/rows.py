@@ -126,11 +126,7 @@ class RowFile:
         has_truth = "target" not in usual or "target" in known or "target" in said
         own = {"where": path.name, "unit": "row" if is_table else "line"}
         reader = RowReader(**own, config=config, part=part, smiles=smiles, has_truth=has_truth)
-        several = chain([first] if first else [], chunks)
-        # a line of JSON that is an object without a graph has a SMILES
-        return RowFile(columns, reader, ([_bare(row) for row in some] for some in several) if smiles else several)
-
-
-def _bare(row: Row) -> Row:
-    number, fields, _ = row
-    return (number, fields, None) if fields else row
+        several: Iterator[list[Row]] = chain([first] if first else [], chunks)
+        if smiles:  # a line of JSON that is an object without a graph has a SMILES
+            several = ([(n, row, None if row else graph) for n, row, graph in some] for some in several)
+        return RowFile(columns, reader, several)

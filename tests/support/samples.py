@@ -1,6 +1,7 @@
 """Hand-made graphs, and comparisons of whole records."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,20 @@ from egocnn.errors import DataError
 
 
 def refusal(call: Callable[..., object], *arguments: Any, **named: Any) -> str:
-    """The message of the :class:`DataError` that a call raises, on one line."""
+    """The message of the :class:`DataError` that a call raises: one line, fit for a terminal."""
     with pytest.raises(DataError) as caught:
         call(*arguments, **named)
     message = str(caught.value)
-    assert "\n" not in message
+    assert message.isprintable()
+    assert len(message) < 1000
     return message
+
+
+def written(folder: Path, name: str, data: str | bytes) -> Path:
+    """A file with this content."""
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
 
 
 def as_list(values: NDArray[Any] | None) -> list[Any]:

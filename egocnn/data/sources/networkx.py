@@ -24,8 +24,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import Names, rule
 from egocnn.data.sources.builder import GraphFields, choose_field
 from egocnn.data.sources.records import GraphRecord, assemble
-from egocnn.data.sources.text import check_texts, listed, read_bytes, reason, short
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.sources.text import check_texts, listed, optional, reading, reason, short
+from egocnn.errors import DataError
 
 ATTRIBUTE_FIELDS = ("attr", "x")
 GRAPH_SUFFIXES = (".graphml", ".gexf")
@@ -149,11 +149,9 @@ def read_graph_files(paths: Sequence[Path], where: str, config: ReadConfig) -> G
 
 
 def _parse_file(path: Path, config: ReadConfig) -> list[Any]:
-    try:
-        import networkx as nx
-    except ImportError:
-        raise MissingExtraError("networkx", "networks") from None
-    data = read_bytes(path)
+    nx = optional("networkx", "networks")
+    with reading(path):
+        data = path.read_bytes()
     _check_xml(data, path.name)
     try:
         with warnings.catch_warnings():

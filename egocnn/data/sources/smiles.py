@@ -17,8 +17,8 @@ from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, checked, rule
 from egocnn.data.sources.builder import GraphFields, choose_field, choose_targets, encode_labels, is_missing
 from egocnn.data.sources.records import GraphRecord, assemble, collect
-from egocnn.data.sources.text import MOLECULE, MolBlock, listed, one_line, short, table_rows
-from egocnn.errors import DataError, MissingExtraError
+from egocnn.data.sources.text import MOLECULE, MolBlock, listed, one_line, optional, short, table_rows
+from egocnn.errors import DataError
 
 LARGE_RING = 8  # larger rings are told apart no further
 MOST_CHARACTERS = 5_000
@@ -252,7 +252,7 @@ def bond_label(bond: Any) -> str:
 
 def parse_smiles(text: object) -> Any:
     """The molecule as RDKit holds it; a :class:`DataError` with the reason where it is not one."""
-    chem = _rdkit()
+    chem = optional("rdkit.Chem", "molecules")
     if not isinstance(text, str):
         raise DataError(f"SMILES {short(text)} must be a text")
     text = text.strip()
@@ -271,7 +271,7 @@ def parse_smiles(text: object) -> Any:
 
 def parse_block(block: MolBlock) -> Any:
     """The same of a record of an SDF, V2000 or V3000."""
-    chem = _rdkit()
+    chem = optional("rdkit.Chem", "molecules")
     text = block.text.encode("ascii", "replace").decode()  # RDKit cuts lines by bytes
     joined = re.sub(r"-\s*\nM +V30 ?", "", text)  # a line of V3000 may go on in the next
     for number in (number for numbers in COUNTS.findall(joined) for number in numbers.split()):  # it makes room for any
@@ -314,14 +314,6 @@ def molecule_and_smiles(given: Any, config: ReadConfig) -> tuple[Any, str]:
             molecule, smiles = max(parts, key=lambda part: (part.GetNumHeavyAtoms(), Chem.MolToSmiles(part))), ""
         smiles = smiles or Chem.MolToSmiles(molecule, canonical=False)  # atoms in their own order, as far as it can be
         return Chem.AddHs(molecule) if config.hydrogens else molecule, smiles
-
-
-def _rdkit() -> Any:
-    try:
-        from rdkit import Chem
-    except ImportError:
-        raise MissingExtraError("rdkit", "molecules") from None
-    return Chem
 
 
 def _parsed(parse: Callable[[bool], Any], shown: str, kind: str) -> Any:

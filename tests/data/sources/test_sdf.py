@@ -14,7 +14,7 @@ from egocnn.data.rows import RowFile
 from egocnn.data.sources import text
 from egocnn.data.sources.text import MOLECULE, table_rows
 from egocnn.data.store import Store, write_store
-from tests.support.samples import as_list, refusal
+from tests.support.samples import as_list, refusal, written
 
 Chem: Any = pytest.importorskip("rdkit.Chem")
 
@@ -30,10 +30,8 @@ def record(
 
 
 def sdf(folder: Path, *records: str, name: str = "m.sdf") -> Path:
-    path = folder / name
     data = "".join(records).encode()
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return path
+    return written(folder, name, gzip.compress(data) if name.endswith(".gz") else data)
 
 
 BROKEN = record("CN(C)(C)C", "wrong", label="x", fold="test")

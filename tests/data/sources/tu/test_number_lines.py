@@ -64,16 +64,13 @@ def test_the_fast_engines_say_what_the_slow_one_says_or_nothing(text: bytes, who
             np.testing.assert_array_equal(values, slow)
 
 
-@pytest.mark.parametrize("text", [b"12, 13\n14, 15\n", b"1,2\n3,4\n", b"1 2\n3 4\n", b"123456789 1\n987654321 2\n"])
-def test_lines_that_look_alike_are_read_by_the_fastest_engine(text: bytes) -> None:
-    values = _parse_even(text, 2)
-    assert values is not None
-    np.testing.assert_array_equal(values, _parse_lines(text, 2, WHOLE, "file", 1))
+EVEN = (b"12, 13\n14, 15\n", b"1,2\n3,4\n", b"1 2\n3 4\n", b"123456789 1\n987654321 2\n")
+TIDY = (b"1, 22\n333, 4\n", b"-1 22\r\n333\t4\r\n", b"  5,6 \n7 ,8\n")
 
 
-@pytest.mark.parametrize("text", [b"1, 22\n333, 4\n", b"-1 22\r\n333\t4\r\n", b"  5,6 \n7 ,8\n"])
-def test_tidy_lines_are_read_without_the_slow_engine(text: bytes) -> None:
-    values = _parse_clean(text, 2, WHOLE)
+@pytest.mark.parametrize("text", [*EVEN, *TIDY])
+def test_lines_that_look_alike_and_tidy_lines_are_read_by_the_fast_engines(text: bytes) -> None:
+    values = _parse_even(text, 2) if text in EVEN else _parse_clean(text, 2, WHOLE)
     assert values is not None
     np.testing.assert_array_equal(values, _parse_lines(text, 2, WHOLE, "file", 1))
 
