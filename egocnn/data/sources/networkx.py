@@ -94,11 +94,14 @@ def _record(graph: Any, place: str, config: ReadConfig) -> GraphRecord:
     weights = _column(edge_data, config.edge_weight, f"{place}: edge")
     _check_numbers(weights or (), f"{place}: edge weight")
     return GraphRecord(
-        place=place, n_nodes=len(position), edges=[(position[u], position[v]) for u, v, _ in edges],
+        place=place,
+        n_nodes=len(position),
+        edges=[(position[u], position[v]) for u, v, _ in edges],
         node_label=_labels(_column(node_data, config.node_label, f"{place}: node")),
-        edge_label=_labels(_column(edge_data, config.edge_label, f"{place}: edge")), edge_weight=weights,
-        node_attr=_attributes(node_data, split_names(config.node_attributes), place)
-    )  # fmt: skip
+        edge_label=_labels(_column(edge_data, config.edge_label, f"{place}: edge")),
+        edge_weight=weights,
+        node_attr=_attributes(node_data, split_names(config.node_attributes), place),
+    )
 
 
 def _attributes(node_data: Sequence[Mapping[str, Any]], names: Sequence[str], place: str) -> list[list[Any]] | None:

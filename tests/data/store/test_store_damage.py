@@ -52,9 +52,8 @@ def test_any_flipped_bit_and_any_file_cut_short_or_longer_is_detected(
         if damage == "flip":
             flip(file, data.draw(st.integers(0, 8 * len(content) - 1)))
         else:
-            file.write_bytes(
-                content + b"x" if damage == "add" else content[: data.draw(st.integers(0, len(content) - 2))]
-            )
+            length = data.draw(st.integers(0, len(content) - 2))
+            file.write_bytes(content[:length] if damage == "cut" else content + b"x")
         try:
             check(store) if damage == "flip" or file.name == NAME else Store.open(store)
         except DataError:
