@@ -12,7 +12,7 @@ import numpy as np
 from egocnn.data.arrays import Bools, Floats, Ints
 from egocnn.data.graphs import Graph, Graphs
 from egocnn.data.sources.builder import NAME_FIELDS, choose_field
-from egocnn.data.sources.text import read_bytes, short, table_rows
+from egocnn.data.sources.text import reading, short, table_rows
 from egocnn.data.sources.tu.archive import Files, open_files
 from egocnn.data.sources.tu.number_lines import read_numbers
 from egocnn.errors import DataError, DuplicateEdgeError
@@ -96,7 +96,8 @@ def read_edge_marks(path: str | Path, graphs: Graphs, source: str | Path) -> Gra
     the graphs were read from. Both directions of an edge must bear the same mark.
     """
     path = Path(path)
-    marks = read_numbers([read_bytes(path)], path.name, 1)[:, 0]
+    with reading(path):
+        marks = read_numbers([path.read_bytes()], path.name, 1)[:, 0]
     wrong = np.flatnonzero((marks != 0) & (marks != 1))
     if len(wrong):
         line = int(wrong[0])
