@@ -216,7 +216,7 @@ def _from_graphs(graphs: Sequence[Graph], config: ReadConfig) -> Graphs:
         own: dict[str, Any] = {name: getattr(graph, name) for name in ("n_nodes", "edges", "edge_weight", "node_attr")}
         own |= {name: _known(getattr(graph, name)) for name in ("node_label", "edge_label", "node_truth", "edge_truth")}
         records.append(GraphRecord(place=f"graph {i}", **own))
-    return assemble(records, "graphs", **fields.columns())
+    return collect(records, fields)
 
 
 def _items(source: Any) -> list[Any]:

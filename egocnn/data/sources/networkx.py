@@ -23,7 +23,7 @@ from egocnn.config import ReadConfig, split_names
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import Names, rule
 from egocnn.data.sources.builder import GraphFields, choose_field
-from egocnn.data.sources.records import GraphRecord, assemble
+from egocnn.data.sources.records import GraphRecord, collect
 from egocnn.data.sources.text import check_texts, listed, optional, reading, reason, short
 from egocnn.errors import DataError
 
@@ -48,7 +48,7 @@ def _collect(found: Sequence[tuple[Any, str, str]], config: ReadConfig, where: s
     fields = GraphFields(where, config)
     for graph, place, name in found:
         fields.add(place, name, {str(key): value for key, value in graph.graph.items()}, graph.graph.get("smiles"))
-    graphs = assemble(records, where, **fields.columns())
+    graphs = collect(records, fields)
     if left_out:
         read = f"read of nodes and edges: {listed(used) or 'nothing'}; left out: {listed(left_out)}"
         log.warning("%s: %s (--node-label, --node-attributes, --edge-label and --edge-weight choose)", where, read)

@@ -13,7 +13,7 @@ from egocnn.data.arrays import Ints
 from egocnn.data.graphs import Graphs
 from egocnn.data.schema import SEPARATOR, rule
 from egocnn.data.sources.builder import NAME_FIELDS, GraphFields
-from egocnn.data.sources.records import GraphRecord, assemble, checked_numbers
+from egocnn.data.sources.records import GraphRecord, checked_numbers, collect
 from egocnn.data.sources.text import optional, short
 from egocnn.errors import DataError
 
@@ -38,7 +38,7 @@ def from_pyg(data: Sequence[Any], config: ReadConfig | None = None) -> Graphs:
     fields = GraphFields("data", settings)
     for i, row in enumerate(rows):
         fields.add(f"graph {i}", str(i), row)
-    return assemble(records, "data", **fields.columns())
+    return collect(records, fields)
 
 
 def to_pyg(graphs: Graphs) -> list[Any]:

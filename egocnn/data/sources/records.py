@@ -55,13 +55,13 @@ def assemble(records: Sequence[GraphRecord], where: str, **columns: Any) -> Grap
             if name.endswith("truth"):
                 columns[name] = np.array(values, bool)
             else:
-                columns[name], columns[f"{name}_names"] = encode_labels(values)
+                columns[name], names = encode_labels(values)
+                check_texts(where, names)
+                columns[f"{name}_names"] = names
     if _has_column(records, "edge_weight"):
         columns["edge_weight"] = np.concatenate([_weights(record) for record in records])
     if _has_column(records, "node_attr"):
         columns["node_attr"] = _attributes(records)
-    for name in ("names", "smiles", "class_names", "node_label_names", "edge_label_names"):
-        check_texts(where, columns.get(name) or ())
     joined = np.concatenate([part + start for part, start in zip(edges, starts, strict=False)])
     try:
         return Graphs.from_edges(node_counts=np.diff(starts), edges=joined, **columns)
