@@ -11,6 +11,7 @@ from torch import Tensor
 from egocnn.nn.engines.cpu import Plan, ego_conv_ragged
 from egocnn.nn.engines.gpu.fused import ego_conv_fused, is_available
 from egocnn.nn.engines.gpu.tiles import Tiles
+from egocnn.nn.engines.operator import factor_type
 from egocnn.nn.engines.reference import ego_conv_blocks, ego_conv_reference
 
 __all__ = ["Neighbours", "ego_conv", "ego_conv_fused", "ego_conv_ragged", "ego_conv_reference"]
@@ -21,19 +22,25 @@ class Neighbours:
     """A neighbour table with what the engines work out from it once for all layers."""
 
     table: Tensor  # (N, K) node ids, -1 where absent; or (R, N, K), the ids counted in every replica by itself
-    plan: Plan | None = None
-    tiles: Tiles | None = None
+    plan: Plan | Tensor | None = None  # the table itself where an engine has to work it out in each pass
+    tiles: Tiles | Tensor | None = None
     replicas: tuple[Neighbours, ...] = ()  # of R replicas on a device that works through them one by one
     gate: Tensor | None = None  # (N, at least K) what is let through from each neighbour; None: everything
     block: int | None = None  # nodes to compute at a time, where all together take too much memory; None: all at once
 
     @staticmethod
     def of(table: Tensor) -> Neighbours:
+        if torch.compiler.is_exporting():
+            return Neighbours(table)  # for plain operations, which every runtime has
+        if torch.compiler.is_compiling() and is_available(table.device):
+            return Neighbours(table, tiles=table)  # how much there is to do is not known while torch compiles
         if is_available(table.device):
             return Neighbours(table, tiles=Tiles.of(table, gradients=torch.is_grad_enabled()))
         if table.dim() == 3:
             return Neighbours(table, replicas=tuple(map(Neighbours.of, table)))
-        return Neighbours(table, plan=Plan.of(table) if table.device.type == "cpu" else None)
+        if table.device.type != "cpu":
+            return Neighbours(table)
+        return Neighbours(table, plan=table if torch.compiler.is_compiling() else Plan.of(table))
 
     def first(self, k: int) -> Neighbours:
         """Of each node the first k neighbours alone."""
@@ -61,4 +68,5 @@ def ego_conv(x: Tensor, neighbours: Tensor | Neighbours, weight: Tensor, bias: T
         return torch.stack([ego_conv(*each) for each in zip(x, replicas, weight, bias, strict=True)])
     if neighbours.plan is not None:
         return ego_conv_ragged(x, neighbours.plan, weight, bias)
-    return ego_conv_reference(x, neighbours.table, weight, bias, neighbours.gate)
+    y = ego_conv_reference(x, neighbours.table, weight, bias, neighbours.gate)
+    return y if x.dtype == torch.float64 else y.to(factor_type(x))
