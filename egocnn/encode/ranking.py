@@ -98,8 +98,8 @@ class Ranking:
     def order(self, graphs: Graphs) -> Order:
         """Put all nodes of the collection in the order of rules 2 to 4."""
         tier: Ints = np.zeros(graphs.n_nodes, np.int64)
-        for colour, *counted in zip(wl_rounds(graphs, COUNTED_ROUNDS), self.colours, self.counts, strict=True):
-            tier, _ = _part_tiers(tier, colour, *counted)
+        for colour, seen, counts in zip(wl_rounds(graphs, COUNTED_ROUNDS), self.colours, self.counts, strict=True):
+            tier, _ = _part_tiers(tier, colour, seen, counts)
         stable = stable_colours(graphs, colour, most=MOST_ROUNDS)
         tier, sizes = _part_tiers(tier, stable, stable[:0], tier[:0])  # never counted: all are as rare
         is_tied = len(sizes) < graphs.n_nodes

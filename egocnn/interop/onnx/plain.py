@@ -192,9 +192,6 @@ class _PortableBatch(Batch):
 
     entry_node: Tensor  # (S) the node around which each entry was read
 
-    def ranked(self, k: int, layer: int = 1) -> Neighbours:  # noqa: ARG002
-        return Neighbours(self.neighbours.table[:, :k])
-
     def patches(self, table: Tensor, attributes: Tensor, bias: Tensor, shape: PatchShape) -> Tensor:  # noqa: ARG002
         weight = self.bags.weight
         rows = table.index_select(0, self.bags.rows)

@@ -218,8 +218,8 @@ class EgoModule(nn.Module):
             Logits (B, C), or (B, 1) standardised values; the mean over the networks.
         """
         more = {"batch": batch, "edge_attr": edge_attr, "edge_weight": edge_weight, "node_attr": node_attr}
-        # which is no work for torch's compiler
-        reading, mean, scale = torch.compiler.disable(self._encode)(x, edge_index, **more)
+        compiler: Any = torch.compiler  # parts of it have no types; to read graphs is no work for it
+        reading, mean, scale = compiler.disable(self._encode)(x, edge_index, **more)
         mask = self.edge_masks.__dict__["_edge_mask"]  # (M) what set_masks has left, None after clear_masks
         if mask is not None and self.edge_masks.__dict__["_apply_sigmoid"]:
             mask = mask.sigmoid()
